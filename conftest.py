@@ -1,0 +1,49 @@
+"""What every test of the project shares: pytester, a clean environment, a closed network."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["pytester"]
+
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("default")
+
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.fixture(autouse=True)
+def _clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a developer's keys, proxies and CI settings out of the tests."""
+    for name in list(os.environ):
+        if name.startswith("ANTHROPIC_") or name.lower().endswith("_proxy") or name == "CI":
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Refuse every connection that would leave this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: tuple[str, int] | str | bytes) -> None:
+        if isinstance(address, tuple) and address[0] not in _LOOPBACK:
+            pytest.fail(f"a test tried to reach {address!r}; only loopback is allowed")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+    yield  # noqa: PT022 - the patch is undone after the test
+
+
+@pytest.fixture
+def shared_specs() -> Path:
+    """The folder of real API descriptions, beside the checkout; the test skips without it."""
+    folder = Path(__file__).parent.parent / "shared" / "specs"
+    if not folder.is_dir():
+        pytest.skip("the folder of real API descriptions is not beside this checkout")
+    return folder

@@ -1,0 +1,214 @@
+"""The intermediate representation: what is read from an API description, as ``ir.json`` holds it.
+
+Values only. The shapes are fixed by the design, section 4; ``enum_names`` and ``primary_key`` are
+present only where the document makes them plain.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from pytest_regen.canonical import canonical_hash
+
+__all__ = [
+    "IR",
+    "ArrayOf",
+    "DocumentRef",
+    "Endpoint",
+    "EnumValue",
+    "FieldIR",
+    "MapOf",
+    "Ref",
+    "Scalar",
+    "ScalarKind",
+    "TypeExpr",
+    "TypeIR",
+    "ir_hash",
+    "referenced_names",
+    "type_hash",
+]
+
+ScalarKind = Literal["string", "integer", "number", "boolean", "any"]
+EnumValue = StrictStr | StrictInt
+"""A wire value: its JSON type is kept."""
+
+
+class _Node(BaseModel):
+    """Base of every IR value: immutable, and closed to unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Scalar(_Node):
+    """A value without structure; ``any`` where the document allows every JSON value."""
+
+    kind: ScalarKind
+    format: str | None = None
+    """As the document words it: ``int64``, ``decimal``, ``uuid``, ``date-time``, …"""
+
+
+class Ref(_Node):
+    """A type of the same store, by the name the source declares."""
+
+    kind: Literal["ref"] = "ref"
+    name: str
+
+
+class ArrayOf(_Node):
+    """A JSON array."""
+
+    kind: Literal["array"] = "array"
+    items: "TypeExpr"
+
+
+class MapOf(_Node):
+    """A JSON object whose keys are data."""
+
+    kind: Literal["map"] = "map"
+    values: "TypeExpr"
+
+
+TypeExpr = Annotated[Scalar | Ref | ArrayOf | MapOf, Field(discriminator="kind")]
+
+
+class FieldIR(_Node):
+    """One property of an object."""
+
+    json_name: str
+    type: TypeExpr
+    required: StrictBool = False
+    nullable: StrictBool = False
+    read_only: StrictBool = False
+    write_only: StrictBool = False
+    deprecated: StrictBool = False
+    description: str | None = None
+    constraints: dict[str, Any] = {}
+    """What the document says beyond the type: ``minimum``, ``pattern``, ``default``, …"""
+
+
+class TypeIR(_Node):
+    """One type to generate: an object or an enum."""
+
+    name: str
+    """The name the source declares; unique in a store."""
+    schema_id: str
+    """Where the document has it: a JSON pointer, after the file's name where that is another."""
+    is_root: StrictBool = False
+    kind: Literal["object", "enum"]
+    description: str | None = None
+    fields: tuple[FieldIR, ...] = ()
+    enum_values: tuple[EnumValue, ...] = ()
+    enum_names: tuple[str, ...] | None = None
+    """One label per value, where the document gives them (``x-enumNames``, titles of consts)."""
+    primary_key: str | None = None
+    """JSON name of the root's key, where the document makes one plain."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of ``ir.json``, every key of the format present."""
+        data = self.model_dump(mode="json")
+        for entry in data["fields"]:
+            _drop_absent(entry["type"])
+        for optional in ("enum_names", "primary_key"):
+            if data[optional] is None:
+                del data[optional]
+        return data
+
+    @property
+    def units(self) -> tuple[EnumValue, ...]:
+        """What pages are made of: JSON names of an object's fields, or an enum's values."""
+        if self.kind == "enum":
+            return self.enum_values
+        return tuple(field.json_name for field in self.fields)
+
+
+def _drop_absent(node: dict[str, Any]) -> None:
+    """Remove ``format: null`` from a dumped type expression."""
+    if node.get("format", "") is None:
+        del node["format"]
+    for inner in ("items", "values"):
+        if inner in node:
+            _drop_absent(node[inner])
+
+
+class Endpoint(_Node):
+    """The operation a store belongs to."""
+
+    method: str
+    path: str
+    status: str = "200"
+
+
+class DocumentRef(_Node):
+    """The API description a store was made from."""
+
+    path: str
+    """Relative to the store, with forward slashes."""
+    sha256: str
+
+
+class IR(_Node):
+    """The whole of ``ir.json``."""
+
+    version: Literal[1] = 1
+    endpoint: Endpoint
+    language: str
+    document: DocumentRef | None = None
+    types: tuple[TypeIR, ...]
+    validation: dict[str, Any] | None = None
+    """The last validation summary; not part of ``ir_hash``."""
+
+    @classmethod
+    def of(cls, value: "IR | Mapping[str, Any]") -> Self:
+        """Return ``value`` as an ``IR``, whether it is one or the value of ``ir.json``.
+
+        Raises:
+            pydantic.ValidationError: the mapping is no IR.
+        """
+        return value if isinstance(value, cls) else cls.model_validate(value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of ``ir.json``."""
+        return {
+            "version": self.version,
+            "endpoint": self.endpoint.model_dump(mode="json"),
+            "language": self.language,
+            "document": self.document.model_dump(mode="json") if self.document else None,
+            "types": [type_.to_json() for type_ in self.types],
+            "validation": self.validation,
+        }
+
+    def type_named(self, name: str) -> TypeIR | None:
+        """Return the type declared as ``name``, or ``None``."""
+        return next((type_ for type_ in self.types if type_.name == name), None)
+
+    @property
+    def root(self) -> TypeIR | None:
+        """The type of the response itself; ``None`` in an IR put together by hand without one."""
+        return next((type_ for type_ in self.types if type_.is_root), None)
+
+
+def ir_hash(ir: IR | Mapping[str, Any]) -> str:
+    """Return the hash of endpoint, language and types, without the validation summary.
+
+    Takes the model or the raw value of ``ir.json``, so that staleness can be told for a file that
+    no longer validates.
+    """
+    data: Mapping[str, Any] = ir.to_json() if isinstance(ir, IR) else ir
+    return canonical_hash({key: data.get(key) for key in ("endpoint", "language", "types")})
+
+
+def type_hash(type_: TypeIR) -> str:
+    """Return the hash of one type's IR; a page whose ``type_hash`` differs is stale."""
+    return canonical_hash(type_.to_json())
+
+
+def referenced_names(expression: TypeExpr) -> Iterator[str]:
+    """Yield the names of the types that ``expression`` uses."""
+    match expression:
+        case Ref(name=name):
+            yield name
+        case ArrayOf(items=inner) | MapOf(values=inner):
+            yield from referenced_names(inner)
+        case _:
+            return

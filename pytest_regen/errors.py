@@ -1,0 +1,179 @@
+"""Everything pytest-regen raises on purpose.
+
+RegenError
+├── UsageError                    an option, argument, ini value or marker is wrong
+│   ├── UnknownOperationError     the document has no such operation
+│   ├── UnknownTypeError          the store has no such type
+│   └── UnknownPageError          the type has no such page
+├── DocumentError                 the API description cannot serve
+│   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
+│   └── DocumentDefectError       readable, but this operation cannot be generated from it
+├── SourceError                   generated source cannot be taken apart or put together
+│   └── MissingBlockError         no boundary block of that name (also a ValueError)
+├── StoreError                    a store's folder cannot serve
+│   ├── StoreMissingError         no store at that path
+│   ├── StoreCorruptError         an artifact does not hold together
+│   ├── StoreWriteError           the folder cannot be written
+│   ├── HandEditError             a write would discard an edit made by hand
+│   └── StaleStoreError           stored prompts were made from another IR
+├── ProviderError                 no usable reply
+│   ├── MissingKeyError           no credential for a live call
+│   ├── RejectedRequestError      the API refused the request itself (400, 401, 403, 404, 413, 422)
+│   ├── TransportError            the model could not be reached, or the stream was cut
+│   └── RefusedError              the model declined to answer
+├── BudgetError                   the token budget is spent
+└── CassetteError                 a recording cannot serve
+    ├── CassetteMissError         the cassette has no answer to this request
+    └── CassetteUnreadableError   the file is no cassette
+
+Imports nothing from the package, so that any module may import it.
+"""
+
+from typing import ClassVar
+
+
+class RegenError(Exception):
+    """Base class of the errors a caller may want to catch.
+
+    Args:
+        what: what happened, in one sentence that shows the offending value.
+        why: the reason, where ``what`` does not already give it.
+        hint: what to do next: a command to run or an edit to make.
+    """
+
+    exit_code: ClassVar[int] = 2
+    """Exit code of the command line when this error ends it (design, section 6)."""
+
+    def __init__(self, what: str, *, why: str = "", hint: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.why:
+            lines.append(f"  why:  {self.why}")
+        lines.append(f"  next: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments are lost by the default protocol; process pools need them.
+        return _rebuild, (type(self), dict(self.__dict__), self.args)
+
+
+def _rebuild(
+    cls: type[RegenError], state: dict[str, object], args: tuple[object, ...]
+) -> RegenError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    error.args = args
+    return error
+
+
+class UsageError(RegenError):
+    """An option, argument, ini value or marker argument is wrong."""
+
+
+class UnknownOperationError(UsageError):
+    """The document has no such operation; the hint lists near matches."""
+
+
+class UnknownTypeError(UsageError):
+    """The store has no such type; the hint lists those it has."""
+
+
+class UnknownPageError(UsageError):
+    """The type has no such page; the hint lists those it has."""
+
+
+class DocumentError(RegenError):
+    """The API description cannot serve."""
+
+
+class DocumentUnreadableError(DocumentError):
+    """The file is missing, empty, neither JSON nor YAML, or no OpenAPI document."""
+
+
+class DocumentDefectError(DocumentError):
+    """The document was read, but the operation cannot be generated from it."""
+
+
+class SourceError(RegenError):
+    """Generated source cannot be taken apart or put together."""
+
+
+class MissingBlockError(SourceError, ValueError):
+    """The source has no boundary block of that name."""
+
+
+class StoreError(RegenError):
+    """A store's folder cannot serve."""
+
+
+class StoreMissingError(StoreError):
+    """There is no store at that path."""
+
+
+class StoreCorruptError(StoreError):
+    """An artifact is unreadable, or the artifacts contradict one another."""
+
+
+class StoreWriteError(StoreError):
+    """The folder cannot be written: read-only, full, or taken by another writer."""
+
+
+class HandEditError(StoreError):
+    """A write would discard an edit made by hand (issue code DRIFT)."""
+
+
+class StaleStoreError(StoreError):
+    """The stored prompts were made from another IR than the one at hand."""
+
+
+class ProviderError(RegenError):
+    """The provider gave no usable reply."""
+
+    exit_code = 3
+
+
+class MissingKeyError(ProviderError):
+    """A live call was asked for and no credential is set."""
+
+
+class RejectedRequestError(ProviderError):
+    """The API refused the request itself; sending it again cannot help."""
+
+    def __init__(self, what: str, *, status: int, why: str = "", hint: str) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.status = status
+
+
+class TransportError(ProviderError):
+    """The model could not be reached, timed out, is overloaded, or its stream was cut."""
+
+
+class RefusedError(ProviderError):
+    """The model declined to answer."""
+
+
+class BudgetError(RegenError):
+    """The token budget is spent; the next call was not made."""
+
+    exit_code = 1
+
+
+class CassetteError(RegenError):
+    """A recording cannot serve."""
+
+    exit_code = 3
+
+
+class CassetteMissError(CassetteError):
+    """The cassette has no answer to this request."""
+
+
+class CassetteUnreadableError(CassetteError):
+    """The file is no cassette, or one that must not be loaded."""
+
+    exit_code = 2

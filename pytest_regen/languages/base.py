@@ -1,0 +1,87 @@
+"""What the rest of the package asks of a target language; one implementation per language."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
+from pytest_regen.languages.facts import SourceFacts, TypeRef
+from pytest_regen.prompts.values import OutputMode
+
+__all__ = ["Language", "PageFault", "Stitched"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageFault:
+    """Why one page cannot stand where it must: found by parsing the page alone."""
+
+    page: int
+    line: int
+    """Counts from 1 in the page's own output."""
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stitched:
+    """The pages of one type as one declaration."""
+
+    text: str
+    line_pages: tuple[int, ...]
+    """For each line of ``text``, the page it came from (counts from 1)."""
+    faults: tuple[PageFault, ...] = ()
+    """Pages that are no legal piece; their text is kept all the same, so that nothing is lost."""
+
+
+class Language(Protocol):
+    """One target language."""
+
+    name: str
+    suffix: str
+    """Of a source file, with the dot."""
+    comment: str
+    """What starts a line comment; boundaries are written with it."""
+    fence_tags: frozenset[str]
+    """Info strings of a code fence that mean this language, in lower case."""
+    reserved_type_names: frozenset[str]
+    """Names that a generated type must not take."""
+
+    def type_name(self, schema_name: str, *, is_root: bool) -> str:
+        """Return a legal name for the type of a schema called ``schema_name``."""
+        ...
+
+    def member_name(self, wire_name: str | int, *, owner: str) -> str:
+        """Return a legal identifier for a field or enum value of the type ``owner``."""
+        ...
+
+    def member_names(self, type_: TypeIR) -> dict[str | int, str]:
+        """Return an identifier for each field or enum value, all of them different."""
+        ...
+
+    def spell(self, field: FieldIR) -> str:
+        """Return the spelling of the field's type that prompts ask for."""
+        ...
+
+    def accepts(self, expression: TypeExpr, spelled: TypeRef) -> bool:
+        """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
+        ...
+
+    def is_known(self, reference: TypeRef) -> bool:
+        """Return whether a type of that name exists without being declared in the source."""
+        ...
+
+    def header(self, *, namespace: str, profile: str) -> str:
+        """Return the text that stands before the first boundary, without a final blank line."""
+        ...
+
+    def read(self, code: str) -> SourceFacts:
+        """Return what ``code`` declares and where it is illegal."""
+        ...
+
+    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
+        """Join the pages of one type into one declaration, by syntax tree."""
+        ...
+
+    def unwrap_page(self, code: str, mode: OutputMode) -> str:
+        """Return the members of a continuation page without what was put around them."""
+        ...

@@ -1,0 +1,124 @@
+"""What a source declares, read from its syntax tree: values that every language fills in.
+
+Lines count from 1 in the text that was read; callers shift them to where the text stands.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "Attribute",
+    "Declaration",
+    "DeclarationKind",
+    "Member",
+    "MemberKind",
+    "SourceFacts",
+    "SyntaxFault",
+    "TypeRef",
+]
+
+DeclarationKind = Literal["class", "record", "struct", "interface", "enum", "delegate"]
+MemberKind = Literal["property", "field", "parameter", "enum_member"]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRef:
+    """A type as the source spells it, taken apart.
+
+    ``Dictionary<string, Foo[]?>?`` is ``Dictionary`` with the arguments ``string`` and a nullable
+    ``[]`` of ``Foo``, itself nullable.
+    """
+
+    name: str
+    """Simple name without qualifier; ``[]`` for an array, whose element is the only argument."""
+    args: tuple["TypeRef", ...] = ()
+    nullable: bool = False
+    qualifier: str = ""
+    """What stands before the last dot, e.g. ``System.Collections.Generic``."""
+    line: int = 0
+
+    def __str__(self) -> str:
+        mark = "?" if self.nullable else ""
+        if self.name == "[]":
+            return f"{self.args[0]}[]{mark}"
+        dotted = f"{self.qualifier}.{self.name}" if self.qualifier else self.name
+        inner = f"<{', '.join(map(str, self.args))}>" if self.args else ""
+        return f"{dotted}{inner}{mark}"
+
+    def walk(self) -> Iterator["TypeRef"]:
+        """Yield this reference and all that stand inside it."""
+        yield self
+        for arg in self.args:
+            yield from arg.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute or decorator: its simple name and its literal arguments, decoded."""
+
+    name: str
+    """Simple name without qualifier and without the ``Attribute`` suffix."""
+    arguments: tuple[str | int | bool | None, ...] = ()
+    """String, number and ``nameof`` arguments in order; ``None`` for any other expression."""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A property, field, positional parameter or enum member."""
+
+    name: str
+    """The identifier, without ``@``."""
+    kind: MemberKind
+    line: int
+    end_line: int
+    wire_name: str | int | None
+    """What stands on the wire: the decoded JSON name, or an enum member's string or number.
+    ``None`` where the source does not say."""
+    type: TypeRef | None = None
+    is_required: bool = False
+    """Whether the declaration itself demands a value: ``required``, a positional parameter."""
+    has_initializer: bool = False
+    """Whether a non-null initial value is given or promised (``= new()``, ``= default!``)."""
+    attributes: tuple[Attribute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A type that the source declares."""
+
+    name: str
+    kind: DeclarationKind
+    line: int
+    """First line, attributes and documentation comment included."""
+    end_line: int
+    members: tuple[Member, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    outer: str | None = None
+    """Name of the type it is nested in."""
+    is_partial: bool = False
+    type_parameters: tuple[str, ...] = ()
+    bases: tuple[TypeRef, ...] = ()
+    name_line: int = 0
+    """The line on which the name stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxFault:
+    """A place where the source is not legal in its language."""
+
+    line: int
+    message: str
+    code: Literal["SYNTAX", "INVALID_IDENTIFIER", "ARTIFACT"] = "SYNTAX"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """All that was read from one piece of source."""
+
+    declarations: tuple[Declaration, ...] = ()
+    """In source order, nested ones after the one they stand in."""
+    faults: tuple[SyntaxFault, ...] = ()
+    stray_lines: tuple[int, ...] = ()
+    """Lines of top-level code that is no declaration: prose, statements, loose members."""

@@ -1,0 +1,125 @@
+"""What a validator dislikes, as values. Codes, severities and the JSON shape: design, section 5."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Self
+
+__all__ = ["CODES", "Issue", "Severity", "ValidationResult", "severity_of"]
+
+Severity = Literal["error", "warning"]
+
+CODES: Final[Mapping[str, Severity]] = {
+    "SYNTAX": "error",
+    "ARTIFACT": "error",
+    "MISSING_CLASS": "error",
+    "DUPLICATE_TYPE": "error",
+    "UNDECLARED_TYPE": "error",
+    "MISSING_FIELD": "error",
+    "PHANTOM_FIELD": "error",
+    "DUPLICATE_FIELD": "error",
+    "DUPLICATE_PROPERTY": "error",
+    "ENUM_MEMBER": "error",
+    "WRONG_TYPE": "error",
+    "NULLABILITY": "error",
+    "PRIMARY_KEY": "error",
+    "INVALID_IDENTIFIER": "error",
+    "FOREIGN_TYPE": "error",
+    "EMPTY_OUTPUT": "error",
+    "TRUNCATED": "error",
+    "UNFIXABLE": "error",
+    "DRIFT": "error",
+    "STALE": "warning",
+    "REVIEW": "warning",
+}
+"""Every code and its severity. ``STRUCTURAL`` is accepted for ``SYNTAX`` in configuration only."""
+
+
+def severity_of(code: str) -> Severity:
+    """Return the severity of ``code``; a code of a user's own validator is an error."""
+    return CODES.get(code, "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing a validator dislikes, with its place."""
+
+    code: str
+    message: str
+    type_name: str | None = None
+    detail: str | None = None
+    page: int | None = None
+    """Counts from 1; ``None`` where the fault cannot be put on one page."""
+    line: int | None = None
+    """Counts from 1, in the assembled source."""
+    field: str | None = None
+    """JSON name of the field, or the wire value of the enum member, as text."""
+    severity: Severity = "error"
+
+    @classmethod
+    def of(
+        cls,
+        code: str,
+        message: str,
+        *,
+        type_name: str | None = None,
+        detail: str | None = None,
+        page: int | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> Self:
+        """Return an issue whose severity follows from its code."""
+        return cls(code, message, type_name, detail, page, line, field, severity_of(code))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the issue that ``to_json`` wrote."""
+        return cls(**{name: data.get(name) for name in cls.__slots__})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON shape of design, section 5."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "detail": self.detail,
+            "type_name": self.type_name,
+            "page": self.page,
+            "line": self.line,
+            "field": self.field,
+        }
+
+    def on_page(self, page: int | None) -> "Issue":
+        """Return the same issue, put on ``page``."""
+        return replace(self, page=page)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationResult:
+    """The issues of one type or of a whole source, in the order of their lines."""
+
+    issues: tuple[Issue, ...] = ()
+
+    @classmethod
+    def of(cls, issues: Iterable[Issue]) -> Self:
+        """Return a result of ``issues``, in the order given."""
+        return cls(tuple(issues))
+
+    @property
+    def errors(self) -> tuple[Issue, ...]:
+        """The issues that fail a gate."""
+        return tuple(issue for issue in self.issues if issue.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Issue, ...]:
+        """The issues that are only told."""
+        return tuple(issue for issue in self.issues if issue.severity == "warning")
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a gate must fail."""
+        return any(issue.severity == "error" for issue in self.issues)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to tell at all, warnings included."""
+        return not self.issues
