@@ -34,5 +34,5 @@ def text_hash(text: str) -> str:
 
 
 def source_hash(text: str) -> str:
-    r"""Return the hash of source text over LF line ends, so that a checkout's ``\r\n`` is no edit."""
+    r"""Return the hash of source text over LF line ends, so that ``\r\n`` is no edit."""
     return text_hash(text.replace("\r\n", "\n").replace("\r", "\n"))

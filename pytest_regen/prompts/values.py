@@ -72,7 +72,9 @@ class PromptEntry:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the entry that ``to_json`` wrote."""
-        return cls(**{**{name: data[name] for name in cls.__slots__}, "fields": tuple(data["fields"])})
+        return cls(
+            **{**{name: data[name] for name in cls.__slots__}, "fields": tuple(data["fields"])}
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``prompts.json``."""
