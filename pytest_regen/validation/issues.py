@@ -73,7 +73,16 @@ class Issue:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the issue that ``to_json`` wrote."""
-        return cls(**{name: data.get(name) for name in cls.__slots__})
+        return cls(
+            code=str(data["code"]),
+            message=str(data["message"]),
+            type_name=data.get("type_name"),
+            detail=data.get("detail"),
+            page=data.get("page"),
+            line=data.get("line"),
+            field=data.get("field"),
+            severity=data.get("severity", "error"),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON shape of design, section 5."""
