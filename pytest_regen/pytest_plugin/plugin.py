@@ -1,0 +1,1 @@
+"""The pytest plugin: options, items, fixtures, markers, healing."""

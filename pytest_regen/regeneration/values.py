@@ -1,0 +1,173 @@
+"""What regenerating asks for and gives back, as values."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_regen.errors import RegenError
+from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.regeneration.budget import Budget
+from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
+from pytest_regen.validation.issues import Issue, ValidationResult
+
+__all__ = [
+    "Feedback",
+    "GenerateResult",
+    "HealResult",
+    "PageAnswer",
+    "PartialRegenResult",
+    "Progress",
+    "StopReason",
+    "TurnSettings",
+]
+
+StopReason = Literal[
+    "clean",
+    "attempts",
+    "no_progress",
+    "unfixable",
+    "refused",
+    "budget",
+    "transport",
+    "cassette_miss",
+]
+"""Why the work on a type ended (design, section 4, decision 8)."""
+
+Feedback = Issue | str
+"""What goes into a correction block: a validator's issue, or a failing test's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step of long work, for whoever shows it."""
+
+    key: PageKey
+    done: int
+    total: int
+    what: Literal["asked", "kept", "rejected", "failed"] = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettings:
+    """With what, and within which limits, pages are asked."""
+
+    provider: Provider
+    model: str | None = None
+    """Overrides the model that a page was made with."""
+    max_tokens: int | None = None
+    """Limit of the first reply; a truncated one is asked again with more."""
+    budget: Budget = field(default_factory=Budget)
+    jobs: int = 1
+    """Pages asked at the same time."""
+    before_turn: Callable[[TurnRequest], None] | None = None
+    after_turn: Callable[[TurnRequest, Reply], None] | None = None
+    progress: Callable[[Progress], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageAnswer:
+    """What came back for one page."""
+
+    entry: PromptEntry
+    output: str
+    """The code, extracted from the reply."""
+    stop_reason: str
+    model: str
+    usage: Usage
+    calls: int
+    """Requests made for this answer, larger limits and continuations included."""
+    failure: RegenError | None = None
+    """Why there is no output."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealResult:
+    """How the work on one type ended."""
+
+    type_name: str
+    stop_reason: StopReason | None
+    """``None`` where nothing was tried, see ``skipped``."""
+    attempts: int = 0
+    """Rounds of regeneration made."""
+    calls: int = 0
+    """Requests made, truncated ones and continuations included."""
+    regenerated: tuple[tuple[str, int], ...] = ()
+    """(type, page) pairs whose new output is now the stored one."""
+    rejected: tuple[str, ...] = ()
+    """History ids of outputs that were not better."""
+    usage: Usage = field(default_factory=Usage)
+    issues_before: tuple[Issue, ...] = ()
+    issues_after: tuple[Issue, ...] = ()
+    feedback_after: tuple[Feedback, ...] = ()
+    """What the asking test still had to say after the last round."""
+    changed_paths: tuple[Path, ...] = ()
+    diff: str = ""
+    """Unified diff of the source file, empty where it did not change."""
+    failure: RegenError | None = None
+    """What ended the work, where that was no finding."""
+    skipped: str = ""
+    """Why nothing was tried: the type was edited by hand, say."""
+    emulated: bool = False
+    """Whether the replies came from the emulator."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no error and no feedback of the test is left."""
+        return self.stop_reason == "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRegenResult:
+    """What ``partial_regenerate`` did (requirement 2, "PartialRegenResult")."""
+
+    source: str
+    validation: ValidationResult
+    regenerated: list[tuple[str, int]]
+    """(type, page) pairs that were asked again and whose output was kept."""
+    model_used: str
+    pages_json_path: Path
+    source_path: Path
+    rejected: tuple[str, ...] = ()
+    """History ids of the outputs that were not kept."""
+    stop_reasons: Mapping[str, StopReason] = field(default_factory=dict)
+    """Type name to the reason its work ended."""
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    failures: tuple[RegenError, ...] = ()
+    """What ended work early: refusals, transport, budget, cassette misses."""
+    diff: str = ""
+
+    @property
+    def cs_code(self) -> str:
+        """The requirement's name for ``source``."""
+        return self.source
+
+    @property
+    def cs_path(self) -> Path:
+        """The requirement's name for ``source_path``."""
+        return self.source_path
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateResult:
+    """What ``generate_store`` did, or would do in a dry run."""
+
+    path: Path
+    ir: Mapping[str, Any]
+    prompts: tuple[PromptEntry, ...]
+    """All prompts of the store."""
+    asked: tuple[PageKey, ...]
+    """Pages asked, or to be asked in a dry run."""
+    defects: Sequence[Any] = ()
+    """What the document does not say plainly (``documents.Defect``)."""
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    validation: Mapping[str, ValidationResult] = field(default_factory=dict)
+    stop_reasons: Mapping[str, StopReason] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    failures: tuple[RegenError, ...] = ()
+    diff: str = ""

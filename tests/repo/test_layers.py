@@ -1,0 +1,157 @@
+"""The house rules that prose alone would not keep: layers, cycles, doors."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "pytest_regen"
+
+# A module imports only from lower levels, from inside its own folder, or along a drawn edge.
+VALUES = {
+    "turns.values": 1,
+    "documents.ir": 1,
+    "validation.issues": 1,
+    "prompts.values": 1,
+    "languages.facts": 1,
+    "context.values": 1,
+    "settings": 1,
+}
+LEVELS = {
+    "errors": 0,
+    "canonical": 0,
+    "turns": 2,
+    "languages": 2,
+    "sources": 2,
+    "context": 2,
+    "documents": 2,
+    "prompts": 3,
+    "stores": 3,
+    "validation": 3,
+    "cassettes": 3,
+    "emulator": 3,
+    "regeneration": 4,
+    "sessions": 4,
+    "testing": 5,
+    "strategies": 5,
+    "cli": 6,
+    "pytest_plugin": 6,
+    "__main__": 6,
+}
+DRAWN = {
+    ("sources", "languages"),
+    ("stores", "prompts"),
+    ("validation", "stores"),
+}
+DOORS = {
+    "pytest": ("pytest_plugin", "testing"),
+    "_pytest": (),
+    "pluggy": ("pytest_plugin",),
+    "vcr": ("cassettes.",),
+    "anthropic": ("turns.anthropic",),
+    "genai_prices": ("turns.prices",),
+    "typer": ("cli",),
+    "rich": ("cli",),
+    "tree_sitter": ("languages.csharp.tree",),
+    "tree_sitter_c_sharp": ("languages.csharp.tree",),
+    "referencing": ("documents",),
+    "yaml": ("documents", "cassettes", "emulator", "testing"),
+    "filelock": ("stores", "regeneration.budget", "cassettes"),
+    "hypothesis": ("strategies", "testing"),
+}
+
+
+def module_of(path: Path) -> str:
+    """Return the dotted name below the package, without ``__init__``."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports_of(tree: ast.AST, *, late: bool) -> Iterator[str]:
+    """Yield what a module imports; ``late`` includes imports inside functions."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                dotted = f"{node.module}.{alias.name}"
+                path = PACKAGE.parent / Path(*dotted.split("."))
+                is_module = path.with_suffix(".py").exists() or path.is_dir()
+                yield dotted if is_module else node.module
+        elif late or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from imports_of(node, late=late)
+
+
+MODULES = {
+    module_of(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+
+def level(module: str) -> int:
+    """Return the level a module stands on."""
+    return VALUES.get(module, LEVELS.get(module.split(".", maxsplit=1)[0], -1))
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name])
+def test_every_module_has_a_level(module: str) -> None:
+    """A new folder is entered in the table before it imports anything."""
+    assert level(module) >= 0, f"{module} stands on no level: add it to LEVELS"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name])
+def test_imports_point_down(module: str) -> None:
+    """A module imports from lower levels, its own folder, or along a drawn edge."""
+    folder = module.split(".", maxsplit=1)[0]
+    wrong = []
+    for target in imports_of(MODULES[module], late=True):
+        if not target.startswith("pytest_regen."):
+            continue
+        below = target.removeprefix("pytest_regen.")
+        other = below.split(".")[0]
+        drawn = (folder, other) in DRAWN
+        if folder != other and not drawn and level(below) >= level(module):
+            wrong.append(target)
+
+    assert not wrong
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name])
+def test_foreign_packages_enter_by_their_door(module: str) -> None:
+    """Each dependency is imported only where the table says."""
+    wrong = []
+    for target in imports_of(MODULES[module], late=True):
+        doors = DOORS.get(target.split(".")[0])
+        if doors is not None and not any(module.startswith(door.rstrip(".")) for door in doors):
+            wrong.append(target)
+
+    assert not wrong
+
+
+def test_no_import_cycles() -> None:
+    """No module, once loading, comes back to itself."""
+    graph = {
+        module: {
+            target.removeprefix("pytest_regen.")
+            for target in imports_of(tree, late=False)
+            if target.startswith("pytest_regen.")
+        }
+        for module, tree in MODULES.items()
+    }
+
+    def visit(module: str, trail: tuple[str, ...]) -> list[str]:
+        if module in trail:
+            return [" -> ".join((*trail[trail.index(module) :], module))]
+        if module in done:
+            return []
+        done.add(module)
+        return [
+            found for to in sorted(graph.get(module, ())) for found in visit(to, (*trail, module))
+        ]
+
+    done: set[str] = set()
+    cycles = [found for module in graph for found in visit(module, ())]
+
+    assert not cycles
