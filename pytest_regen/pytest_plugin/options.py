@@ -1,0 +1,103 @@
+"""Options, ini values and markers as pytest registers them. Reading them is in ``choices``."""
+
+import pytest
+
+__all__ = ["FAIL_ON", "RECORD_MODES", "add_markers", "add_options"]
+
+RECORD_MODES = ("none", "once", "new_episodes", "all", "rewrite")
+FAIL_ON = ("auto", "regenerated", "never")
+
+_MARKERS = (
+    "regen(store=None, types=None, attempts=None, on=None): with --regen, a failure of this test is"
+    " the feedback with which the types of the store are regenerated; the test is then called again"
+    " with its fixtures as they are.",
+    "cassette(name=None, record=None): file and record mode of the test's `cassette` fixture.",
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register what a user can say, on the command line and in the ini file."""
+    group = parser.getgroup("regen", "regenerating what language models wrote")
+    _add_healing(group)
+    _add_recording(group)
+    parser.addini(
+        "regen_stores", "globs from the rootdir; each store they match is collected", "linelist", []
+    )
+    parser.addini("regen_model", "model that regenerates (also --regen-model)", "string", "")
+    parser.addini("regen_attempts", "calls of a test, the first included", "string", "")
+    parser.addini("regen_record", "record mode (also --regen-record)", "string", "")
+    parser.addini(
+        "regen_fail_on",
+        "when a run that regenerated something exits with 1: auto (in CI), regenerated, never",
+        "string",
+        "auto",
+    )
+
+
+def _add_healing(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--regen",
+        action="store_true",
+        dest="regen_heal",
+        help="Regenerate what fails, with its failure as the feedback, and try again.",
+    )
+    group.addoption(
+        "--regen-only",
+        action="append",
+        default=[],
+        dest="regen_only",
+        metavar="STORE::TYPE[,...]",
+        help="Regenerate only these; globs are allowed, and each must match something.",
+    )
+    group.addoption(
+        "--regen-attempts",
+        type=int,
+        default=None,
+        dest="regen_attempts",
+        metavar="N",
+        help="Calls of a test, the first included (default: 2).",
+    )
+    group.addoption(
+        "--regen-model",
+        default=None,
+        dest="regen_model",
+        metavar="MODEL",
+        help="Model that regenerates.",
+    )
+    group.addoption(
+        "--regen-dry-run",
+        action="store_true",
+        dest="regen_dry_run",
+        help="Say what --regen would ask for, and ask for nothing.",
+    )
+    group.addoption(
+        "--regen-ignore-stale",
+        action="store_true",
+        dest="regen_ignore_stale",
+        help="Regenerate from stored prompts although the IR has changed since.",
+    )
+
+
+def _add_recording(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--regen-record",
+        choices=RECORD_MODES,
+        # None rather than "none": a default must not win over a marker or the ini file.
+        default=None,
+        dest="regen_record",
+        help="Record mode of every cassette (default: none, which replays and reaches nothing).",
+    )
+    group.addoption(
+        "--regen-budget",
+        type=int,
+        default=None,
+        dest="regen_budget",
+        metavar="TOKENS",
+        help="Tokens that all workers together may spend; required for live calls in CI.",
+    )
+
+
+def add_markers(config: pytest.Config) -> None:
+    """Make the markers known to ``--strict-markers`` and ``--markers``."""
+    for line in _MARKERS:
+        config.addinivalue_line("markers", line)
