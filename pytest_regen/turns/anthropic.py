@@ -1,0 +1,317 @@
+"""Turns with the real API through the Anthropic SDK, which nothing else imports.
+
+The SDK takes more than a second to import, so it is imported by the first turn that needs it; a
+turn answered by a cassette never does.
+"""
+
+import asyncio
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pytest_regen.errors import MissingKeyError, ProviderError, TransportError, UsageError
+from pytest_regen.turns.defaults import DEFAULT_MODEL
+from pytest_regen.turns.failures import (
+    connection_failure,
+    is_spend_limit,
+    status_failure,
+    timeout_failure,
+)
+from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
+from pytest_regen.turns.secrets import scrub_text
+from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns.wire import (
+    MESSAGES_PATH,
+    StreamedMessage,
+    reply_from_body,
+    request_body,
+)
+
+if TYPE_CHECKING:
+    import anthropic
+    from anthropic import Anthropic, AsyncAnthropic
+
+__all__ = ["DEFAULT_BASE_URL", "AnthropicProvider"]
+
+DEFAULT_BASE_URL = "https://api.anthropic.com"
+
+_REPLAY_KEY = "replayed"
+"""Stands where a key would: the client demands one even if nothing is ever sent."""
+
+
+class AnthropicProvider:
+    """Sends turns to the Messages API.
+
+    One instance serves any number of threads and event loops; it makes its client on first use.
+
+    Args:
+        model: model asked where a request names none.
+        api_key: the credential; otherwise ``ANTHROPIC_API_KEY``. Profiles on disk are never used.
+        base_url: the address; otherwise ``ANTHROPIC_BASE_URL``, otherwise the real API.
+        max_retries: times a request is sent again after a connection error, 408, 409, 429 or 5xx.
+            ``Retry-After`` is obeyed. A spend limit is not retried.
+        timeout: seconds to wait for a reply, or for the next piece of a streamed one.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        max_retries: int = 2,
+        timeout: float = 600.0,
+    ) -> None:
+        if max_retries < 0:
+            raise UsageError(
+                f"max_retries is {max_retries}",
+                why="it counts the times a failed request is sent again",
+                hint="pass 0 or more",
+            )
+        self.model = model
+        self._api_key = api_key
+        self.base_url = (
+            base_url or os.environ.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
+        ).rstrip("/")
+        self.max_retries = max_retries
+        self.timeout = timeout
+        self._lock = threading.Lock()
+        # By key: the environment may name another one between two turns, as it does in tests.
+        self._clients: dict[str, Anthropic] = {}
+        self._async_clients: weakref.WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[str, AsyncAnthropic]
+        ] = weakref.WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"AnthropicProvider(model={self.model!r}, base_url={self.base_url!r})"
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the model's reply; a refusal or a truncated reply is a reply, too.
+
+        Raises:
+            MissingKeyError: no key is set and the turn is not replayed.
+            RejectedRequestError: the API refused the request; sending it again cannot help.
+            TransportError: the API could not be reached, or the reply was cut.
+            CassetteMissError: a cassette in use has no answer.
+        """
+        body, interceptor = self._body(request), current_interceptor()
+        replayed = self._replayed(body, interceptor)
+        if replayed is not None:
+            return replayed
+        client = self._sync_client(interceptor)
+        try:
+            if body.get("stream"):
+                return self._streamed(client, body)
+            return reply_from_body(_plain(client.messages.create(**body)))
+        except CassetteMiss as miss:
+            raise _delivered(miss, interceptor) from None
+        except Exception as error:
+            failure, cause = self._failure(error, body["model"])
+            raise failure from cause
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return the model's reply without blocking the event loop; raises as ``send`` does."""
+        body, interceptor = self._body(request), current_interceptor()
+        replayed = self._replayed(body, interceptor)
+        if replayed is not None:
+            return replayed
+        client = self._async_client(interceptor)
+        try:
+            if body.get("stream"):
+                return await self._astreamed(client, body)
+            return reply_from_body(_plain(await client.messages.create(**body)))
+        except CassetteMiss as miss:
+            raise _delivered(miss, interceptor) from None
+        except Exception as error:
+            failure, cause = self._failure(error, body["model"])
+            raise failure from cause
+
+    def close(self) -> None:
+        """Close the connections that ``send`` opened; those of ``asend`` end with their loop."""
+        with self._lock:
+            clients = list(self._clients.values())
+            self._clients.clear()
+        for client in clients:
+            client.close()
+
+    def _body(self, request: TurnRequest) -> dict[str, Any]:
+        body = request_body(request)
+        body["model"] = request.model or self.model or DEFAULT_MODEL
+        return body
+
+    def _replayed(self, body: dict[str, Any], interceptor: TurnInterceptor | None) -> Reply | None:
+        if interceptor is None:
+            return None
+        path = urlsplit(self.base_url).path + MESSAGES_PATH
+        return interceptor.answer(
+            body, path=path, max_retries=self.max_retries, address=self._address
+        )
+
+    @staticmethod
+    def _streamed(client: "Anthropic", body: dict[str, Any]) -> Reply:
+        message = StreamedMessage()
+        with client.messages.create(**body) as events:
+            for event in events:
+                message.feed(_plain(event))
+        return message.reply()
+
+    @staticmethod
+    async def _astreamed(client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
+        message = StreamedMessage()
+        async with await client.messages.create(**body) as events:
+            async for event in events:
+                message.feed(_plain(event))
+        return message.reply()
+
+    def _sync_client(self, interceptor: TurnInterceptor | None) -> "Anthropic":
+        import anthropic  # noqa: PLC0415 - the import costs more than a second
+
+        key = self._key_for(interceptor)
+        with self._lock:
+            client = self._clients.get(key)
+            if client is None:
+                client = anthropic.Anthropic(
+                    **self._options(key), middleware=[_stop_at_spend_limit]
+                )
+                self._clients[key] = client
+            return client
+
+    def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
+        import anthropic  # noqa: PLC0415 - the import costs more than a second
+
+        key = self._key_for(interceptor)
+        with self._lock:
+            # Connections belong to the loop they were opened in.
+            clients = self._async_clients.setdefault(asyncio.get_running_loop(), {})
+            client = clients.get(key)
+            if client is None:
+                client = anthropic.AsyncAnthropic(
+                    **self._options(key), middleware=[_astop_at_spend_limit]
+                )
+                clients[key] = client
+            return client
+
+    def _options(self, key: str) -> dict[str, Any]:
+        return {
+            "api_key": key,
+            "base_url": self.base_url,
+            "max_retries": self.max_retries,
+            "timeout": self.timeout,
+            "open_telemetry": False,
+        }
+
+    @property
+    def _key(self) -> str | None:
+        return self._api_key or os.environ.get("ANTHROPIC_API_KEY") or None
+
+    def _key_for(self, interceptor: TurnInterceptor | None) -> str:
+        key = self._key
+        if key:
+            return key
+        if interceptor is not None and interceptor.is_replay_only:
+            return _REPLAY_KEY
+        raise MissingKeyError(
+            "no API key is set",
+            why=f"the turn would be sent to {self._address}",
+            hint="export ANTHROPIC_API_KEY=..., pass api_key=, or replay from a cassette",
+        )
+
+    @property
+    def _address(self) -> str:
+        return urlsplit(self.base_url).netloc.rpartition("@")[2] or self.base_url
+
+    def _failure(self, error: Exception, model: str) -> tuple[ProviderError, Exception | None]:
+        """Return what an exception of the SDK means, and the cause that may be shown with it.
+
+        The key stands in neither: a server that echoes it must not put it into a log.
+        """
+        if isinstance(error, ProviderError):
+            return error, error.__cause__ if isinstance(error.__cause__, Exception) else None
+        failure = self._translated(error, model)
+        key = self._key
+        if not key or key not in f"{failure}{error}":
+            return failure, error
+        failure.what = failure.what.replace(key, "[key]")
+        failure.why = failure.why.replace(key, "[key]")
+        failure.args = (failure.what,)
+        return failure, None
+
+    def _translated(self, error: Exception, model: str) -> ProviderError:
+        import anthropic  # noqa: PLC0415 - imported by now: the error is its own
+
+        address = self._address
+        match error:
+            case anthropic.APIStatusError():
+                body = error.body if error.body is not None else _response_text(error)
+                return status_failure(error.status_code, body, model=model, address=address)
+            case anthropic.APITimeoutError():
+                return timeout_failure(self.timeout, model=model, address=address)
+            case anthropic.APIConnectionError():
+                return connection_failure(_root_cause(error), model=model, address=address)
+            case anthropic.CredentialsError():
+                return MissingKeyError(
+                    "the credential could not be used",
+                    why=scrub_text(str(error)),
+                    hint="export ANTHROPIC_API_KEY=... or pass api_key=",
+                )
+            case _:
+                return TransportError(
+                    f"the turn with {address} failed (model {model!r})",
+                    why=scrub_text(f"{type(error).__name__}: {error}"),
+                    hint="run the command again; what was finished before is kept",
+                )
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
+    """Return an object of the SDK as the JSON it was made from."""
+    dump = getattr(value, "to_dict", None)
+    return dump(mode="json") if callable(dump) else value
+
+
+def _delivered(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:
+    if interceptor is not None:
+        interceptor.delivered(miss)
+    return miss.error
+
+
+def _root_cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _response_text(error: "anthropic.APIStatusError") -> str:
+    try:
+        return error.response.text
+    except Exception:  # noqa: BLE001 - the body of a failed answer is a courtesy
+        return ""
+
+
+def _stop_at_spend_limit(request: Any, call_next: Any) -> Any:  # noqa: ANN401 - the SDK's own types
+    """Keep the SDK from retrying what only money can mend."""
+    response = call_next(request)
+    http = response.http_response
+    if http.status_code == 429:  # noqa: PLR2004 - too many requests
+        http.read()
+        _mark_spend_limit(http)
+    return response
+
+
+async def _astop_at_spend_limit(request: Any, call_next: Any) -> Any:  # noqa: ANN401 - the SDK's
+    response = await call_next(request)
+    http = response.http_response
+    if http.status_code == 429:  # noqa: PLR2004 - too many requests
+        await http.aread()
+        _mark_spend_limit(http)
+    return response
+
+
+def _mark_spend_limit(http: Any) -> None:  # noqa: ANN401 - a response of the SDK's HTTP client
+    try:
+        body = http.json()
+    except ValueError:
+        return
+    if is_spend_limit(body):
+        http.headers["x-should-retry"] = "false"

@@ -1,0 +1,76 @@
+"""The seam where a cassette steps between a provider and the network.
+
+``turns`` knows no cassettes. A cassette in use registers here for the whole process, because a
+turn may be made in any thread; the innermost one answers.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from pytest_regen.errors import CassetteMissError
+from pytest_regen.turns.values import Reply
+
+__all__ = ["CassetteMiss", "TurnInterceptor", "current_interceptor", "intercepting"]
+
+
+class CassetteMiss(BaseException):
+    """A request that replay has no answer for, on its way out through an SDK.
+
+    Not an ``Exception``, so that no client takes it for a network error, retries it and hides it.
+    Providers and ``use_cassette`` turn it into the ``CassetteMissError`` it carries.
+    """
+
+    def __init__(self, error: CassetteMissError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class TurnInterceptor(Protocol):
+    """A cassette in use."""
+
+    @property
+    def is_replay_only(self) -> bool:
+        """Whether no request can reach the network, so that no key is needed."""
+        ...
+
+    def answer(
+        self, body: Mapping[str, Any], *, path: str, max_retries: int, address: str
+    ) -> Reply | None:
+        """Return the recorded reply, or ``None`` where the request is to be sent.
+
+        Raises:
+            CassetteMissError: nothing was recorded, and nothing may be sent.
+            ProviderError: a failure was recorded.
+        """
+        ...
+
+    def delivered(self, miss: CassetteMiss) -> None:
+        """Note that the caller was told of ``miss``."""
+        ...
+
+
+_active: list[TurnInterceptor] = []
+_lock = threading.Lock()
+
+
+def current_interceptor() -> TurnInterceptor | None:
+    """Return the cassette that was put to use last, if any."""
+    with _lock:
+        return _active[-1] if _active else None
+
+
+@contextmanager
+def intercepting(interceptor: TurnInterceptor) -> Iterator[None]:
+    """Let ``interceptor`` answer every turn of the process for as long as the block runs."""
+    with _lock:
+        _active.append(interceptor)
+    try:
+        yield
+    finally:
+        with _lock:
+            # Not pop(): two cassettes used in two threads need not end in order.
+            _active.reverse()
+            _active.remove(interceptor)
+            _active.reverse()

@@ -1,0 +1,164 @@
+"""Providers that reach no network: a function, a script, a placeholder."""
+
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+
+from pytest_regen.errors import ProviderError, TransportError, UsageError
+from pytest_regen.turns.values import Reply, TurnRequest
+
+__all__ = ["CallableProvider", "DryRunProvider", "ScriptedProvider"]
+
+ScriptLine = str | Reply | Exception
+
+
+class CallableProvider:
+    """Makes a provider of a function from messages to text.
+
+    Args:
+        fn: takes a list of ``{"role": ..., "content": ...}``, the system prompt first where there
+            is one, and returns the reply's text, or a ``Reply``. It may be a coroutine function;
+            then only ``asend`` can be used.
+        model: name that replies carry.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[list[dict[str, str]]], "str | Reply | Awaitable[str | Reply]"],
+        *,
+        model: str = "",
+    ) -> None:
+        if not callable(fn):
+            raise UsageError(
+                f"{fn!r} cannot be called",
+                hint="pass a function that takes a list of messages and returns text",
+            )
+        self._fn = fn
+        self._model = model
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return what the function says.
+
+        Raises:
+            ProviderError: the function raised, or returned something else than text.
+        """
+        said = self._called(request)
+        if inspect.isawaitable(said):
+            if inspect.iscoroutine(said):
+                said.close()
+            raise UsageError(
+                f"{self._name} is asynchronous",
+                why="send() was used, which cannot wait for it",
+                hint="pass a plain function, or use asend()",
+            )
+        return self._reply(said, request)
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return what the function says, awaited if need be; raises as ``send`` does."""
+        said = self._called(request)
+        if inspect.isawaitable(said):
+            try:
+                said = await said
+            except Exception as error:
+                raise self._failed(error) from error
+        return self._reply(said, request)
+
+    def _called(self, request: TurnRequest) -> object:
+        messages = [{"role": "system", "content": request.system}] if request.system else []
+        messages += [{"role": m.role, "content": m.content} for m in request.messages]
+        try:
+            return self._fn(messages)
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> Exception:
+        if isinstance(error, ProviderError):
+            return error
+        return TransportError(
+            f"{self._name} raised {type(error).__name__}",
+            why=str(error),
+            hint="the function given as provider must return the reply's text; fix it, then "
+            "run again",
+        )
+
+    def _reply(self, said: object, request: TurnRequest) -> Reply:
+        if isinstance(said, Reply):
+            return said
+        if isinstance(said, str):
+            return Reply(said, model=self._model or request.model)
+        raise TransportError(
+            f"{self._name} returned {type(said).__name__}",
+            why="a provider function returns the reply's text, or a Reply",
+            hint="return a str",
+        )
+
+    @property
+    def _name(self) -> str:
+        return getattr(self._fn, "__qualname__", type(self._fn).__name__)
+
+
+class ScriptedProvider:
+    """Answers from a script, for tests.
+
+    Args:
+        replies: what to answer, in order; or a function of the request. A string becomes a reply
+            that ended by itself, an exception is raised.
+
+    Attributes:
+        requests: every request received, in order.
+    """
+
+    def __init__(self, replies: Iterable[ScriptLine] | Callable[[TurnRequest], ScriptLine]) -> None:
+        if isinstance(replies, str):
+            raise UsageError(
+                "the script is one string",
+                why="each of its letters would be a reply",
+                hint="pass a list: ScriptedProvider([text])",
+            )
+        self._answers = replies if callable(replies) else None
+        self._lines = [] if callable(replies) else list(replies)
+        self._lock = threading.Lock()
+        self.requests: list[TurnRequest] = []
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the next reply of the script.
+
+        Raises:
+            ProviderError: the script is used up.
+        """
+        with self._lock:
+            self.requests.append(request)
+            number = len(self.requests)
+        line = self._answers(request) if self._answers else self._line(number)
+        if isinstance(line, Exception):
+            raise line
+        return line if isinstance(line, Reply) else Reply(line, model=request.model)
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return the next reply of the script; raises as ``send`` does."""
+        return self.send(request)
+
+    def _line(self, number: int) -> ScriptLine:
+        if number <= len(self._lines):
+            return self._lines[number - 1]
+        raise ProviderError(
+            f"the script has {len(self._lines)} replies, and request {number} asks for another",
+            hint="add a reply to the script, or find out who asks once more",
+        )
+
+
+class DryRunProvider:
+    """Answers every request with a placeholder that says that no code was generated."""
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the placeholder."""
+        asked = len(request.system) + sum(len(m.content) for m in request.messages)
+        return Reply(
+            "// DRY RUN: no model was asked and no code was generated.\n"
+            f"// The request has {len(request.messages)} message(s), {asked:,} characters in all.",
+            model="dry-run",
+        )
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return the placeholder."""
+        return self.send(request)

@@ -1,0 +1,223 @@
+"""The Messages API as plain JSON: a request as its body, a response as a reply.
+
+Standard library only, and shared by the path through the SDK and the path that replays without
+it, so that both read the same bytes in the same way.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pytest_regen.errors import TransportError
+from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
+
+__all__ = [
+    "MESSAGES_PATH",
+    "STREAM_ABOVE",
+    "StreamedMessage",
+    "reply_from_body",
+    "reply_from_events",
+    "request_body",
+    "sse_events",
+]
+
+MESSAGES_PATH = "/v1/messages"
+
+STREAM_ABOVE = 21_333
+"""Replies that may be longer than this are streamed: no proxy keeps an idle connection open for
+the ten minutes that writing them can take, and the SDK refuses to wait that long."""
+
+_BREAKPOINTS = 4
+"""Cache breakpoints the API accepts in one request."""
+
+
+def request_body(request: TurnRequest) -> dict[str, Any]:
+    """Return the JSON body of ``request``: no temperature, at most four cache breakpoints."""
+    marked = _breakpoints(request)
+    body: dict[str, Any] = {
+        "max_tokens": request.max_tokens,
+        "messages": [
+            {"role": message.role, "content": _content(message.content, marked.get(number))}
+            for number, message in enumerate(request.messages)
+        ],
+        "model": request.model,
+    }
+    if request.response_schema is not None:
+        schema = dict(request.response_schema)
+        body["output_config"] = {"format": {"schema": schema, "type": "json_schema"}}
+    if request.max_tokens > STREAM_ABOVE:
+        body["stream"] = True
+    if request.system:
+        body["system"] = _content(request.system, request.cache)
+    return body
+
+
+def _breakpoints(request: TurnRequest) -> dict[int, CacheTtl]:
+    """Return the messages that keep their mark: the last ones, beside the system block's.
+
+    A breakpoint finds what an earlier request wrote within 20 blocks, so the last marks of a
+    conversation are the ones that hit. Empty text cannot be marked: the API refuses it.
+    """
+    marked = [
+        (number, message.cache)
+        for number, message in enumerate(request.messages)
+        if message.cache and _markable(message)
+    ]
+    room = _BREAKPOINTS - (1 if request.cache and request.system else 0)
+    return dict(marked[-room:])
+
+
+def _markable(message: Message) -> bool:
+    return bool(message.content.strip())
+
+
+def _content(text: str, ttl: CacheTtl | None) -> str | list[dict[str, Any]]:
+    if ttl is None:
+        return text
+    control: dict[str, str] = {"type": "ephemeral"}
+    if ttl != "5m":  # the default of the API, which old servers know no name for
+        control["ttl"] = ttl
+    return [{"type": "text", "text": text, "cache_control": control}]
+
+
+def reply_from_body(body: object) -> Reply:
+    """Return the reply in a message object: text blocks joined, everything else left out.
+
+    Raises:
+        TransportError: the body is no message, or one that was never finished.
+    """
+    if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
+        raise TransportError(
+            f"the answer is no message of the Messages API: {_excerpt(body)}",
+            why="a message has a list of content blocks",
+            hint="check ANTHROPIC_BASE_URL: something else answers at that address",
+        )
+    stop_reason = body.get("stop_reason")
+    if not isinstance(stop_reason, str) or not stop_reason:
+        raise cut_stream("the message has no stop_reason")
+    return Reply(
+        text="".join(_texts(body["content"])),
+        stop_reason=stop_reason,
+        usage=_usage(body.get("usage")),
+        model=str(body.get("model") or ""),
+        id=str(body.get("id") or ""),
+    )
+
+
+def cut_stream(why: str) -> TransportError:
+    """Return the error for a reply that ended before the model had finished."""
+    return TransportError(
+        "the reply was cut off on its way",
+        why=why,
+        hint="run the command again; what was finished before is kept",
+    )
+
+
+def _texts(blocks: Iterable[object]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Mapping) and block.get("type") == "text":
+            yield str(block.get("text") or "")
+
+
+def _excerpt(body: object) -> str:
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    return repr(text if len(text) <= 80 else text[:77] + "...")  # noqa: PLR2004 - one line
+
+
+def _usage(usage: object) -> Usage:
+    if not isinstance(usage, Mapping):
+        return Usage()
+    written = usage.get("cache_creation")
+    if isinstance(written, Mapping):
+        short = _count(written.get("ephemeral_5m_input_tokens"))
+        long = _count(written.get("ephemeral_1h_input_tokens"))
+    else:
+        short, long = _count(usage.get("cache_creation_input_tokens")), None
+    return Usage(
+        input_tokens=_count(usage.get("input_tokens")),
+        output_tokens=_count(usage.get("output_tokens")),
+        cache_read_tokens=_count(usage.get("cache_read_input_tokens")),
+        cache_write_5m_tokens=short,
+        cache_write_1h_tokens=long,
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+class StreamedMessage:
+    """A message put together from the events of its stream."""
+
+    def __init__(self) -> None:
+        self._message: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._ended = False
+
+    def feed(self, event: Mapping[str, Any]) -> None:
+        """Take the next event; kinds that carry no text or counts are passed over."""
+        match event.get("type"):
+            case "message_start":
+                self._message = dict(event.get("message") or {})
+                self._message["usage"] = dict(self._message.get("usage") or {})
+            case "content_block_start":
+                self._blocks[int(event["index"])] = dict(event.get("content_block") or {})
+            case "content_block_delta":
+                self._extend(int(event["index"]), event.get("delta") or {})
+            case "message_delta":
+                self._finish(event)
+            case "message_stop":
+                self._ended = True
+            case _:
+                pass
+
+    def _extend(self, index: int, delta: Mapping[str, Any]) -> None:
+        if delta.get("type") == "text_delta":
+            block = self._blocks.setdefault(index, {"type": "text"})
+            block["text"] = str(block.get("text") or "") + str(delta.get("text") or "")
+
+    def _finish(self, event: Mapping[str, Any]) -> None:
+        self._message["stop_reason"] = (event.get("delta") or {}).get("stop_reason")
+        # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
+        known = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
+        self._message.setdefault("usage", {}).update(known)
+
+    def reply(self) -> Reply:
+        """Return the finished reply.
+
+        Raises:
+            TransportError: the stream ended before the message did.
+        """
+        if not self._ended:
+            raise cut_stream("the stream ended without message_stop")
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        return reply_from_body({**self._message, "content": blocks})
+
+
+def reply_from_events(events: Iterable[Mapping[str, Any]]) -> Reply:
+    """Return the reply that ``events`` tell.
+
+    Raises:
+        TransportError: the stream was cut.
+    """
+    message = StreamedMessage()
+    for event in events:
+        message.feed(event)
+    return message.reply()
+
+
+def sse_events(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON data of each server-sent event in ``text``.
+
+    An event cut in the middle ends the iteration: what follows is not a message any more.
+    """
+    for chunk in text.replace("\r\n", "\n").split("\n\n"):
+        lines = [line[5:].lstrip(" ") for line in chunk.split("\n") if line.startswith("data:")]
+        if not lines:
+            continue
+        try:
+            data = json.loads("\n".join(lines))
+        except ValueError:
+            return
+        if isinstance(data, dict):
+            yield data
