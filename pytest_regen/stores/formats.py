@@ -1,0 +1,295 @@
+"""``pages.json`` and ``prompts.json`` as values: what they hold, how they are read and written."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from pytest_regen.canonical import canonical_hash, text_hash
+from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.stores.strict_json import Node, corrupt, parse_json
+from pytest_regen.turns.values import Usage
+
+__all__ = [
+    "PagesEnvelope",
+    "StoredPage",
+    "describe_page",
+    "now",
+    "read_pages",
+    "read_prompts",
+]
+
+_VERSION = 1
+
+
+def now() -> str:
+    """Return the present moment as artifacts hold it: UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def describe_page(key: PageKey) -> str:
+    """Return a page's identity in words."""
+    return f"{key.type_name}, page {key.page} of {key.total_pages}"
+
+
+def _whole_text(text: str) -> str:
+    """Return ``text`` without half surrogate pairs, which a reply may hold and no file can."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """One entry of ``pages.json``: what a model wrote for one page, and how."""
+
+    index: int
+    """Place in the file, from 0, set when it is written; pages are joined by ``key``, not by it."""
+    type_name: str
+    is_root: bool
+    page: int
+    total_pages: int
+    model: str
+    """Who wrote it; ``hand`` where an edit was adopted."""
+    generated_at: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_input_tokens: int | None
+    cache_creation_input_tokens: int | None
+    stop_reason: str | None
+    attempt: int
+    """Running number of this page's outputs, from 1."""
+    prompt_hash: str | None
+    """Of the prompt that was answered."""
+    type_hash: str | None
+    """Of the type's IR when it was answered; where the IR has another, the page is stale."""
+    output_hash: str
+    output: str
+
+    @classmethod
+    def of(
+        cls,
+        prompt: PromptEntry,
+        output: str,
+        *,
+        model: str,
+        type_hash: str | None,
+        usage: Usage | None = None,
+        stop_reason: str | None = "end_turn",
+        attempt: int = 1,
+        generated_at: str | None = None,
+    ) -> Self:
+        """Return the page that ``output`` makes of ``prompt``, its hash computed.
+
+        Args:
+            prompt: what was answered.
+            output: the code extracted from the reply.
+            model: who answered.
+            type_hash: hash of the type's IR (``documents.ir.type_hash``).
+            usage: tokens of all calls that the output took.
+            stop_reason: of the last reply, as the Messages API words it.
+            attempt: running number of this page's outputs.
+            generated_at: UTC moment as ``now()`` gives it, which is the default.
+        """
+        usage = usage or Usage()
+        output = _whole_text(output)
+        return cls(
+            index=0,
+            type_name=prompt.type_name,
+            is_root=prompt.is_root,
+            page=prompt.page,
+            total_pages=prompt.total_pages,
+            model=model,
+            generated_at=generated_at or now(),
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_input_tokens=usage.cache_read_tokens,
+            cache_creation_input_tokens=usage.cache_write_tokens,
+            stop_reason=stop_reason,
+            attempt=attempt,
+            prompt_hash=prompt.prompt_hash,
+            type_hash=type_hash,
+            output_hash=text_hash(output),
+            output=output,
+        )
+
+    @property
+    def key(self) -> PageKey:
+        """The identity of the page."""
+        return PageKey(self.type_name, self.page, self.total_pages)
+
+    @property
+    def is_tampered(self) -> bool:
+        """Whether the output is another than the one that was stored: edited in ``pages.json``."""
+        return self.output_hash != text_hash(self.output)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of ``pages.json``, keys in the order of the format."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_json(cls, data: object, file: Path, where: str = "$") -> Self:
+        """Return the entry that ``to_json`` wrote; keys beyond the requirement's may be absent.
+
+        Raises:
+            StoreCorruptError: it is none; the message names ``file``, the JSON path and the value.
+        """
+        node = Node(data, file, where)
+        output = node.text("output")
+        page = cls(
+            index=node.count("index", 0),
+            type_name=node.text("type_name"),
+            is_root=node.flag("is_root"),
+            page=node.count("page", least=1),
+            total_pages=node.count("total_pages", least=1),
+            model=node.text("model"),
+            generated_at=node.text("generated_at"),
+            input_tokens=node.optional_count("input_tokens"),
+            output_tokens=node.optional_count("output_tokens"),
+            cache_read_input_tokens=node.optional_count("cache_read_input_tokens"),
+            cache_creation_input_tokens=node.optional_count("cache_creation_input_tokens"),
+            stop_reason=node.optional_text("stop_reason"),
+            attempt=node.count("attempt", 1, least=1),
+            prompt_hash=node.optional_text("prompt_hash"),
+            type_hash=node.optional_text("type_hash"),
+            output_hash=node.optional_text("output_hash") or text_hash(output),
+            output=output,
+        )
+        if page.page > page.total_pages:
+            raise node.error("page", f"page {page.page} of {page.total_pages} cannot be")
+        return page
+
+
+@dataclass(frozen=True, slots=True)
+class PagesEnvelope:
+    """``pages.json`` as a whole."""
+
+    version: int
+    endpoint: Mapping[str, str]
+    """``method`` and ``path``."""
+    language: str
+    namespace: str | None
+    profile: str
+    boundary_tag: str
+    """The word in boundary lines; ``REGEN`` in stores of ours."""
+    ir_hash: str
+    """Of the IR that the prompts were made from."""
+    generated_at: str
+    model: str
+    """The one that wrote last; empty before the first page."""
+    source_sha256: str | None
+    """Of the source as it was last written, over LF line ends; ``None`` before that."""
+    source_file: str
+    """Name of the source file in the folder."""
+    pages: tuple[StoredPage, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of ``pages.json``."""
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        data["endpoint"] = dict(self.endpoint)
+        data["pages"] = [page.to_json() for page in self.pages]
+        return data
+
+    def with_pages(self, pages: Iterable[StoredPage]) -> "PagesEnvelope":
+        """Return the same envelope around ``pages``, numbered in their order."""
+        numbered = tuple(replace(page, index=number) for number, page in enumerate(pages))
+        return replace(self, pages=numbered)
+
+
+def read_pages(data: bytes, file: Path) -> PagesEnvelope:
+    """Return the envelope in ``data``.
+
+    Raises:
+        StoreCorruptError: it is none, or a page is in it twice.
+    """
+    node = Node(parse_json(data, file), file)
+    version = node.count("version", least=1)
+    if version != _VERSION:
+        raise node.error("version", f"version {version} was written by a newer pytest-regen")
+    endpoint = node.node("endpoint")
+    source_file = node.text("source_file")
+    if source_file in {"", ".", ".."} or set(source_file) & set("/\\:\0"):
+        raise node.error("source_file", f"{source_file!r} is no plain file name")
+    return PagesEnvelope(
+        version=version,
+        endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},
+        language=node.text("language"),
+        namespace=node.optional_text("namespace"),
+        profile=node.text("profile", "default"),
+        boundary_tag=node.text("boundary_tag", "REGEN"),
+        ir_hash=node.text("ir_hash"),
+        generated_at=node.text("generated_at"),
+        model=node.text("model"),
+        source_sha256=node.optional_text("source_sha256"),
+        source_file=source_file,
+        pages=_read_entries(node.list("pages"), file),
+    )
+
+
+def _read_entries(entries: Sequence[Any], file: Path) -> tuple[StoredPage, ...]:
+    pages = tuple(
+        StoredPage.from_json(entry, file, f"$.pages[{number}]")
+        for number, entry in enumerate(entries)
+    )
+    _refuse_twice([page.key for page in pages], file, "$.pages")
+    return pages
+
+
+def _refuse_twice(keys: Sequence[PageKey], file: Path, where: str) -> None:
+    first: dict[PageKey, int] = {}
+    for number, key in enumerate(keys):
+        if key in first:
+            raise corrupt(
+                file,
+                f"{where}[{number}]",
+                f"{describe_page(key)} is there twice, first at {where}[{first[key]}]",
+            )
+        first[key] = number
+
+
+def read_prompts(data: bytes, file: Path) -> tuple[PromptEntry, ...]:
+    """Return the entries in ``data``, each type's pages complete.
+
+    Raises:
+        StoreCorruptError: it is no list of prompts, or a page is missing or there twice.
+    """
+    value = parse_json(data, file)
+    if not isinstance(value, list):
+        raise corrupt(file, "$", "expected an array of prompts")
+    entries = tuple(
+        _read_prompt(Node(entry, file, f"$[{number}]")) for number, entry in enumerate(value)
+    )
+    _refuse_twice([entry.key for entry in entries], file, "$")
+    _refuse_gaps(entries, file)
+    return entries
+
+
+def _read_prompt(node: Node) -> PromptEntry:
+    units = node.list("fields", ())
+    for unit in units:
+        if type(unit) not in (str, int):
+            raise node.error("fields", f"expected JSON names or enum values, found {unit!r}")
+    system, user = node.text("system"), node.text("user")
+    return PromptEntry(
+        node.text("type_name"),
+        node.flag("is_root"),
+        node.count("page", least=1),
+        node.count("total_pages", least=1),
+        system,
+        user,
+        tuple(units),
+        node.optional_text("prompt_hash") or canonical_hash({"system": system, "user": user}),
+    )
+
+
+def _refuse_gaps(entries: Sequence[PromptEntry], file: Path) -> None:
+    by_type: dict[str, list[PageKey]] = {}
+    for entry in entries:
+        by_type.setdefault(entry.type_name, []).append(entry.key)
+    for type_name, keys in by_type.items():
+        total = max(key.total_pages for key in keys)
+        wanted = {PageKey(type_name, page, total) for page in range(1, min(total, 10_000) + 1)}
+        for key in keys:
+            if key not in wanted:
+                raise corrupt(file, "$", f"{describe_page(key)} does not fit {total} pages")
+        for key in sorted(wanted - set(keys)):
+            raise corrupt(file, "$", f"{describe_page(key)} is missing")

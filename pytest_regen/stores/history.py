@@ -1,0 +1,161 @@
+"""``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from pytest_regen.errors import UsageError
+from pytest_regen.prompts.values import PageKey
+from pytest_regen.stores.formats import StoredPage
+from pytest_regen.stores.slugs import safe_file_name
+from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["HistoryEntry", "HistoryReason", "history", "history_entry", "history_files"]
+
+HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted"]
+"""Why an output is not, or no longer, the stored one. ``restored`` and ``adopted``: it was replaced
+by one from the history, or by an edit made by hand."""
+
+_FOLDER = "history"
+_IGNORED = b"# Kept on this machine; version control has its own history.\n*\n"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One output that was replaced or rejected."""
+
+    type_name: str
+    page: int
+    total_pages: int
+    model: str
+    attempt: int
+    generated_at: str
+    reason: HistoryReason
+    issues: tuple[Issue, ...]
+    """What was found in it, where that is why."""
+    output: str
+    stop_reason: str | None = None
+    prompt_hash: str | None = None
+    type_hash: str | None = None
+    id: str = ""
+    """Name of its file without the suffix; given when it is written. Sorts by time."""
+
+    @classmethod
+    def of(cls, page: StoredPage, reason: HistoryReason, issues: Iterable[Issue] = ()) -> Self:
+        """Return the entry that keeps ``page``."""
+        return cls(
+            page.type_name,
+            page.page,
+            page.total_pages,
+            page.model,
+            page.attempt,
+            page.generated_at,
+            reason,
+            tuple(issues),
+            page.output,
+            page.stop_reason,
+            page.prompt_hash,
+            page.type_hash,
+        )
+
+    @property
+    def key(self) -> PageKey:
+        """The identity of the page."""
+        return PageKey(self.type_name, self.page, self.total_pages)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of the entry's file."""
+        return {
+            "type_name": self.type_name,
+            "page": self.page,
+            "total_pages": self.total_pages,
+            "model": self.model,
+            "attempt": self.attempt,
+            "generated_at": self.generated_at,
+            "reason": self.reason,
+            "stop_reason": self.stop_reason,
+            "prompt_hash": self.prompt_hash,
+            "type_hash": self.type_hash,
+            "issues": [issue.to_json() for issue in self.issues],
+            "output": self.output,
+        }
+
+    def named(self) -> "HistoryEntry":
+        """Return the entry with an id no other process can give at the same moment."""
+        if self.id:
+            return self
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+        name = safe_file_name(self.type_name)
+        page = f"p{self.page}of{self.total_pages}"
+        return replace(self, id=f"{moment}-{name}-{page}-{secrets.token_hex(4)}")
+
+
+def history_files(store: Path, entries: Iterable[HistoryEntry]) -> dict[str, bytes]:
+    """Return the files that keep ``entries``, by their names relative to the store."""
+    contents = {f"{_FOLDER}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
+    if contents and not (store / _FOLDER / ".gitignore").exists():
+        contents[f"{_FOLDER}/.gitignore"] = _IGNORED
+    return contents
+
+
+def history(path: Path, type_name: str | None = None) -> tuple[HistoryEntry, ...]:
+    """Return what the history of the store at ``path`` holds, oldest first.
+
+    Args:
+        path: folder of the store.
+        type_name: only entries of this type.
+
+    Raises:
+        StoreCorruptError: an entry is unreadable.
+    """
+    entries = (_read(file) for file in sorted((path / _FOLDER).glob("*.json")))
+    return tuple(entry for entry in entries if type_name in (None, entry.type_name))
+
+
+def history_entry(path: Path, entry_id: str) -> HistoryEntry:
+    """Return the entry called ``entry_id``, with or without the suffix of its file.
+
+    Raises:
+        UsageError: there is none; the hint lists those there are.
+        StoreCorruptError: it is unreadable.
+    """
+    name = entry_id.removesuffix(".json")
+    known = {file.stem: file for file in sorted((path / _FOLDER).glob("*.json"))}
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        raise UsageError(
+            f"the history of {path} has no entry {entry_id!r}",
+            why=f"it has: {listed}",
+            hint=f"pytest-regen history '{path}'",
+        )
+    return _read(known[name])
+
+
+def _read(file: Path) -> HistoryEntry:
+    node = Node(parse_json(file.read_bytes(), file), file)
+    reason = node.text("reason")
+    if reason not in get_args(HistoryReason):
+        raise node.error("reason", f"unknown reason {reason!r}")
+    try:
+        issues = tuple(Issue.from_json(issue) for issue in node.list("issues", ()))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise corrupt(file, "$.issues", "no list of issues", why=repr(error)) from None
+    return HistoryEntry(
+        node.text("type_name"),
+        node.count("page", least=1),
+        node.count("total_pages", least=1),
+        node.text("model"),
+        node.count("attempt", least=1),
+        node.text("generated_at"),
+        reason,  # type: ignore[arg-type]  # checked against the literal's words above
+        issues,
+        node.text("output"),
+        node.optional_text("stop_reason"),
+        node.optional_text("prompt_hash"),
+        node.optional_text("type_hash"),
+        file.stem,
+    )

@@ -1,0 +1,293 @@
+"""A store as it was at one moment: each file read once, consistent, without writing or locking."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from pytest_regen.documents.ir import IR, TypeIR, type_hash
+from pytest_regen.errors import StoreCorruptError, StoreMissingError, UnknownTypeError
+from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.stores.formats import (
+    PagesEnvelope,
+    StoredPage,
+    describe_page,
+    read_pages,
+    read_prompts,
+)
+from pytest_regen.stores.journal import JOURNAL, Journal, read_journal
+from pytest_regen.stores.strict_json import corrupt, parse_json
+
+__all__ = ["IR_FILE", "PAGES_FILE", "PROMPTS_FILE", "SCHEMA_FILE", "Snapshot", "is_store"]
+
+IR_FILE = "ir.json"
+PROMPTS_FILE = "prompts.json"
+PAGES_FILE = "pages.json"
+SCHEMA_FILE = "schema.md"
+
+_PATIENCE = 10.0
+"""Seconds that a reader waits for a moment at which nobody changes the folder."""
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a folder holds at least one artifact of a store."""
+    return (
+        any((path / name).is_file() for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE))
+        or (path / JOURNAL).is_dir()
+    )
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The artifacts of one store at one moment."""
+
+    path: Path
+    envelope: PagesEnvelope
+    prompts: tuple[PromptEntry, ...]
+    source: str
+    """The source file with its own line ends; empty where there is none."""
+    has_source: bool
+    _ir_data: bytes
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        """Read the store in the folder ``path``.
+
+        A change that was committed but whose writer was killed is read as done. Nothing is written,
+        so that a read-only folder serves.
+
+        Raises:
+            StoreMissingError: there is no store.
+            StoreCorruptError: an artifact is missing or unreadable, or they contradict each other.
+        """
+        path = Path(path)
+        if not path.is_dir():
+            raise _missing(path, "it is a file" if path.exists() else "there is no such folder")
+        if not is_store(path):
+            raise _missing(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
+        return cls._at_rest(path)
+
+    @classmethod
+    def _at_rest(cls, path: Path) -> Self:
+        """Read until the folder looked the same before and after reading."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            before = _signature(path)
+            try:
+                store = cls._read(path)
+            except (OSError, StoreCorruptError):
+                # A file that went away or an odd pair may only be a change in progress.
+                if before == _signature(path) or time.monotonic() > deadline:
+                    raise
+            else:
+                if before == _signature(path):
+                    return store
+                if time.monotonic() > deadline:
+                    raise corrupt(path, "", "the folder changes faster than it can be read")
+            time.sleep(0.002)
+
+    @classmethod
+    def _read(cls, path: Path) -> Self:
+        journal = read_journal(path)
+        envelope = read_pages(_required(journal, PAGES_FILE), path / PAGES_FILE)
+        source = journal.read(envelope.source_file)
+        store = cls(
+            path=path,
+            envelope=envelope,
+            prompts=read_prompts(_required(journal, PROMPTS_FILE), path / PROMPTS_FILE),
+            source=_decode(source or b"", path / envelope.source_file),
+            has_source=source is not None,
+            _ir_data=_required(journal, IR_FILE),
+        )
+        store._refuse_extra_pages()
+        return store
+
+    def _refuse_extra_pages(self) -> None:
+        known = {entry.key for entry in self.prompts}
+        for number, page in enumerate(self.envelope.pages):
+            if page.key not in known:
+                raise corrupt(
+                    self.path / PAGES_FILE,
+                    f"$.pages[{number}]",
+                    f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}",
+                )
+
+    @cached_property
+    def ir(self) -> IR:
+        """What the types were read as.
+
+        Raises:
+            StoreCorruptError: ``ir.json`` holds something else.
+        """
+        file = self.path / IR_FILE
+        try:
+            return IR.of(parse_json(self._ir_data, file))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
+            found = repr(first["input"])[:80]
+            raise corrupt(file, "$" + "".join(steps), f"{first['msg']}, found {found}") from None
+        except AttributeError:
+            raise corrupt(file, "$", "expected an object") from None
+        except RecursionError:
+            raise corrupt(file, "", "nested too deeply to be read") from None
+
+    @cached_property
+    def pages(self) -> Mapping[PageKey, StoredPage]:
+        """The stored pages by identity, in the order of their prompts."""
+        stored = {page.key: page for page in self.envelope.pages}
+        return {entry.key: stored[entry.key] for entry in self.prompts if entry.key in stored}
+
+    @cached_property
+    def missing_pages(self) -> tuple[PageKey, ...]:
+        """Pages that were never written: the generation was interrupted."""
+        return tuple(entry.key for entry in self.prompts if entry.key not in self.pages)
+
+    @cached_property
+    def tampered_pages(self) -> tuple[PageKey, ...]:
+        """Pages whose output was edited in ``pages.json``; regenerating or adopting heals them."""
+        return tuple(key for key, page in self.pages.items() if page.is_tampered)
+
+    @property
+    def source_path(self) -> Path:
+        """The source file, whether it is there or not."""
+        return self.path / self.envelope.source_file
+
+    @cached_property
+    def type_names(self) -> tuple[str, ...]:
+        """The types that prompts ask for, in their order."""
+        return tuple(self._prompts_by_type)
+
+    @cached_property
+    def _prompts_by_type(self) -> Mapping[str, tuple[PromptEntry, ...]]:
+        found: dict[str, list[PromptEntry]] = {}
+        for entry in self.prompts:
+            found.setdefault(entry.type_name, []).append(entry)
+        return {
+            name: tuple(sorted(entries, key=lambda entry: entry.page))
+            for name, entries in found.items()
+        }
+
+    def prompts_of(self, type_name: str) -> tuple[PromptEntry, ...]:
+        """Return the prompts of a type, by page; none for a type that is not asked for."""
+        return self._prompts_by_type.get(type_name, ())
+
+    def pages_of(self, type_name: str) -> tuple[StoredPage, ...]:
+        """Return the stored pages of a type, by page; missing ones are left out."""
+        pages = (self.pages.get(entry.key) for entry in self.prompts_of(type_name))
+        return tuple(page for page in pages if page is not None)
+
+    def resolve_type(self, name: str) -> str:
+        """Return the declared name meant by ``name``: that name itself, or the schema's.
+
+        Raises:
+            UnknownTypeError: none is meant, or several; the hint lists them.
+        """
+        if name in self._prompts_by_type:
+            return name
+        meant = [
+            type_.name
+            for type_ in self.ir.types
+            if type_.name in self._prompts_by_type and name in _schema_names(type_.schema_id)
+        ]
+        if len(meant) == 1:
+            return meant[0]
+        if meant:
+            raise UnknownTypeError(
+                f"{name!r} is the schema of several types in {self.path}",
+                why="a type is meant by the name its source declares",
+                hint=f"name one of: {', '.join(meant)}",
+            )
+        raise UnknownTypeError(
+            f"{self.path} has no type {name!r}",
+            hint=f"name one of: {', '.join(self.type_names)}",
+        )
+
+    def is_stale(self, type_name: str) -> bool:
+        """Return whether a type's pages were written for another IR than ``ir.json`` holds."""
+        type_ = self._types.get(type_name)
+        if type_ is None:
+            return True
+        fresh = type_hash(type_)
+        hashes = {page.type_hash for page in self.pages_of(type_name)}
+        return bool(hashes - {fresh, None})
+
+    @cached_property
+    def _types(self) -> dict[str, TypeIR]:
+        return {type_.name: type_ for type_ in self.ir.types}
+
+    def assembly(self) -> str:
+        """Return the source that the stored pages make, hand edits left out.
+
+        Types of which a page is missing are left out.
+        """
+        from pytest_regen.languages import language_named  # noqa: PLC0415 - loads the grammar
+        from pytest_regen.sources import assemble, stitch  # noqa: PLC0415 - loads the grammar
+
+        language = language_named(self.envelope.language)
+        stitched = [
+            (name, stitch(outputs, name=name, is_enum=self._is_enum(name), language=language).text)
+            for name in self.type_names
+            if len(outputs := [page.output for page in self.pages_of(name)])
+            == len(self.prompts_of(name))
+        ]
+        return assemble(
+            stitched,
+            self.envelope.language,
+            namespace=self.envelope.namespace,
+            profile=self.envelope.profile,
+        )
+
+    def _is_enum(self, type_name: str) -> bool:
+        type_ = self._types.get(type_name)
+        return type_ is not None and type_.kind == "enum"
+
+
+def _missing(path: Path, why: str) -> StoreMissingError:
+    return StoreMissingError(
+        f"there is no store at {path}",
+        why=why,
+        hint="name the folder that pytest-regen generate printed, or generate one: "
+        'pytest-regen generate SPEC "GET /path" --out DIR',
+    )
+
+
+def _required(journal: Journal, name: str) -> bytes:
+    data = journal.read(name)
+    if data is None:
+        raise corrupt(journal.folder / name, "", "the file is missing")
+    return data
+
+
+def _decode(data: bytes, file: Path) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
+
+
+def _signature(path: Path) -> object:
+    """Return what changes with every change of the folder's files."""
+    seen = []
+    for folder in (path, path / JOURNAL):
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    # A folder's own times change with the history, which no reader looks at.
+                    if entry.is_file():
+                        facts = entry.stat()
+                        seen.append((entry.path, facts.st_ino, facts.st_mtime_ns, facts.st_size))
+        except FileNotFoundError:
+            continue
+    return sorted(seen)
+
+
+def _schema_names(schema_id: str) -> set[str]:
+    """Return the words a user may know a schema by: its place, and the last step of it."""
+    last = schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+    return {schema_id, last}

@@ -1,0 +1,147 @@
+"""JSON read with nothing overlooked: every defect is told with its file, place and value."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pytest_regen.errors import StoreCorruptError
+
+__all__ = ["Node", "as_json", "corrupt", "parse_json"]
+
+_SHOWN = 80
+"""Characters of an offending value that a message shows."""
+
+_MISSING = object()
+
+
+def corrupt(file: Path, where: str, what: str, *, why: str = "") -> StoreCorruptError:
+    """Return the error for a defect of ``file`` at the JSON path ``where``."""
+    place = f"{file}, at {where}" if where else str(file)
+    return StoreCorruptError(
+        f"{place}: {what}",
+        why=why,
+        hint=f"restore the file from version control (git checkout -- '{file}'), or move the "
+        f"folder {file.parent} away and run pytest-regen generate again",
+    )
+
+
+def as_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return ``value`` as an artifact holds it: indented, UTF-8 unescaped, with a final line end.
+
+    Raises:
+        ValueError: it holds NaN, an infinity, or text that UTF-8 has no bytes for.
+    """
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def parse_json(data: bytes, file: Path) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of ``data``.
+
+    Raises:
+        StoreCorruptError: not UTF-8, not JSON, nested too deeply, or with NaN, a key given twice
+            or text that cannot be written again.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+        if "\\ud" in text.lower():
+            as_json(value)  # Escapes may smuggle in half a character, which no file can hold.
+    except UnicodeDecodeError as error:
+        raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise corrupt(file, "", f"half a surrogate pair, {half!r}, is no text") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise corrupt(file, place, "this is no JSON", why=error.msg) from None
+    except RecursionError:
+        raise corrupt(file, "", "nested too deeply to be read") from None
+    except ValueError as error:
+        raise corrupt(file, "", str(error)) from None
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    message = f"{name} is no JSON value"
+    raise ValueError(message)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        message = f"the key {_show(twice)} is given twice in one object"
+        raise ValueError(message)
+    return found
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+class Node:
+    """A JSON object together with where it stands, for messages."""
+
+    __slots__ = ("_data", "_file", "_where")
+
+    def __init__(self, data: object, file: Path, where: str = "$") -> None:
+        self._file = file
+        self._where = where
+        if not isinstance(data, Mapping):
+            raise corrupt(file, where, f"expected an object, found {_show(data)}")
+        self._data = data
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._data
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return the string at ``key``; without a default it must be there."""
+        value = self._data.get(key, _MISSING if default is None else default)
+        if type(value) is not str:
+            raise self._expected(key, "a string", value)
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """Return the string at ``key``, or ``None`` where it is null or absent."""
+        return None if self._data.get(key) is None else self.text(key)
+
+    def count(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+        """Return the integer at ``key``, which is ``least`` or more."""
+        value = self._data.get(key, _MISSING if default is None else default)
+        # bool is an int to Python, and 1.0 equals 1; neither is a count.
+        if type(value) is not int or value < least:
+            raise self._expected(key, f"an integer of {least} or more", value)
+        return value
+
+    def optional_count(self, key: str) -> int | None:
+        """Return the integer at ``key``, or ``None`` where it is null or absent."""
+        return None if self._data.get(key) is None else self.count(key)
+
+    def flag(self, key: str) -> bool:
+        """Return the boolean at ``key``."""
+        value = self._data.get(key, _MISSING)
+        if type(value) is not bool:
+            raise self._expected(key, "true or false", value)
+        return value
+
+    def list(self, key: str, default: Sequence[Any] | None = None) -> Sequence[Any]:
+        """Return the array at ``key``."""
+        value = self._data.get(key, _MISSING if default is None else default)
+        if not isinstance(value, list | tuple):
+            raise self._expected(key, "an array", value)
+        return value
+
+    def node(self, key: str) -> "Node":
+        """Return the object at ``key``."""
+        return Node(self._data.get(key), self._file, f"{self._where}.{key}")
+
+    def error(self, key: str, what: str) -> StoreCorruptError:
+        """Return the error for the value at ``key``."""
+        return corrupt(self._file, f"{self._where}.{key}", what)
+
+    def _expected(self, key: str, wanted: str, value: object) -> StoreCorruptError:
+        found = "nothing" if value is _MISSING else _show(value)
+        return self.error(key, f"expected {wanted}, found {found}")

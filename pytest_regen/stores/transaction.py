@@ -1,0 +1,262 @@
+"""Writing to a store: one writer at a time, all or nothing, and nothing a model wrote is lost."""
+
+import errno
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pytest_regen.canonical import source_hash
+from pytest_regen.documents.ir import IR, ir_hash
+from pytest_regen.errors import StoreWriteError, UnknownPageError
+from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.stores import files, journal
+from pytest_regen.stores.formats import PagesEnvelope, StoredPage, describe_page
+from pytest_regen.stores.history import HistoryEntry, history_files
+from pytest_regen.stores.snapshot import (
+    IR_FILE,
+    PAGES_FILE,
+    PROMPTS_FILE,
+    SCHEMA_FILE,
+    Snapshot,
+)
+from pytest_regen.stores.strict_json import as_json
+
+__all__ = ["StoreUpdate", "create_files", "locked", "telling", "update"]
+
+LOCK_TIMEOUT = 60.0
+"""Seconds that a writer waits for another; a write takes milliseconds."""
+
+StoreT = TypeVar("StoreT", bound=Snapshot)
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than this process may write",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "the permission is missing",
+    errno.EPERM: "the permission is missing",
+}
+
+
+@contextmanager
+def telling(path: Path) -> Iterator[None]:
+    """Turn what the system says about a failed write into what the user must know."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename2 or error.filename or path
+        raise StoreWriteError(
+            f"the store {path} cannot be written: {place}",
+            why=_REASONS.get(error.errno or 0, error.strerror or str(error)),
+            hint="make the folder writable or free some space, then run the same command again; "
+            "nothing was lost",
+        ) from error
+    except UnicodeEncodeError as error:
+        raise StoreWriteError(
+            f"the store {path} cannot be written: {error.object[error.start]!r} is half a "
+            "surrogate pair",
+            why="no file can hold it as text",
+            hint="correct the text in the API description and generate again",
+        ) from None
+
+
+@contextmanager
+def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+    """Keep every other writer of the store at ``path`` out.
+
+    Raises:
+        StoreWriteError: another one did not finish within ``timeout`` seconds, or the lock cannot
+            be made.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - only writers need it
+
+    folder = path.resolve()
+    lock_file = folder.parent / f".{folder.name}.lock"
+    lock = FileLock(lock_file, thread_local=False)
+    try:
+        with telling(path):
+            lock.acquire(timeout=timeout)
+    except Timeout:
+        raise StoreWriteError(
+            f"the store {path} is being written by another process",
+            why=f"{lock_file} was held for more than {timeout:g} s; a pytest run with --regen, or "
+            "pytest-regen generate or regenerate, holds it while it writes",
+            hint="wait for that process or end it, then run the same command again; the lock goes "
+            "with the process, the file may stay",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def update(
+    kind: type[StoreT], path: Path, timeout: float = LOCK_TIMEOUT
+) -> Iterator["StoreUpdate[StoreT]"]:
+    """Lock the store at ``path`` and read it afresh; see ``RegenStore.update``."""
+    kind.open(path)  # A lock must not be made beside what is no store.
+    with locked(path, timeout):
+        with telling(path):
+            journal.finish(path)
+        yield StoreUpdate(kind.open(path))
+
+
+class StoreUpdate(Generic[StoreT]):
+    """A store that nobody else writes for now."""
+
+    def __init__(self, store: StoreT) -> None:
+        self.store: StoreT = store
+        """What the folder holds, read under the lock and again after each ``write``."""
+
+    def write(
+        self,
+        *,
+        pages: Iterable[StoredPage] = (),
+        source: str | None = None,
+        ir: IR | None = None,
+        prompts: Sequence[PromptEntry] | None = None,
+        schema: str | None = None,
+        envelope: PagesEnvelope | None = None,
+        replaced: Iterable[HistoryEntry] = (),
+    ) -> tuple[str, ...]:
+        """Write what is given, all or nothing, and keep everything else.
+
+        Stored pages that are replaced, or whose prompt is gone, go to the history by themselves.
+
+        Args:
+            pages: to be stored in place of those with the same identity.
+            source: the whole source file, line ends as they shall be.
+            ir: the value of ``ir.json``.
+            prompts: all prompts of the store, where the plan changes.
+            schema: the text of ``schema.md``.
+            envelope: new namespace, profile, source file, …; its pages and hashes are not used. A
+                source file of another name is moved, its old content kept in the history.
+            replaced: entries for the history, with their reasons and issues. Where one is about a
+                stored page that is replaced, it stands in for the automatic one.
+
+        Returns:
+            The ids of the history entries written: those of ``replaced`` first, in their order.
+
+        Raises:
+            UnknownPageError: a page has no prompt.
+            StoreWriteError: the folder cannot be written; it is as it was.
+        """
+        change = _Change(self.store, tuple(pages), prompts, tuple(replaced))
+        contents: dict[str, bytes | None] = {}
+        with telling(self.store.path):
+            contents.update(history_files(self.store.path, change.history))
+            if ir is not None:
+                contents[IR_FILE] = as_json(ir.to_json())
+            if prompts is not None:
+                contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in prompts])
+            if schema is not None:
+                contents[SCHEMA_FILE] = schema.encode()
+            contents |= self._pages_and_source(change, envelope, source, ir)
+            changed = _changed(self.store.path, contents)
+            if changed:
+                journal.commit(self.store.path, changed)
+        self.store = type(self.store).open(self.store.path)
+        return tuple(entry.id for entry in change.history)
+
+    def _pages_and_source(
+        self, change: "_Change", envelope: PagesEnvelope | None, source: str | None, ir: IR | None
+    ) -> dict[str, bytes | None]:
+        old = self.store.envelope
+        new = replace(
+            envelope or old,
+            ir_hash=old.ir_hash,
+            generated_at=old.generated_at,
+            model=old.model,
+            source_sha256=old.source_sha256,
+        )
+        if change.plan is not None:
+            # The prompts were made from this IR; an IR without prompts leaves the store stale.
+            new = replace(new, ir_hash=ir_hash(ir or self.store.ir))
+        if change.written:
+            last = max(change.written, key=lambda page: page.generated_at)
+            new = replace(new, model=last.model, generated_at=last.generated_at)
+        contents: dict[str, bytes | None] = {}
+        if source is not None:
+            new = replace(new, source_sha256=source_hash(source))
+            contents[new.source_file] = source.encode()
+        if new.source_file != old.source_file and self.store.has_source:
+            kept = self.store.source.encode()
+            contents.setdefault(new.source_file, kept)
+            contents[old.source_file] = None
+            contents[f"history/{new.generated_at.replace(':', '')}-{old.source_file}"] = kept
+        contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
+        return contents
+
+
+class _Change:
+    """What becomes of the pages: those stored from now on, and those that go to the history."""
+
+    def __init__(
+        self,
+        store: Snapshot,
+        written: tuple[StoredPage, ...],
+        plan: Sequence[PromptEntry] | None,
+        given: tuple[HistoryEntry, ...],
+    ) -> None:
+        self.written = written
+        self.plan = plan
+        order = [entry.key for entry in (store.prompts if plan is None else plan)]
+        new = dict(store.pages) | {page.key: page for page in written}
+        _refuse_unplanned(written, set(order), store.path)
+        self.pages = [new[key] for key in order if key in new]
+        told = {(entry.key, entry.output) for entry in given}
+        kept = {(page.type_name, page.output) for page in self.pages}
+        lost = [
+            page
+            for page in store.pages.values()
+            if (page.type_name, page.output) not in kept and (page.key, page.output) not in told
+        ]
+        planned = set(order)
+        self.history = [entry.named() for entry in given] + [
+            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").named()
+            for page in lost
+        ]
+
+
+def _refuse_unplanned(pages: Iterable[StoredPage], planned: set[PageKey], path: Path) -> None:
+    for page in pages:
+        if page.key not in planned:
+            raise UnknownPageError(
+                f"{describe_page(page.key)} has no prompt in {path}",
+                hint="store pages for prompts of the store, or give the new prompts with them",
+            )
+
+
+def _changed(folder: Path, contents: dict[str, bytes | None]) -> dict[str, bytes | None]:
+    """Return the files whose content is not there already."""
+    changed = {}
+    for name, data in contents.items():
+        file = folder / name
+        if data != (file.read_bytes() if file.exists() else None):
+            changed[name] = data
+    return changed
+
+
+def create_files(
+    path: Path,
+    envelope: PagesEnvelope,
+    ir: IR,
+    prompts: Sequence[PromptEntry],
+    schema: str,
+) -> None:
+    """Write the files of a new store, without pages; the caller holds the lock."""
+    with telling(path):
+        files.make_folder(path)
+        journal.finish(path)
+        journal.commit(
+            path,
+            {
+                IR_FILE: as_json(ir.to_json()),
+                PROMPTS_FILE: as_json([entry.to_json() for entry in prompts]),
+                SCHEMA_FILE: schema.encode(),
+                PAGES_FILE: as_json(envelope.to_json()),
+            },
+        )
