@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.facts import SourceFacts, TypeRef
+from pytest_regen.languages.wording import Wording
 from pytest_regen.prompts.values import OutputMode
 
 __all__ = ["Language", "PageFault", "Stitched"]
@@ -72,6 +73,14 @@ class Language(Protocol):
 
     def header(self, *, namespace: str, profile: str) -> str:
         """Return the text that stands before the first boundary, without a final blank line."""
+        ...
+
+    def wording(self, profile: str) -> Wording:
+        """Return what prompts say about the language.
+
+        Raises:
+            UsageError: the language has no such profile.
+        """
         ...
 
     def read(self, code: str) -> SourceFacts:

@@ -1,0 +1,258 @@
+"""Which fields stand on which page: by estimated tokens, stable, starting from the stored plan.
+
+A page aims at a number of tokens for the lines it asks about (input) and for the code it gets back
+(output), whichever is reached first. Only what grows with the fields is counted: the instructions
+and the lists on every page are the same for each plan, and a type added elsewhere in the store must
+not move a field here.
+
+A stored plan is kept as far as it can be. Fields that still exist stay on their page; vanished ones
+leave it; a page left without fields goes. A new field goes to the last page with room, else to the
+emptiest page that stays within ``HARD_LIMIT`` targets, and only then to a new page at the end: so
+one field added to a type changes one page's fields, and rarely the number of pages.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_regen.canonical import canonical_hash, canonical_json
+from pytest_regen.documents.ir import IR, EnumValue, TypeIR
+from pytest_regen.errors import UsageError
+from pytest_regen.languages.base import Language
+from pytest_regen.prompts.encoding import estimate_tokens
+from pytest_regen.prompts.units import unit_lines
+from pytest_regen.prompts.values import PromptEntry
+
+__all__ = [
+    "HARD_LIMIT",
+    "TARGET_INPUT_TOKENS",
+    "TARGET_OUTPUT_TOKENS",
+    "Plan",
+    "page_content_hash",
+    "plan_pages",
+    "stored_plan",
+]
+
+Plan = tuple[tuple[EnumValue, ...], ...]
+"""For each page, the JSON names or enum values on it, in document order."""
+
+TARGET_INPUT_TOKENS: Final = 1_000
+"""Aim for the lines of one page's fields. Small enough that healing one wrong field of a type with
+forty does not buy all forty again; large enough that the instructions are not most of the cost."""
+
+TARGET_OUTPUT_TOKENS: Final = 1_000
+"""Aim for the code of one page; far below any model's output limit, so that none is cut."""
+
+HARD_LIMIT: Final = 2
+"""Targets a page may grow to before a new field makes a new page."""
+
+_FULL: Final = 1_000_000
+"""A page's target, in the unit of weights."""
+
+Weights = Mapping[EnumValue, int]
+
+
+def plan_pages(
+    type_: TypeIR,
+    ir: IR,  # noqa: ARG001 - part of the agreed interface; a plan depends on its own type alone
+    *,
+    language: Language,
+    profile: str = "default",
+    fields_per_page: int | None = None,
+    stored: Sequence[Sequence[EnumValue]] | None = None,
+    target_input_tokens: int = TARGET_INPUT_TOKENS,
+    target_output_tokens: int = TARGET_OUTPUT_TOKENS,
+) -> Plan:
+    """Return the pages of ``type_``: each field or enum value on exactly one, in document order.
+
+    Args:
+        type_: the type to plan.
+        ir: the store it belongs to.
+        language: spells the types and names, whose length counts.
+        profile: decides how much code a field takes.
+        fields_per_page: fields or enum values per page, instead of the token targets.
+        stored: the plan to start from. Not used where one of its pages has more fields than
+            ``fields_per_page`` allows.
+        target_input_tokens: aim for the lines about one page's fields.
+        target_output_tokens: aim for one page's code.
+
+    Returns:
+        At least one page; a type without fields has one empty page.
+
+    Raises:
+        UsageError: ``fields_per_page`` or a target is not positive.
+    """
+    for name, value in (
+        ("fields_per_page", fields_per_page),
+        ("target_input_tokens", target_input_tokens),
+        ("target_output_tokens", target_output_tokens),
+    ):
+        if value is not None and value < 1:
+            raise UsageError(
+                f"{name} is {value}, which leaves no room for a field",
+                hint="give a number of 1 or more, or leave it out to plan by estimated tokens",
+            )
+    units = tuple(dict.fromkeys(type_.units))
+    if fields_per_page is not None:
+        return _by_count(units, fields_per_page, stored or ())
+    targets = (target_input_tokens, target_output_tokens)
+    return _by_weight(units, _weights(type_, language, profile, targets), stored or ())
+
+
+def stored_plan(entries: Sequence[PromptEntry]) -> dict[str, Plan]:
+    """Return the plan that the entries of a ``prompts.json`` were made by, per type."""
+    pages: dict[str, dict[int, tuple[EnumValue, ...]]] = {}
+    for entry in entries:
+        pages.setdefault(entry.type_name, {})[entry.page] = entry.fields
+    return {name: tuple(by[page] for page in sorted(by)) for name, by in pages.items()}
+
+
+def page_content_hash(type_: TypeIR, units: Sequence[EnumValue], *, first: bool) -> str:
+    """Return the hash of what a page's output depends on, and nothing else.
+
+    Equal hashes mean that a stored output still answers: the page's own fields are as they were
+    and, on the first page, so is the type itself. How many pages there are, their order, and the
+    fields of other pages do not count.
+    """
+    data = type_.to_json()
+    wanted = set(units)
+    if type_.kind == "enum":
+        labels = type_.enum_names or (None,) * len(type_.enum_values)
+        own: list[object] = [
+            [value, label]
+            for value, label in zip(type_.enum_values, labels, strict=False)
+            if value in wanted
+        ]
+    else:
+        own = [field for field in data["fields"] if field["json_name"] in wanted]
+    shell = {
+        key: value
+        for key, value in data.items()
+        if key not in {"fields", "enum_values", "enum_names"}
+        and (first or key in {"name", "kind", "primary_key"})
+    }
+    shell["value_kinds"] = sorted({type(value).__name__ for value in type_.enum_values})
+    return canonical_hash([shell, sorted(own, key=canonical_json)])
+
+
+@dataclass(slots=True)
+class _Page:
+    """One page while it is planned."""
+
+    units: list[EnumValue]
+    load: int
+
+
+def _by_weight(
+    units: Sequence[EnumValue], weights: Weights, stored: Sequence[Sequence[EnumValue]]
+) -> Plan:
+    pages = _kept(units, weights, stored)
+    if not pages:
+        return _fresh(units, weights)
+    known = {unit for page in pages for unit in page.units}
+    homeless = [
+        unit for unit in units if unit not in known and not _placed(unit, weights[unit], pages)
+    ]
+    return _in_order(units, pages) + (_fresh(homeless, weights) if homeless else ())
+
+
+def _by_count(
+    units: Sequence[EnumValue], limit: int, stored: Sequence[Sequence[EnumValue]]
+) -> Plan:
+    pages = _kept(units, dict.fromkeys(units, 1), stored)
+    if not pages or any(page.load > limit for page in pages):
+        return tuple(_chunks(units, limit)) or ((),)
+    known = {unit for page in pages for unit in page.units}
+    homeless = []
+    for unit in (unit for unit in units if unit not in known):
+        room = next((page for page in reversed(pages) if page.load < limit), None)
+        if room is None:
+            homeless.append(unit)
+        else:
+            room.units.append(unit)
+            room.load += 1
+    return _in_order(units, pages) + tuple(_chunks(homeless, limit))
+
+
+def _chunks(units: Sequence[EnumValue], size: int) -> Iterator[tuple[EnumValue, ...]]:
+    return (tuple(units[start : start + size]) for start in range(0, len(units), size))
+
+
+def _kept(
+    units: Sequence[EnumValue], weights: Weights, stored: Sequence[Sequence[EnumValue]]
+) -> list[_Page]:
+    """Return the stored pages with the units that still exist, empty pages left out."""
+    waiting = set(units)
+    pages = []
+    for old in stored:
+        kept = []
+        for unit in old:
+            if unit in waiting:
+                waiting.remove(unit)
+                kept.append(unit)
+        if kept:
+            pages.append(_Page(kept, sum(weights[unit] for unit in kept)))
+    return pages
+
+
+def _placed(unit: EnumValue, weight: int, pages: Sequence[_Page]) -> bool:
+    """Put ``unit`` on the last page with room, else on the emptiest one within the hard limit."""
+    home = next((page for page in reversed(pages) if page.load + weight <= _FULL), None)
+    if home is None:
+        home = min(pages, key=lambda page: page.load)
+        if home.load + weight > HARD_LIMIT * _FULL:
+            return False
+    home.units.append(unit)
+    home.load += weight
+    return True
+
+
+def _in_order(units: Sequence[EnumValue], pages: Sequence[_Page]) -> Plan:
+    position = {unit: index for index, unit in enumerate(units)}
+    return tuple(tuple(sorted(page.units, key=position.__getitem__)) for page in pages)
+
+
+def _fresh(units: Sequence[EnumValue], weights: Weights) -> Plan:
+    """Return the fewest pages that keep the target, filled as evenly as their order allows."""
+    if not units:
+        return ((),)
+    heaviest = max(weights[unit] for unit in units)
+    fewest = len(_filled(units, weights, max(heaviest, _FULL)))
+    low, high = heaviest, max(heaviest, _FULL)
+    while low < high:
+        middle = (low + high) // 2
+        if len(_filled(units, weights, middle)) <= fewest:
+            high = middle
+        else:
+            low = middle + 1
+    return _filled(units, weights, low)
+
+
+def _filled(units: Sequence[EnumValue], weights: Weights, capacity: int) -> Plan:
+    pages: list[list[EnumValue]] = [[]]
+    load = 0
+    for unit in units:
+        if load + weights[unit] > capacity and pages[-1]:
+            pages.append([])
+            load = 0
+        pages[-1].append(unit)
+        load += weights[unit]
+    return tuple(map(tuple, pages))
+
+
+def _weights(
+    type_: TypeIR, language: Language, profile: str, targets: tuple[int, int]
+) -> dict[EnumValue, int]:
+    """Return each unit's share of a page: of the input or of the output, whichever is larger."""
+    words = language.wording(profile)
+    overhead = words.value_characters if type_.kind == "enum" else words.field_characters
+    weights = {}
+    for unit, line in unit_lines(type_, language).items():
+        asked = estimate_tokens(line.text)
+        written = estimate_tokens("x" * overhead + line.code_text)
+        weights[unit] = max(_share(asked, targets[0]), _share(written, targets[1]))
+    return weights
+
+
+def _share(tokens: int, target: int) -> int:
+    return -(-tokens * _FULL // target)

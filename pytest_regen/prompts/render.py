@@ -1,0 +1,191 @@
+"""The text of one page's request, and the entries of ``prompts.json`` for a whole store.
+
+A line that begins in the first column is structure and is written here; what comes from the
+document stands in JSON on the rest of such a line, or on lines of its own that begin with two
+blanks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names
+from pytest_regen.languages.base import Language
+from pytest_regen.prompts.encoding import clip, estimate_tokens, quote
+from pytest_regen.prompts.plan import Plan, plan_pages
+from pytest_regen.prompts.system import system_prompt
+from pytest_regen.prompts.units import UnitLine, unit_lines
+from pytest_regen.prompts.values import PageKey, PromptEntry, output_mode
+
+__all__ = ["build_prompts", "estimated_input_tokens"]
+
+_MAX_DESCRIPTION: Final = 1_000
+_MAX_OTHER_FIELDS: Final = 1_500
+"""Characters of the list of other pages' fields."""
+_MAX_OTHER_TYPES: Final = 1_500
+"""Characters of the list of types that the page itself does not use."""
+_INT32: Final = range(-(2**31), 2**31)
+
+
+def build_prompts(
+    ir: IR,
+    *,
+    language: Language,
+    profile: str = "default",
+    fields_per_page: int | None = None,
+    stored_plan: Mapping[str, Sequence[Sequence[EnumValue]]] | None = None,
+) -> tuple[PromptEntry, ...]:
+    """Return the prompts of a store: the root's pages, then the other types' in the IR's order.
+
+    The same arguments give the same bytes in every process and on every machine.
+
+    Args:
+        ir: the types.
+        language: the target language.
+        profile: one of the language's profiles.
+        fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
+        stored_plan: pages per type name to start from (see ``plan_pages``).
+
+    Raises:
+        UsageError: no such profile, or ``fields_per_page`` is not positive.
+    """
+    system = system_prompt(language.wording(profile))
+    ordered = sorted(ir.types, key=lambda type_: not type_.is_root)
+    entries: list[PromptEntry] = []
+    for type_ in ordered:
+        plan = plan_pages(
+            type_,
+            ir,
+            language=language,
+            profile=profile,
+            fields_per_page=fields_per_page,
+            stored=(stored_plan or {}).get(type_.name),
+        )
+        entries += _pages(type_, ir, plan, language, system)
+    return tuple(entries)
+
+
+def estimated_input_tokens(entry: PromptEntry) -> int:
+    """Return about how many tokens a request with this prompt takes, caching aside."""
+    return estimate_tokens(entry.system) + estimate_tokens(entry.user)
+
+
+def _pages(
+    type_: TypeIR, ir: IR, plan: Plan, language: Language, system: str
+) -> Iterator[PromptEntry]:
+    lines = unit_lines(type_, language)
+    declared = {other.name: other for other in ir.types}
+    for page, units in enumerate(plan, 1):
+        sections = (
+            _head(type_, ir, page, language),
+            _paging(type_, plan, page),
+            _units(type_, units, lines),
+            _reference(type_, units, declared),
+        )
+        yield PromptEntry.of(
+            PageKey(type_.name, page, len(plan)),
+            is_root=type_.is_root,
+            system=system,
+            user="\n\n".join("\n".join(section) for section in sections if section) + "\n",
+            fields=units,
+        )
+
+
+def _head(
+    type_: TypeIR,
+    ir: IR,
+    page: int,
+    language: Language,
+) -> list[str]:
+    mode = output_mode(is_enum=type_.kind == "enum", is_root=type_.is_root, page=page)
+    called = f"{quote(ir.endpoint.method)} {quote(ir.endpoint.path)}"
+    head = [
+        f"OUTPUT MODE: {mode}",
+        f"ENDPOINT: {called} status {quote(ir.endpoint.status)}",
+        f"TYPE: {quote(type_.name)}",
+        f"SCHEMA: {quote(type_.schema_id)}",
+    ]
+    shown, note = clip(type_.description or "", _MAX_DESCRIPTION)
+    if shown:
+        head.append(f"DESCRIPTION: {quote(shown)}" + (f" ({note})" if note else ""))
+    if type_.primary_key in type_.units and type_.primary_key is not None:
+        name = language.member_names(type_)[type_.primary_key]
+        head.append(f"PRIMARY KEY: {quote(type_.primary_key)} identifier {quote(name)}")
+    if type_.kind == "enum":
+        head.append(f"VALUES ARE: {_value_kind(type_.enum_values)}")
+    return head
+
+
+def _value_kind(values: Sequence[EnumValue]) -> str:
+    numbers = [value for value in values if isinstance(value, int)]
+    if not numbers:
+        return "strings"
+    kind = "integers" if len(numbers) == len(values) else "strings and integers"
+    return kind if all(value in _INT32 for value in numbers) else f"{kind}, exceeding 32 bits"
+
+
+def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
+    if len(plan) == 1:
+        return []
+    units = tuple(dict.fromkeys(type_.units))
+    own = set(plan[page - 1])
+    noun = "values" if type_.kind == "enum" else "fields"
+    numbers = _ranges([number for number, unit in enumerate(units, 1) if unit in own])
+    lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {numbers} of {len(units)}"]
+    if type_.kind == "object":
+        others = [quote(unit) for unit in units if unit not in own]
+        lines.append(f"  fields of other pages: {_bounded(others, _MAX_OTHER_FIELDS)}")
+    return lines
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return ``1-4, 7`` for 1, 2, 3, 4, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def _units(
+    type_: TypeIR, units: Sequence[EnumValue], lines: Mapping[EnumValue, UnitLine]
+) -> list[str]:
+    heading = "ENUM VALUES:" if type_.kind == "enum" else "FIELDS:"
+    return [heading, *(f"  {lines[unit].text}" for unit in units)] if units else [f"{heading} none"]
+
+
+def _reference(
+    type_: TypeIR, units: Sequence[EnumValue], declared: Mapping[str, TypeIR]
+) -> list[str]:
+    """Return the list that the correction block's first order names."""
+    own = set(units)
+    used = dict.fromkeys(
+        name
+        for field in type_.fields
+        if field.json_name in own
+        for name in referenced_names(field.type)
+        if name in declared
+    )
+    others = [name for name in declared if name not in used]
+    lines = ["TYPE REFERENCE:", f"  used on this page: {_names(used, declared) or 'none'}"]
+    listed = _names(others, declared)
+    if listed and len(listed) <= _MAX_OTHER_TYPES:
+        lines.append(f"  also in the file: {listed}")
+    return lines
+
+
+def _names(names: Sequence[str] | Mapping[str, None], declared: Mapping[str, TypeIR]) -> str:
+    return ", ".join(f"{quote(name)} ({declared[name].kind})" for name in names)
+
+
+def _bounded(quoted: Sequence[str], limit: int) -> str:
+    """Return a list cut between two items, never inside one."""
+    shown: list[str] = []
+    used = 0
+    for item in quoted:
+        used += len(item) + 2
+        if used > limit and shown:
+            return f"{', '.join(shown)} and {len(quoted) - len(shown)} more"
+        shown.append(item)
+    return ", ".join(shown)
