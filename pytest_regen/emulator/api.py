@@ -1,0 +1,150 @@
+"""The API without its socket: an HTTP request in, an HTTP response out."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pytest_regen.emulator.clock import Clock
+from pytest_regen.emulator.limits import Limiter, RateLimits
+from pytest_regen.emulator.messages import derived_id
+from pytest_regen.emulator.models import find_model
+from pytest_regen.emulator.service import MessageService
+from pytest_regen.emulator.values import Responder
+from pytest_regen.emulator.wire import ApiError, HttpRequest, HttpResponse, error_response
+
+__all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "SERVER", "MessagesApi", "key_of"]
+
+SERVER = "pytest-regen-emulator"
+"""Value of the ``server`` header: nothing said here came from a model."""
+VERSIONS = ("2023-06-01", "2026-10-21")
+MAX_BYTES = 32 * 1024 * 1024
+MAX_BATCH_BYTES = 256 * 1024 * 1024
+_ORGANIZATION = "00000000-0000-4000-8000-000000000000"
+
+
+class MessagesApi:
+    """Routes, credentials, envelopes and headers.
+
+    Args:
+        responder: gives the replies.
+        clock: what the API takes for now.
+        keys: accepted API keys; any non-empty one where ``None``.
+        limits: enforced per minute; none where ``None``.
+        padding: pad the lines of streams.
+        compress: answer in gzip where the client accepts it.
+    """
+
+    def __init__(
+        self,
+        responder: Responder,
+        *,
+        clock: Clock,
+        keys: Iterable[str] | None = None,
+        limits: RateLimits | None = None,
+        padding: bool = False,
+        compress: bool = True,
+    ) -> None:
+        self._keys = None if keys is None else frozenset(map(_digest, keys))
+        self._compress = compress
+        self._limiter = Limiter(limits, clock)
+        self.service = MessageService(
+            responder, clock=clock, limiter=self._limiter, padding=padding
+        )
+
+    def handle(self, request: HttpRequest) -> HttpResponse:
+        """Return the response to one request; never raises."""
+        # The same request gets the same id, whichever worker asks first; a retry says that it is one.
+        retry = request.headers.get("x-stainless-retry-count", "0")
+        body = request.body.decode("utf-8", "replace")
+        request_id = derived_id("req_emu", request.method, request.path, retry, body)
+        request = replace(request, id=request_id)
+        try:
+            response = self._routed(request)
+        except ApiError as error:
+            response = error_response(error, request_id)
+        except RecursionError:
+            error = ApiError("The request body is nested too deeply.")
+            response = error_response(error, request_id)
+        return self._labelled(request, response)
+
+    def _routed(self, request: HttpRequest) -> HttpResponse:
+        self._authenticate(request)
+        if request.path == "/v1/messages":
+            _only(request, "POST")
+            return self._messages(request)
+        raise ApiError("Not found", status=404)
+
+    def _messages(self, request: HttpRequest) -> HttpResponse:
+        body = json_body(request)
+        response = self.service.answer(body, headers=_public(request), request_id=request.id)
+        return self._with_limits(response, body)
+
+    def _with_limits(self, response: HttpResponse, body: Mapping[str, Any]) -> HttpResponse:
+        model = find_model(str(body.get("model")))
+        if model is None:
+            return response
+        return replace(response, headers={**self._limiter.headers(model), **response.headers})
+
+    def _authenticate(self, request: HttpRequest) -> None:
+        key = key_of(request.headers)
+        if not key or (self._keys is not None and _digest(key) not in self._keys):
+            raise ApiError("invalid x-api-key", status=401)
+        version = request.headers.get("anthropic-version")
+        if version is None:
+            raise ApiError("anthropic-version: header is required")
+        if version not in VERSIONS:
+            raise ApiError(f'anthropic-version: "{version}" is not a valid version')
+
+    def _labelled(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        headers = {
+            "server": SERVER,
+            "request-id": request.id,
+            "anthropic-organization-id": _ORGANIZATION,
+            **response.headers,
+        }
+        accepted = request.headers.get("accept-encoding", "")
+        if self._compress and response.parts is None and "gzip" in accepted and response.body:
+            headers["content-encoding"] = "gzip"
+            headers["vary"] = "Accept-Encoding"
+            return replace(response, headers=headers, body=gzip.compress(response.body, mtime=0))
+        return replace(response, headers=headers)
+
+
+def json_body(request: HttpRequest) -> dict[str, Any]:
+    """Return the body of a request as a JSON object.
+
+    Raises:
+        ApiError: it is none, or larger than the API takes.
+    """
+    if len(request.body) > MAX_BYTES:
+        raise ApiError("Request exceeds the maximum size", status=413)
+    try:
+        body = json.loads(request.body)
+    except ValueError as error:
+        raise ApiError(f"The request body is not valid JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise ApiError("Input should be a valid dictionary")
+    return body
+
+
+def key_of(headers: Mapping[str, str]) -> str:
+    """Return the credential of a request, empty where there is none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+
+
+def _public(request: HttpRequest) -> dict[str, str]:
+    hidden = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
+    return {name: value for name, value in request.headers.items() if name not in hidden}
+
+
+def _only(request: HttpRequest, *methods: str) -> None:
+    if request.method not in methods:
+        raise ApiError("Method Not Allowed", status=405)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

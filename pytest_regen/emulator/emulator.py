@@ -1,0 +1,134 @@
+"""A Messages API on loopback that answers from a script or a callable."""
+
+import json
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, key_of
+from pytest_regen.emulator.clock import Clock
+from pytest_regen.emulator.limits import RateLimits
+from pytest_regen.emulator.server import HOST, LoopbackServer
+from pytest_regen.emulator.values import EmulatedReply, ReceivedRequest, Responder, Said
+from pytest_regen.emulator.wire import HttpRequest, HttpResponse
+
+__all__ = ["Emulator"]
+
+_HIDDEN = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
+
+
+class Emulator:
+    """An emulated Messages API; a context manager, or ``start`` and ``stop``.
+
+    Nothing it says comes from a model, and every response says so in its ``server`` header.
+    Message ids, signatures and token counts follow from what is asked and answered alone, so
+    a recording does not depend on the order of tests.
+
+    Args:
+        responder: called as ``responder(body, headers=headers)`` for each valid request, from
+            several threads at once.
+        script: replies by rule, or the YAML file that holds them; asked before ``responder``.
+        clock: what the API takes for now; the system's clock by default.
+        keys: accepted API keys; any non-empty one by default.
+        port: 0 takes a free one.
+        limits: requests and tokens per minute, enforced; unlimited by default.
+        batch_seconds: how long a batch takes, by ``clock``.
+        padding: pad the lines of streams with white space, as the real API does.
+        compress: answer in gzip where the client accepts it.
+    """
+
+    def __init__(
+        self,
+        responder: Responder | None = None,
+        *,
+        script: Any = None,
+        clock: Clock | None = None,
+        keys: Iterable[str] | None = None,
+        port: int = 0,
+        limits: RateLimits | None = None,
+        batch_seconds: float = 60.0,
+        padding: bool = False,
+        compress: bool = True,
+    ) -> None:
+        self.responder = responder
+        self.clock = clock or Clock()
+        self.requests: list[ReceivedRequest] = []
+        """Every request that arrived, in order, without credentials."""
+        self._port = port
+        self._server: LoopbackServer | None = None
+        self._thread: threading.Thread | None = None
+        self._api = MessagesApi(
+            self._said,
+            clock=self.clock,
+            keys=keys,
+            limits=limits,
+            padding=padding,
+            compress=compress,
+        )
+
+    @property
+    def base_url(self) -> str:
+        """``http://127.0.0.1:PORT``; only while it runs."""
+        if self._server is None:
+            raise RuntimeError("the emulator is not running: call start() or enter it first")
+        return f"http://{HOST}:{self._server.port}"
+
+    @property
+    def failures(self) -> list[Exception]:
+        """What the responder raised, in order; each was answered with status 500."""
+        return self._api.service.failures
+
+    def start(self) -> Self:
+        """Listen; returns at once, ready to answer."""
+        if self._server is None:
+            self._server = LoopbackServer(self._handle, port=self._port, max_bytes=MAX_BATCH_BYTES)
+            self._thread = threading.Thread(
+                target=self._server.serve_forever,
+                kwargs={"poll_interval": 0.02},
+                name="pytest-regen-emulator",
+                daemon=True,
+            )
+            self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop listening and close every connection; may be called twice."""
+        if self._server is not None and self._thread is not None:
+            self._server.stop()
+            self._thread.join()
+        self._server = self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _handle(self, request: HttpRequest) -> HttpResponse:
+        self.requests.append(_received(request))
+        return self._api.handle(request)
+
+    def _said(self, body: dict[str, Any], *, headers: dict[str, str]) -> Said:
+        if self.responder is None:
+            return EmulatedReply("An emulated reply.")
+        return self.responder(body, headers=headers)
+
+
+def _received(request: HttpRequest) -> ReceivedRequest:
+    text = request.body.decode("utf-8", "replace")
+    key = key_of(request.headers)
+    if key:
+        text = text.replace(key, "<key>")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    headers = {name: value for name, value in request.headers.items() if name not in _HIDDEN}
+    return ReceivedRequest(request.method, request.path, headers, body)

@@ -1,0 +1,154 @@
+"""Rate limits as token buckets, per class of model, and the headers that report them."""
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pytest_regen.emulator.clock import Clock
+from pytest_regen.emulator.models import Model
+from pytest_regen.emulator.wire import ApiError
+
+__all__ = ["Limiter", "RateLimits"]
+
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """What an organization may use per minute; the defaults are those of the Start tier."""
+
+    requests: int = 1_000
+    input_tokens: int = 2_000_000
+    """Reads from the prompt cache do not count."""
+    output_tokens: int = 400_000
+    count_requests: int = 2_000
+    """Of ``count_tokens``, which has a pool of its own."""
+
+
+UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9)
+
+
+class _Bucket:
+    """Holds at most ``limit``, and refills at ``limit`` per minute."""
+
+    def __init__(self, limit: int, now: float) -> None:
+        self.limit = limit
+        self.level = float(limit)
+        self.at = now
+
+    def refill(self, now: float) -> None:
+        gained = max(0.0, now - self.at) * self.limit / _MINUTE
+        self.level, self.at = min(self.limit, self.level + gained), now
+
+    def seconds_until(self, amount: float) -> float:
+        """Return how long until ``amount`` is there; 0 if it is."""
+        return max(0.0, amount - self.level) * _MINUTE / self.limit
+
+    @property
+    def remaining(self) -> int:
+        return max(0, int(self.level))
+
+
+class Limiter:
+    """Grants requests and tokens. Safe for several threads."""
+
+    def __init__(self, limits: RateLimits | None, clock: Clock) -> None:
+        self._limits = limits or UNLIMITED
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._pools: dict[str, dict[str, _Bucket]] = {}
+
+    def admit(self, model: Model, input_tokens: int) -> None:
+        """Take one request and its uncached input.
+
+        Raises:
+            ApiError: 429 with ``retry-after``, and nothing is taken.
+        """
+        with self._lock:
+            pool = self._pool(_class_of(model))
+            needs = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
+            for kind, amount in needs.items():
+                self._require(pool, kind, amount, model)
+            pool["requests"].level -= 1
+            pool["input-tokens"].level -= input_tokens
+
+    def admit_count(self) -> None:
+        """Take one request of ``count_tokens``.
+
+        Raises:
+            ApiError: 429 with ``retry-after``.
+        """
+        with self._lock:
+            pool = self._pool("count_tokens")
+            self._require(pool, "requests", 1, None)
+            pool["requests"].level -= 1
+
+    def spend(self, model: Model, output_tokens: int) -> None:
+        """Take the output of a reply; the bucket may fall below zero, as output is not foreseen."""
+        with self._lock:
+            self._pool(_class_of(model))["output-tokens"].level -= output_tokens
+
+    def headers(self, model: Model) -> Mapping[str, str]:
+        """Return the ``anthropic-ratelimit-*`` headers for one model."""
+        with self._lock:
+            pool = self._pool(_class_of(model))
+            shown = {kind: self._shown(pool[kind]) for kind in pool}
+            both = (pool["input-tokens"], pool["output-tokens"])
+            shown["tokens"] = (
+                sum(bucket.limit for bucket in both),
+                sum(bucket.remaining for bucket in both),
+                max(bucket.at + bucket.seconds_until(bucket.limit) for bucket in both),
+            )
+        return {
+            f"anthropic-ratelimit-{kind}-{name}": text
+            for kind, (limit, remaining, reset) in sorted(shown.items())
+            for name, text in (
+                ("limit", str(limit)),
+                ("remaining", str(remaining)),
+                ("reset", timestamp(reset)),
+            )
+        }
+
+    def _pool(self, name: str) -> dict[str, _Bucket]:
+        now = self._clock.now()
+        if name not in self._pools:
+            limits = self._limits
+            requests = limits.count_requests if name == "count_tokens" else limits.requests
+            self._pools[name] = {
+                "requests": _Bucket(requests, now),
+                "input-tokens": _Bucket(limits.input_tokens, now),
+                "output-tokens": _Bucket(limits.output_tokens, now),
+            }
+        pool = self._pools[name]
+        for bucket in pool.values():
+            bucket.refill(now)
+        return pool
+
+    def _require(
+        self, pool: Mapping[str, _Bucket], kind: str, amount: int, model: Model | None
+    ) -> None:
+        wait = pool[kind].seconds_until(amount)
+        if wait <= 0:
+            return
+        subject = f" (model: {model.id})" if model else ""
+        raise ApiError(
+            "This request would exceed the rate limit for your organization of "
+            f"{pool[kind].limit:,} {kind.replace('-', ' ')} per minute{subject}.",
+            status=429,
+            headers={"retry-after": str(max(1, math.ceil(wait)))},
+        )
+
+    def _shown(self, bucket: _Bucket) -> tuple[int, int, float]:
+        return bucket.limit, bucket.remaining, bucket.at + bucket.seconds_until(bucket.limit)
+
+
+def timestamp(seconds: float) -> str:
+    """Return an instant as RFC 3339 in UTC, to the second."""
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
+
+
+def _class_of(model: Model) -> str:
+    """Return the class whose models share limits: a line in one major version."""
+    return f"{model.line}-{model.version[0]}"

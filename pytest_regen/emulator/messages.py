@@ -1,0 +1,176 @@
+"""The message object: content, stop reason, usage; every id derived from what was asked and said."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_regen.canonical import canonical_json
+from pytest_regen.emulator.accounting import CacheUse
+from pytest_regen.emulator.models import Model
+from pytest_regen.emulator.prompt import bare
+from pytest_regen.emulator.tokens import TRAILING, fit, text_tokens
+from pytest_regen.emulator.values import EmulatedReply
+
+__all__ = ["Turn", "derived_id", "message_of", "signature", "thinking_is_on"]
+
+_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_MARK = b"pytest-regen-emulator"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One request that passed validation, with what the cache made of it."""
+
+    body: Mapping[str, Any]
+    model: Model
+    use: CacheUse
+    tier: str = "standard"
+    diagnostics: Mapping[str, Any] | None = None
+
+    @property
+    def asks_diagnostics(self) -> bool:
+        """Whether the request opted in to cache diagnostics."""
+        return isinstance(self.body.get("diagnostics"), Mapping)
+
+
+def derived_id(prefix: str, *parts: str) -> str:
+    """Return an id that depends on nothing but ``parts``."""
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+    number = int.from_bytes(digest, "big")
+    letters = []
+    for _ in range(19):
+        number, rest = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[rest])
+    return f"{prefix}{''.join(letters)}"
+
+
+def thinking_is_on(body: Mapping[str, Any], model: Model) -> bool:
+    """Whether the reply to ``body`` starts with a thinking block."""
+    kind = (body.get("thinking") or {}).get("type")
+    return model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
+
+
+def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]]) -> str:
+    """Return the signature of a thinking block; it proves itself, so none need be remembered.
+
+    Args:
+        thinking: the text as it goes out, empty where it is omitted.
+        model: a signature holds for one model.
+        earlier: the messages before the block's own; part of it where the model binds them.
+    """
+    said = [_plain(message) for message in earlier] if model.binds_thinking else []
+    proof = canonical_json([thinking, model.id, said]).encode("utf-8", "surrogatepass")
+    return "Emu" + base64.b64encode(_MARK + hashlib.sha512(proof).digest()).decode()
+
+
+def _plain(message: Mapping[str, Any]) -> list[Any]:
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    return [message.get("role"), [bare(block) for block in content or ()]]
+
+
+def message_of(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
+    """Return the body of the response, keys in the order in which the API sends them."""
+    text, stop_reason, stop_sequence = _limited(turn, reply)
+    content = _content(turn, reply, text, stop_reason)
+    identity = (canonical_json(turn.body), canonical_json(content))
+    message: dict[str, Any] = {
+        "model": turn.model.id,
+        "id": derived_id("msg_01Emu", *identity),
+        "type": "message",
+        "role": "assistant",
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": stop_sequence,
+        "stop_details": _stop_details(reply, stop_reason),
+        "usage": _usage(turn, reply, content),
+    }
+    if turn.asks_diagnostics:
+        message["diagnostics"] = turn.diagnostics
+    return message
+
+
+def _limited(turn: Turn, reply: EmulatedReply) -> tuple[str, str, str | None]:
+    """Return the text as the limits of the request leave it, and why it ends."""
+    text, reason, sequence = reply.text, reply.stop_reason, None
+    if turn.body["max_tokens"] == 0:  # a request that only warms the cache
+        return "", "max_tokens", None
+    if reply.tools and reason == "end_turn":
+        reason = "tool_use"
+    found = [(text.find(s), s) for s in turn.body.get("stop_sequences") or () if s in text]
+    if found:
+        at, sequence = min(found)
+        text, reason = text[:at], "stop_sequence"
+    room = turn.body["max_tokens"] - text_tokens(reply.thinking or "", turn.model)
+    if reply.output_tokens is None and text_tokens(text, turn.model) > room:
+        return text[: fit(room, turn.model)], "max_tokens", None
+    return text, reason, sequence
+
+
+def _content(turn: Turn, reply: EmulatedReply, text: str, stop_reason: str) -> list[dict[str, Any]]:
+    if turn.body["max_tokens"] == 0:
+        return []
+    content: list[dict[str, Any]] = []
+    if thinking_is_on(turn.body, turn.model):
+        content.append(_thinking_block(turn, reply))
+    if text:
+        content.append({"type": "text", "text": text})
+    if stop_reason == "max_tokens":
+        return content
+    for number, tool in enumerate(reply.tools):
+        parts = (canonical_json(turn.body), str(number), canonical_json(dict(tool.input)))
+        used = {"type": "tool_use", "id": derived_id("toolu_01Emu", *parts)}
+        content.append({**used, "name": tool.name, "input": dict(tool.input)})
+    return content
+
+
+def _thinking_block(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
+    default = "omitted" if turn.model.is_modern else "summarized"
+    display = (turn.body.get("thinking") or {}).get("display") or default
+    shown = (reply.thinking or "") if display == "summarized" else ""
+    signed = signature(shown, turn.model, turn.body["messages"])
+    return {"type": "thinking", "thinking": shown, "signature": signed}
+
+
+def _stop_details(reply: EmulatedReply, stop_reason: str) -> dict[str, Any] | None:
+    if stop_reason != "refusal":
+        return None
+    return {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
+
+
+def _usage(turn: Turn, reply: EmulatedReply, content: list[dict[str, Any]]) -> dict[str, Any]:
+    limit = turn.body["max_tokens"]
+    thought = min(limit, text_tokens(reply.thinking or "", turn.model))
+    spoken = sum(_spoken(block, turn.model) for block in content)
+    # Even an empty reply costs a token, as the real one does.
+    output = min(limit, max(1, thought + spoken))
+    if reply.output_tokens is not None and limit:
+        output = reply.output_tokens
+    usage: dict[str, Any] = {
+        "input_tokens": turn.use.plain + TRAILING,
+        "cache_creation_input_tokens": turn.use.write,
+        "cache_read_input_tokens": turn.use.read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": turn.use.write_5m,
+            "ephemeral_1h_input_tokens": turn.use.write_1h,
+        },
+        "output_tokens": output,
+    }
+    if thinking_is_on(turn.body, turn.model):
+        usage["output_tokens_details"] = {"thinking_tokens": thought}
+    usage["service_tier"] = turn.tier
+    usage["inference_geo"] = turn.body.get("inference_geo") or turn.model.inference_geo
+    if turn.body.get("speed"):
+        usage["speed"] = turn.body["speed"]
+    return usage
+
+
+def _spoken(block: Mapping[str, Any], model: Model) -> int:
+    if block["type"] == "text":
+        return text_tokens(block["text"], model)
+    if block["type"] == "tool_use":
+        return text_tokens(block["name"] + canonical_json(block["input"]), model)
+    return 0

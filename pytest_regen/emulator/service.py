@@ -1,0 +1,145 @@
+"""One call of the Messages API: checked, accounted for, answered by the responder."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pytest_regen.emulator.accounting import PromptCache
+from pytest_regen.emulator.clock import Clock
+from pytest_regen.emulator.diagnostics import PromptHistory
+from pytest_regen.emulator.faults import dropped, status_fault, stopped_early
+from pytest_regen.emulator.limits import Limiter
+from pytest_regen.emulator.messages import Turn, message_of
+from pytest_regen.emulator.models import Model
+from pytest_regen.emulator.prompt import prompt_of
+from pytest_regen.emulator.rules import check_request
+from pytest_regen.emulator.schemas import check_answer
+from pytest_regen.emulator.streaming import events_of
+from pytest_regen.emulator.values import EmulatedReply, Fault, Responder, Said
+from pytest_regen.emulator.wire import ApiError, HttpResponse, dump
+
+__all__ = ["MessageService"]
+
+Body = Mapping[str, Any]
+Headers = Mapping[str, str]
+
+
+class MessageService:
+    """Answers calls; holds the prompt cache and the history that diagnostics compare with.
+
+    Args:
+        responder: gives the replies; may be exchanged at any time.
+        clock: counts the lifetimes of cache entries.
+        limiter: grants or refuses tokens per minute.
+        padding: pad the lines of streams with white space.
+    """
+
+    def __init__(
+        self, responder: Responder, *, clock: Clock, limiter: Limiter, padding: bool = False
+    ) -> None:
+        self.responder = responder
+        self.failures: list[Exception] = []
+        """What the responder raised, in order."""
+        self._clock = clock
+        self._limiter = limiter
+        self._padding = padding
+        self._cache = PromptCache()
+        self._history = PromptHistory()
+
+    def answer(self, body: Body, *, headers: Headers, request_id: str) -> HttpResponse:
+        """Answer one call over HTTP.
+
+        Raises:
+            ApiError: the request is refused, or a limit is reached.
+        """
+        model = check_request(body, version=headers["anthropic-version"])
+        turn = self._turn(body, model, "standard")
+        self._limiter.admit(model, turn.use.plain + turn.use.write)
+        said = self._ask(body, headers)
+        if isinstance(said, Fault) and said.kind in {"status", "drop"}:
+            return dropped(said) if said.kind == "drop" else status_fault(said, request_id)
+        if isinstance(said, Fault) and said.kind == "error_event" and not body.get("stream"):
+            return status_fault(said, request_id)
+        return self._response(turn, said, request_id)
+
+    def batched(self, body: Body, *, headers: Headers) -> dict[str, Any]:
+        """Return the message that answers one request of a batch.
+
+        Raises:
+            ApiError: the request is refused, or the responder answered with a fault.
+        """
+        model = check_request(body, version=headers["anthropic-version"], batched=True)
+        turn = self._turn(body, model, "batch")
+        said = self._ask(body, headers)
+        if isinstance(said, Fault):
+            raise ApiError(said.message or "An emulated fault.", status=said.status)
+        message = self._message(turn, said)
+        turn.use.commit()
+        return message
+
+    def _turn(self, body: Body, model: Model, tier: str) -> Turn:
+        prompt = prompt_of(body, model)
+        if prompt.tokens > model.max_input:
+            raise ApiError(
+                f"prompt is too long: {prompt.tokens} tokens > {model.max_input} maximum"
+            )
+        use = self._cache.look_up(
+            prompt.blocks, now=self._clock.now(), minimum=model.minimum, scope=model.id
+        )
+        return Turn(body, model, use, tier, self._history.compare(body, prompt))
+
+    def _ask(self, body: Body, headers: Headers) -> Said:
+        try:
+            said = call_responder(self.responder, dict(body), headers)
+            if not isinstance(said, str | EmulatedReply | Fault):
+                raise TypeError(
+                    f"a responder returns str, EmulatedReply or Fault, not {type(said).__name__}"
+                )
+        except ApiError:
+            raise
+        except Exception as error:
+            self.failures.append(error)
+            raise ApiError(
+                f"pytest-regen-emulator: the responder raised {type(error).__name__}: {error}",
+                status=500,
+                headers={"x-should-retry": "false"},
+            ) from error
+        return EmulatedReply(said) if isinstance(said, str) else said
+
+    def _message(self, turn: Turn, reply: Said) -> dict[str, Any]:
+        if not isinstance(reply, EmulatedReply):
+            raise TypeError(f"{reply!r} is no reply")
+        check_answer(turn.body, reply)
+        message = message_of(turn, reply)
+        self._history.remember(message["id"], turn.body, prompt_of(turn.body, turn.model))
+        return message
+
+    def _response(self, turn: Turn, said: Said, request_id: str) -> HttpResponse:
+        """Return the message, whole or ended early by a fault."""
+        fault = said if isinstance(said, Fault) else None
+        reply = said.reply if isinstance(said, Fault) else said
+        message = self._message(turn, reply)
+        self._limiter.spend(turn.model, message["usage"]["output_tokens"])
+        response = HttpResponse(
+            headers={"content-type": "application/json"},
+            delay=fault.delay if fault else getattr(reply, "delay", 0.0),
+            end="cut" if fault and fault.kind == "cut" else "whole",
+            on_start=turn.use.commit,
+        )
+        if not turn.body.get("stream") or not isinstance(reply, EmulatedReply):
+            return replace(response, body=dump(message))
+        parts = tuple(events_of(message, reply, padding=self._padding))
+        if fault:
+            parts = stopped_early(parts, fault, request_id)
+        headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+        return replace(response, headers=headers, parts=parts)
+
+
+def call_responder(responder: Callable[..., Said], body: dict[str, Any], headers: Headers) -> Said:
+    """Call ``responder`` with the headers if it takes them, without if it does not."""
+    parameters = inspect.signature(responder).parameters.values()
+    takes_headers = any(
+        p.name == "headers" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters
+    )
+    return responder(body, headers=headers) if takes_headers else responder(body)

@@ -1,0 +1,106 @@
+"""What a responder hands to the emulator, and what the emulator keeps of a request."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = [
+    "EmulatedReply",
+    "Fault",
+    "FaultKind",
+    "ReceivedRequest",
+    "Responder",
+    "Said",
+    "ToolUse",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """One call of a tool that the emulated model makes."""
+
+    name: str
+    input: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedReply:
+    """What the emulated model says to one request.
+
+    Tokens are estimated from ``text``, ``thinking`` and ``tools``. A reply longer than the
+    request's ``max_tokens`` is cut there, and ends at the first of its ``stop_sequences``.
+    """
+
+    text: str = ""
+    stop_reason: str = "end_turn"
+    """``end_turn`` becomes ``tool_use`` by itself where ``tools`` are given."""
+    thinking: str | None = None
+    """Where ``None``, a model whose thinking is on thinks nothing that costs tokens."""
+    output_tokens: int | None = None
+    """Reported as given; the text is then not cut at ``max_tokens``."""
+    delay: float = 0.0
+    """Seconds before the first byte of the response."""
+    chunks: int | Sequence[str] | None = None
+    """Text deltas of a stream: characters per delta, or the very pieces; uneven by default."""
+    chunk_delay: float = 0.0
+    """Seconds between two events of a stream."""
+    tools: Sequence[ToolUse] = ()
+    category: str | None = None
+    """Of a refusal: ``cyber``, ``bio``, … or ``None``."""
+    explanation: str | None = None
+    """Of a refusal, in words."""
+    check_schema: bool = True
+    """Whether text that breaks the request's ``output_config.format`` is a fault of the script."""
+
+
+FaultKind = Literal["status", "drop", "cut", "error_event"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong instead of a reply.
+
+    - ``status``: an error response with ``status``.
+    - ``drop``: the connection is closed before the first byte.
+    - ``cut``: the connection is closed in the middle of ``reply``.
+    - ``error_event``: a stream that ends in ``event: error``; not streamed, it is ``status``.
+    """
+
+    status: int = 529
+    kind: FaultKind = "status"
+    type: str | None = None
+    """``error.type``; follows from ``status`` where not given."""
+    message: str | None = None
+    error_code: str | None = None
+    """``error.details.error_code``, as in ``enforced_spend_limit_reached``."""
+    retry_after: float | str | None = None
+    """Header ``retry-after``: seconds, or an HTTP date as text."""
+    retry_after_ms: float | None = None
+    should_retry: bool | None = None
+    """Header ``x-should-retry``."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    """Sent as plain text instead of the error envelope, as proxies do."""
+    delay: float = 0.0
+    """Seconds before the first byte, or before the connection is dropped."""
+    reply: EmulatedReply = field(default_factory=lambda: EmulatedReply("An answer cut short."))
+    """What had begun when the stream was cut."""
+    after: int = 1
+    """Text deltas of ``reply`` that still arrive."""
+
+
+Said = str | EmulatedReply | Fault
+Responder = Callable[..., Said]
+"""Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """A request as it arrived, without the key that came with it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """By lower-case name; credentials and cookies are left out."""
+    body: Any
+    """The JSON body, ``None`` where there is none or it is no JSON."""
