@@ -1,0 +1,218 @@
+"""From schemas to type expressions and fields of the IR, and to the types they use."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pytest_regen.documents.defects import DefectLog
+from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr
+from pytest_regen.documents.places import Node, Place
+from pytest_regen.documents.schemas import Schemas, allows_null
+from pytest_regen.documents.shapes import Kind, Shape, combined, kind_of
+
+__all__ = ["Expressions", "Typed", "text_in"]
+
+ANY: Final = Scalar(kind="any")
+_MAX_LEVELS: Final = 40
+"""Arrays and maps inside one another that are followed."""
+_MAX_NOTE_DEPTH: Final = 16
+_SCALAR_TYPES: Final = ("string", "integer", "number", "boolean")
+_CONSTRAINTS: Final = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern", "contentEncoding", "contentMediaType"),
+    *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
+    *("default", "const", "example", "examples"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What a schema is worth in the IR."""
+
+    expression: TypeExpr
+    """Types are referred to by their place until all are known and names can be given."""
+    nullable: bool
+    notes: tuple[Mapping[str, Any], ...]
+    """What describes the value rather than its type, the outermost first."""
+    narrowed: tuple[Any, ...] | None = None
+    """The values of a generated enum that are allowed here, where not all are."""
+
+
+class Expressions:
+    """Turns schemas into expressions; remembers which schemas became types."""
+
+    def __init__(self, schemas: Schemas, log: DefectLog) -> None:
+        self._schemas = schemas
+        self._log = log
+        self._open: list[Place] = []
+        self.types: dict[str, tuple[Node, Kind]] = {}
+        """By place: the schema and its kind, ``object`` or ``enum``."""
+
+    def typed(self, node: Node) -> Typed:
+        """Return the expression for a schema and what is said about it."""
+        reduced = self._schemas.reduce(node)
+        shape, kind = self.judged(reduced.core)
+        said = allows_null(reduced.overlay)
+        nullable = bool(shape.null) if said is None else said
+        if kind in {"object", "enum"}:
+            key = str(reduced.core.place)
+            self.types[key] = (reduced.core, kind)
+            return Typed(Ref(name=key), nullable, reduced.overlay, _narrowed(reduced.overlay))
+        notes = (*reduced.overlay, *shape.notes)
+        if kind == "scalar":
+            return Typed(_scalar(shape, notes), nullable, notes)
+        if kind == "any":
+            return Typed(ANY, nullable or shape.is_only_null, notes)
+        expression, has_null_inside = self._collection(reduced.core, shape, kind)
+        if has_null_inside:
+            notes += ({"nullableItems" if kind == "array" else "nullableValues": True},)
+        return Typed(expression, nullable, notes)
+
+    def judged(self, core: Node) -> tuple[Shape, Kind]:
+        """Return the shape of a reduced schema and its kind, with what is doubtful noted."""
+        shape = self._schemas.shape(core)
+        kind = kind_of(shape)
+        where = core.place
+        if shape.doubt:
+            self._log.review(where, f"{shape.doubt}; read as any value")
+        elif kind == "enum":
+            shape, kind = self._enum(shape, where)
+        elif kind == "any" and shape.types:
+            names = " or ".join(sorted(shape.types))
+            self._log.review(where, f"it may be {names}; read as any value")
+        elif kind == "object" and shape.extra:
+            self._log.review(where, "values beside the listed properties are left out")
+        return shape, kind
+
+    def _enum(self, shape: Shape, where: Place) -> tuple[Shape, Kind]:
+        """Return an enum of strings or of integers; anything else is its plain type."""
+        values = shape.enum or ()
+        declared = shape.types
+        if declared == {"integer"} and all(_is_whole(value) for value in values):
+            values = tuple(map(int, values))
+        names = {type(value).__name__ for value in values}
+        if names == {"str"} and (declared is None or "string" in declared):
+            return replace(shape, enum=values), "enum"
+        if names == {"int"} and (declared is None or "integer" in declared):
+            return replace(shape, enum=values), "enum"
+        plain = replace(shape, enum=None, types=declared or _types_of(values))
+        kind = kind_of(plain)
+        said = plain.types and len(plain.types) == 1 and next(iter(plain.types))
+        self._log.review(
+            where,
+            f"an enum of {' and '.join(sorted(names))} is read as {said or 'any value'}; "
+            "only strings or integers make an enum",
+        )
+        return plain, kind
+
+    def _collection(self, core: Node, shape: Shape, kind: Kind) -> tuple[TypeExpr, bool]:
+        """Return an array or map, and whether null may be inside."""
+        if core.place in self._open or len(self._open) >= _MAX_LEVELS:
+            self._log.review(
+                core.place, f"the {kind} contains itself with no object between; read as any value"
+            )
+            return ANY, False
+        inner = shape.items if kind == "array" else shape.extra
+        if kind == "nothing" or not inner:
+            return (ArrayOf(items=ANY) if kind == "array" else MapOf(values=ANY)), False
+        self._open.append(core.place)
+        word = "items" if kind == "array" else "additionalProperties"
+        found = self.typed(combined("allOf", inner, core.place / "allOf" / word))
+        self._open.pop()
+        if kind == "array":
+            return ArrayOf(items=found.expression), found.nullable
+        return MapOf(values=found.expression), found.nullable
+
+    # --- fields ---------------------------------------------------------------------------------
+
+    def fields(self, core: Node, shape: Shape) -> Iterator[FieldIR]:
+        """Yield the fields of an object, in the document's order."""
+        for name in sorted(shape.required - shape.properties.keys()):
+            self._log.review(core.place, f"{name!r:.60} is required but is no property")
+        for name, parts in shape.properties.items():
+            node = combined("allOf", parts, core.place / "allOf" / "properties" / name)
+            if self._schemas.shape(node).types == frozenset() and node.value is False:
+                continue
+            yield self._field(
+                name, self.typed(node), node.place, is_required=name in shape.required
+            )
+
+    def _field(self, name: str, typed: Typed, where: Place, *, is_required: bool) -> FieldIR:
+        notes = typed.notes
+        return FieldIR(
+            json_name=name,
+            type=typed.expression,
+            required=is_required,
+            nullable=typed.nullable,
+            read_only=_flag(notes, "readOnly"),
+            write_only=_flag(notes, "writeOnly"),
+            deprecated=_flag(notes, "deprecated"),
+            description=text_in(notes, "description"),
+            constraints=self._constraints(typed, where),
+        )
+
+    def _constraints(self, typed: Typed, where: Place) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key in (*_CONSTRAINTS, "nullableItems", "nullableValues"):
+            for note in typed.notes:
+                if key in note:
+                    if _is_plain(note[key]):
+                        found[key] = note[key]
+                    else:
+                        self._log.review(where, f"{key} is no plain JSON value and is left out")
+                    break
+        if typed.narrowed is not None:
+            found["enum"] = list(typed.narrowed)
+        return found
+
+
+def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
+    """Return the first text under ``key``."""
+    return next((n[key] for n in notes if isinstance(n.get(key), str) and n[key].strip()), None)
+
+
+def _flag(notes: Iterable[Mapping[str, Any]], key: str) -> bool:
+    """Return the first word on ``key``; false where there is none."""
+    return next((note[key] for note in notes if isinstance(note.get(key), bool)), False)
+
+
+def _narrowed(overlay: Iterable[Mapping[str, Any]]) -> tuple[Any, ...] | None:
+    for note in overlay:
+        if isinstance(note.get("enum"), list):
+            return tuple(value for value in note["enum"] if value is not None)
+    return None
+
+
+def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
+    types = shape.types or _types_of(shape.enum or ())
+    if len(types) != 1 and not types <= {"integer", "number"}:
+        return ANY
+    name = "number" if len(types) > 1 else next(iter(types))
+    wanted = next((kind for kind in _SCALAR_TYPES if kind == name), None)
+    if wanted is None:
+        return ANY
+    return Scalar(kind=wanted, format=shape.format or text_in(notes, "format"))
+
+
+def _types_of(values: Iterable[Any]) -> frozenset[str]:
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
+    return frozenset(names.get(type(value), "object") for value in values)
+
+
+def _is_whole(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and (isinstance(value, int) or value.is_integer())
+    )
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:  # noqa: ANN401 - any JSON value
+    """Return whether a value can be written to ``ir.json``: no NaN, and not endlessly deep."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth < _MAX_NOTE_DEPTH and all(_is_plain(each, depth + 1) for each in inner)
+    return True

@@ -1,0 +1,201 @@
+"""Names for types: from the place where a schema stands, so that nothing unrelated changes them."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+from pytest_regen.documents.places import Place
+
+__all__ = ["NamingRules", "give_names", "home_name", "singular", "words"]
+
+_MAX_LENGTH: Final = 80
+"""Characters of a schema name; a longer one is cut and told apart by a hash."""
+_MAX_TITLE_WORDS: Final = 3
+"""A title of more words is a sentence, and a poor name."""
+_CONTAINERS: Final = frozenset({"schemas", "definitions", "$defs", "responses"})
+_NAMELESS: Final = frozenset({"allOf", "oneOf", "anyOf"})
+_INSIDE: Final = frozenset({"items", "prefixItems", "additionalProperties", "additionalItems"})
+_WORD: Final = re.compile(r"[^\W_]+")
+_LAST_HUMP: Final = re.compile(r"(.*?)([A-Z]?[^A-Z\W_]+|[A-Z]+s?)$")
+
+_SAME: Final = frozenset(
+    "series species news status means data metadata media info canvas atlas alias bias lens chaos "
+    "cosmos sms dns https aws gps ios os pos gas bus always previous this is has was us plus "
+    "analytics statistics metrics physics mathematics logistics headquarters".split()
+) - {"metrics", "statistics"}
+_IRREGULAR: Final = {
+    "people": "person", "children": "child", "men": "man", "women": "woman", "feet": "foot",
+    "teeth": "tooth", "mice": "mouse", "geese": "goose", "indices": "index", "indexes": "index",
+    "vertices": "vertex", "matrices": "matrix", "criteria": "criterion", "axes": "axis",
+    "analyses": "analysis", "crises": "crisis", "theses": "thesis", "diagnoses": "diagnosis",
+    "leaves": "leaf", "lives": "life", "knives": "knife", "wolves": "wolf", "shelves": "shelf",
+    "halves": "half", "quizzes": "quiz", "gases": "gas", "buses": "bus", "aliases": "alias",
+    "lenses": "lens", "canvases": "canvas", "biases": "bias", "atlases": "atlas", "menus": "menu",
+    "gurus": "guru", "movies": "movie", "cookies": "cookie", "calories": "calorie",
+    "zombies": "zombie", "caches": "cache", "niches": "niche", "headaches": "headache",
+    "shoes": "shoe", "toes": "toe", "uses": "use", "fuses": "fuse", "excuses": "excuse",
+    "abuses": "abuse", "reuses": "reuse", "taxis": "taxi", "skis": "ski", "ids": "id",
+}  # fmt: skip
+
+
+class NamingRules(Protocol):
+    """What naming needs to know of a target language; every language provides it."""
+
+    @property
+    def reserved_type_names(self) -> frozenset[str]:
+        """Names that a generated type must not take."""
+        ...
+
+    def type_name(self, schema_name: str, *, is_root: bool) -> str:
+        """Return a legal name for the type of a schema called ``schema_name``."""
+        ...
+
+
+def words(text: str) -> str:
+    """Return ``text`` as one word, each of its parts starting with a capital."""
+    return "".join(part[:1].upper() + part[1:] for part in _WORD.findall(text))
+
+
+def singular(name: str) -> str:
+    """Return ``name`` with its last word in the singular: ``orderLines`` is ``orderLine``."""
+    match = _LAST_HUMP.match(name)
+    if match is None:
+        return name
+    before, last = match.groups()
+    lower = last.lower()
+    if last.isupper() or lower in _SAME:
+        return name
+    one = _IRREGULAR.get(lower) or _regular(lower)
+    return before + last[0] + one[1:]
+
+
+def _regular(word: str) -> str:
+    """Return the singular of a word in small letters that follows the rules."""
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")) or len(word) < 3:
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y" if len(word) > 4 else word[:-1]
+    if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
+        return word[:-2]
+    if re.search(r"[^aeo]uses$", word):
+        return word[:-2]
+    return word[:-1]
+
+
+def home_name(place: Place) -> str:
+    """Return the name that a schema has from where it stands: its owner's and its property's.
+
+    ``#/components/schemas/Order/properties/lines/items`` is ``OrderLine``; a response's own schema
+    is named after the last word of the path.
+    """
+    name = words(place.file.rpartition("/")[2].partition(".")[0])
+    path = iter(place.path)
+    for part in path:
+        if part == "paths":
+            name = _path_name(next(path, ""))
+            _skip_to_schema(path)
+        elif part in _CONTAINERS:
+            name = next(path, name)
+        elif part in {"properties", "patternProperties"}:
+            name = words(name) + words(next(path, ""))
+        elif part in _INSIDE:
+            name = singular(name)
+        elif part == "content":
+            next(path, None)
+        elif part not in _NAMELESS and not part.isdigit() and part not in {"schema", "components"}:
+            name = part
+    return name
+
+
+def _skip_to_schema(path: Iterator[str]) -> None:
+    for part in path:
+        if part == "schema":
+            return
+
+
+def _path_name(path: str) -> str:
+    """Return a name from the last part of a path that is no parameter, in the singular."""
+    for segment in reversed(path.split("/")):
+        fixed = re.sub(r"\{[^}]*\}", "", segment)
+        fixed = re.sub(r"\.(json|xml)$", "", fixed)
+        name = words(fixed)
+        if name:
+            return singular(name)
+    return "Response"
+
+
+def _bounded(name: str) -> str:
+    if len(name) <= _MAX_LENGTH:
+        return name
+    return name[: _MAX_LENGTH - 9].rstrip("_") + "_" + _digest(name, 8)
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def _is_component(place: Place) -> bool:
+    """Return whether the schema has a name of its own in the document."""
+    return (
+        len(place.path) >= 2
+        and place.path[-2] in _CONTAINERS
+        or bool(place.file and len(place.path) <= 1)
+    )
+
+
+def _candidates(place: Place, title: str | None, *, is_root: bool) -> Iterator[str]:
+    """Yield names for the schema at ``place``, the best first; they never end."""
+    home = home_name(place)
+    if (
+        is_root
+        and title
+        and not _is_component(place)
+        and len(_WORD.findall(title)) <= _MAX_TITLE_WORDS
+    ):
+        yield _bounded(words(title))
+    yield _bounded(home)
+    if is_root and not _is_component(place):
+        yield _bounded(home + "Response")
+    if place.file:
+        yield _bounded(words(place.file.rpartition("/")[2].partition(".")[0]) + words(home))
+    yield _bounded(home + "Type")
+    for length in range(6, 65):
+        yield f"{_bounded(home)}_{_digest(str(place), length)}"
+
+
+def give_names(
+    places: Iterable[Place], root: Place, title: str | None, language: NamingRules
+) -> dict[str, str]:
+    """Return for each place, as text, the name its type is declared by.
+
+    No two are equal, not even but for case. Schemas with a name in the document choose first;
+    among equals the order of their places decides, so that a name depends on its rivals only.
+
+    Args:
+        places: of all types of the store.
+        root: the one that is the response itself.
+        title: the root's title; used where the root has no name of its own.
+        language: makes names legal in the target language.
+    """
+
+    def rank(place: Place) -> tuple[int, str]:
+        if _is_component(place):
+            return (0 if place == root else 1, str(place))
+        return (2 if place == root else 3, str(place))
+
+    taken: set[str] = set()
+    names: dict[str, str] = {}
+    for place in sorted(places, key=rank):
+        is_root = place == root
+        for candidate in _candidates(place, title if is_root else None, is_root=is_root):
+            name = language.type_name(candidate, is_root=is_root)
+            folded = unicodedata.normalize("NFKC", name).casefold()
+            if candidate and name not in language.reserved_type_names and folded not in taken:
+                taken.add(folded)
+                names[str(place)] = name
+                break
+        else:
+            raise AssertionError(f"the language gives no free name for {place}")
+    return names

@@ -1,0 +1,274 @@
+"""What a schema allows, as one flat value; how two of them meet (``allOf``) and join (``oneOf``)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from pytest_regen.documents.places import Node, Place
+
+__all__ = ["ANYTHING", "NOTHING", "Kind", "Shape", "combined", "join", "kind_of", "meet"]
+
+Kind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
+
+_SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a schema allows once its references and compositions are merged."""
+
+    types: frozenset[str] | None = None
+    """JSON types without ``null``; ``None`` where the schema does not say."""
+    null: bool | None = None
+    """Whether null is allowed; ``None`` where the schema does not say."""
+    format: str | None = None
+    enum: tuple[Any, ...] | None = None
+    """The values it is limited to, without null."""
+    labels: tuple[str, ...] | None = None
+    """One name for each value of ``enum``."""
+    is_const: bool = False
+    """Whether ``enum`` is the single value of a ``const``."""
+    properties: Mapping[str, tuple[Node, ...]] = field(default_factory=dict)
+    """For each property the schemas that all hold for it, the outermost first."""
+    required: frozenset[str] = frozenset()
+    extra: tuple[Node, ...] = ()
+    """Schemas of the values under names that are not listed."""
+    items: tuple[Node, ...] = ()
+    """Schemas that all hold for each item of an array."""
+    notes: tuple[Mapping[str, Any], ...] = ()
+    """The mappings it was read from, the outermost first: descriptions, limits, defaults."""
+    doubt: str = ""
+    """Why it cannot be told as one type; then it is read as any value."""
+
+    @property
+    def is_only_null(self) -> bool:
+        """Whether null is all it allows."""
+        nothing_else = self.types == frozenset() or self.enum == ()
+        return self.null is True and nothing_else
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it says nothing about structure: an annotation, or a bare ``required``."""
+        return self.types is None and self.enum is None and not self.properties and not self.doubt
+
+
+ANYTHING: Final = Shape()
+NOTHING: Final = Shape(types=frozenset(), null=False)
+
+
+def kind_of(shape: Shape) -> Kind:
+    """Return what an IR type expression would say of ``shape``."""
+    if shape.doubt:
+        return "any"
+    if shape.enum and not shape.is_const:
+        return "enum"
+    if shape.types is None:
+        return "object" if shape.properties else "scalar" if shape.enum else "any"
+    if not shape.types:
+        return "any" if shape.null else "nothing"
+    if shape.types == {"object"}:
+        return "object" if shape.properties else "map"
+    if shape.types == {"array"}:
+        return "array"
+    return "scalar" if _one_scalar(shape.types) else "any"
+
+
+def _one_scalar(types: frozenset[str]) -> bool:
+    return types <= {"integer", "number"} or (len(types) == 1 and types <= _SCALARS)
+
+
+def combined(keyword: Literal["allOf", "oneOf"], parts: Sequence[Node], place: Place) -> Node:
+    """Return ``parts`` as one schema at ``place``; a single part is returned as it stands."""
+    return parts[0] if len(parts) == 1 else Node({keyword: list(parts)}, place)
+
+
+# --- allOf --------------------------------------------------------------------------------------
+
+
+def meet(outer: Shape, inner: Shape) -> Shape:
+    """Return what both allow; what ``outer`` says in words goes before ``inner``."""
+    types = _common_types(outer.types, inner.types)
+    doubt = outer.doubt or inner.doubt
+    if types == frozenset() and outer.types and inner.types:
+        doubt = doubt or f"it must be {_listed(outer.types)} and {_listed(inner.types)} at once"
+    enum, labels = _common_values(outer, inner)
+    if enum == () and outer.enum and inner.enum:
+        doubt = doubt or "no value is in all of its enums"
+    return Shape(
+        types=types,
+        null=_common_null(outer.null, inner.null),
+        format=outer.format or inner.format,
+        enum=enum,
+        labels=labels,
+        is_const=enum is not None and (outer.is_const or inner.is_const),
+        properties=_common_properties(outer.properties, inner.properties),
+        required=outer.required | inner.required,
+        extra=outer.extra + inner.extra,
+        items=outer.items + inner.items,
+        notes=outer.notes + inner.notes,
+        doubt=doubt,
+    )
+
+
+def _common_types(a: frozenset[str] | None, b: frozenset[str] | None) -> frozenset[str] | None:
+    if a is None or b is None:
+        return b if a is None else a
+    common = a & b
+    if ("integer" in a and "number" in b) or ("number" in a and "integer" in b):
+        common |= {"integer"}
+    return common
+
+
+def _common_null(outer: bool | None, inner: bool | None) -> bool | None:
+    """The outermost word counts where it allows null: that is how documents are written."""
+    if outer is True:
+        return True
+    if False in (outer, inner):
+        return False
+    return inner
+
+
+def _common_values(
+    outer: Shape, inner: Shape
+) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None]:
+    if outer.enum is None or inner.enum is None:
+        source = inner if outer.enum is None else outer
+        return source.enum, source.labels
+    kept = [i for i, value in enumerate(outer.enum) if _holds(inner.enum, value)]
+    labelled = outer.labels
+    if labelled is None and inner.labels is not None:
+        names = {_identity(v): n for v, n in zip(inner.enum, inner.labels, strict=True)}
+        labelled = tuple(names.get(_identity(value), "") for value in outer.enum)
+    values = tuple(outer.enum[i] for i in kept)
+    return values, None if labelled is None else tuple(labelled[i] for i in kept)
+
+
+def _identity(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any JSON value
+    """Return what tells values apart: ``1`` is not ``True``, and a list can be looked up."""
+    return type(value).__name__, repr(value)
+
+
+def _holds(values: Iterable[Any], value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    return any(_identity(other) == _identity(value) for other in values)
+
+
+def _common_properties(
+    outer: Mapping[str, tuple[Node, ...]], inner: Mapping[str, tuple[Node, ...]]
+) -> Mapping[str, tuple[Node, ...]]:
+    if not outer or not inner:
+        return outer or inner
+    merged = dict(outer)
+    for name, nodes in inner.items():
+        known = merged.get(name, ())
+        places = {node.place for node in known}
+        merged[name] = known + tuple(node for node in nodes if node.place not in places)
+    return merged
+
+
+def _listed(types: frozenset[str]) -> str:
+    return " or ".join(sorted(types))
+
+
+# --- oneOf, anyOf -------------------------------------------------------------------------------
+
+
+def join(branches: Sequence[Shape], place: Place) -> Shape:
+    """Return what any of ``branches`` allows; merged properties stand below ``place``."""
+    live = [branch for branch in branches if not branch.is_only_null and branch != NOTHING]
+    null = True if any(branch.null for branch in branches) else None
+    if not live or all(branch.is_open for branch in live):
+        return Shape(null=null, required=_in_all(live))
+    return replace(_joined(live, place), null=null)
+
+
+def _joined(live: Sequence[Shape], place: Place) -> Shape:
+    doubts = [branch.doubt for branch in live if branch.doubt]
+    if doubts:
+        return Shape(doubt=doubts[0])
+    if all(branch.enum is not None for branch in live):
+        return _joined_enums(live)
+    types = _joined_types(live)
+    if types is None:
+        return ANYTHING
+    if types == {"object"}:
+        return _joined_objects(live, place)
+    if types == {"array"}:
+        items = [
+            combined("allOf", branch.items, place / index / "items")
+            for index, branch in enumerate(live)
+            if branch.items
+        ]
+        if len(items) < len(live):
+            return Shape(types)
+        return Shape(types, items=(combined("oneOf", _different(items), place / "items"),))
+    if _one_scalar(types):
+        formats = {branch.format for branch in live}
+        return Shape(types, format=formats.pop() if len(formats) == 1 else None)
+    return Shape(doubt=f"it may be {_listed(types)}")
+
+
+def _joined_types(live: Sequence[Shape]) -> frozenset[str] | None:
+    """Return the types of all branches; ``None`` if one of them allows anything."""
+    types: frozenset[str] = frozenset()
+    for branch in live:
+        if branch.types is None and branch.enum is None and not branch.required:
+            return None
+        types |= branch.types or _value_types(branch) or {"object"}
+    return types - {"integer"} if "number" in types else types
+
+
+def _value_types(branch: Shape) -> frozenset[str]:
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
+    return frozenset(names.get(type(value), "object") for value in branch.enum or ())
+
+
+def _joined_enums(live: Sequence[Shape]) -> Shape:
+    values: dict[tuple[str, str], Any] = {}
+    names: list[str] = []
+    for branch in live:
+        for index, value in enumerate(branch.enum or ()):
+            if _identity(value) not in values:
+                values[_identity(value)] = value
+                names.extend(branch.labels[index : index + 1] if branch.labels else ())
+    types = {branch.types for branch in live}
+    formats = {branch.format for branch in live}
+    return Shape(
+        types=types.pop() if len(types) == 1 else None,
+        enum=tuple(values.values()),
+        labels=tuple(names) if len(names) == len(values) else None,
+        format=formats.pop() if len(formats) == 1 else None,
+    )
+
+
+def _joined_objects(live: Sequence[Shape], place: Place) -> Shape:
+    maps = [branch for branch in live if branch.extra and not branch.properties]
+    if maps and len(maps) < len(live):
+        return Shape(doubt="it may be a map or an object with named properties")
+    parts: dict[str, list[Node]] = {}
+    for index, branch in enumerate(live):
+        for name, nodes in branch.properties.items():
+            here = place / index / "properties" / name
+            parts.setdefault(name, []).append(combined("allOf", nodes, here))
+    extra = [
+        combined("allOf", branch.extra, place / index / "additionalProperties")
+        for index, branch in enumerate(maps)
+    ]
+    return Shape(
+        types=frozenset({"object"}),
+        properties={
+            name: (combined("oneOf", _different(nodes), place / "properties" / name),)
+            for name, nodes in parts.items()
+        },
+        required=_in_all(live),
+        extra=(combined("oneOf", _different(extra), place / "additionalProperties"),)
+        if maps
+        else (),
+    )
+
+
+def _different(nodes: Iterable[Node]) -> list[Node]:
+    return list({(node.place, isinstance(node.value, bool)): node for node in nodes}.values())
+
+
+def _in_all(branches: Sequence[Shape]) -> frozenset[str]:
+    return frozenset.intersection(*(b.required for b in branches)) if branches else frozenset()
