@@ -11,7 +11,13 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pytest_regen.errors import MissingKeyError, ProviderError, TransportError, UsageError
+from pytest_regen.errors import (
+    MissingKeyError,
+    ProviderError,
+    RegenError,
+    TransportError,
+    UsageError,
+)
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.failures import (
     connection_failure,
@@ -107,7 +113,7 @@ class AnthropicProvider:
             return reply_from_body(_plain(client.messages.create(**body)))
         except CassetteMiss as miss:
             raise _delivered(miss, interceptor) from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
             failure, cause = self._failure(error, body["model"])
             raise failure from cause
 
@@ -124,7 +130,7 @@ class AnthropicProvider:
             return reply_from_body(_plain(await client.messages.create(**body)))
         except CassetteMiss as miss:
             raise _delivered(miss, interceptor) from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
             failure, cause = self._failure(error, body["model"])
             raise failure from cause
 
@@ -222,12 +228,12 @@ class AnthropicProvider:
     def _address(self) -> str:
         return urlsplit(self.base_url).netloc.rpartition("@")[2] or self.base_url
 
-    def _failure(self, error: Exception, model: str) -> tuple[ProviderError, Exception | None]:
+    def _failure(self, error: Exception, model: str) -> tuple[RegenError, Exception | None]:
         """Return what an exception of the SDK means, and the cause that may be shown with it.
 
         The key stands in neither: a server that echoes it must not put it into a log.
         """
-        if isinstance(error, ProviderError):
+        if isinstance(error, RegenError):
             return error, error.__cause__ if isinstance(error.__cause__, Exception) else None
         failure = self._translated(error, model)
         key = self._key

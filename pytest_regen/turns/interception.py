@@ -9,20 +9,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from pytest_regen.errors import CassetteMissError
+from pytest_regen.errors import CassetteError
 from pytest_regen.turns.values import Reply
 
 __all__ = ["CassetteMiss", "TurnInterceptor", "current_interceptor", "intercepting"]
 
 
 class CassetteMiss(BaseException):
-    """A request that replay has no answer for, on its way out through an SDK.
+    """A request that a cassette cannot serve, on its way out through an SDK.
 
     Not an ``Exception``, so that no client takes it for a network error, retries it and hides it.
-    Providers and ``use_cassette`` turn it into the ``CassetteMissError`` it carries.
+    Providers and ``use_cassette`` turn it into the ``CassetteError`` it carries.
     """
 
-    def __init__(self, error: CassetteMissError) -> None:
+    def __init__(self, error: CassetteError) -> None:
         super().__init__(str(error))
         self.error = error
 

@@ -1,0 +1,413 @@
+"""A cassette in use: every request of the process is recorded or replayed while it is."""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_regen.cassettes.blocking import blocked_sockets
+from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.misses import miss
+from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.replay import replayed_turn
+from pytest_regen.cassettes.scrubbing import (
+    allowed_request_headers,
+    allowed_response_headers,
+    hidden_in_stream,
+    is_emulated,
+    scrub_literal,
+    scrub_value,
+    stable_uri,
+)
+from pytest_regen.cassettes.tape import Tape
+from pytest_regen.cassettes.values import (
+    RECORD_MODES,
+    Headers,
+    Interaction,
+    RecordMode,
+    json_or_none,
+    request_key,
+)
+from pytest_regen.cassettes.writing import CassetteWriter
+from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
+from pytest_regen.turns.interception import CassetteMiss, intercepting
+from pytest_regen.turns.values import Reply
+
+__all__ = ["CassetteRun", "use_cassette"]
+
+_REAL_HOST = "api.anthropic.com"
+_SHORTEST_CREDENTIAL = 8
+
+
+class CassetteRun:
+    """A cassette while it is used. Made by ``use_cassette``; any thread may use it.
+
+    Args:
+        path: the cassette.
+        mode: whether to replay, to record, or both.
+        record_command: what the message of a miss says to run; a pytest command by default.
+        answers_turns: whether turns of our own providers are answered without their SDK.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        mode: RecordMode = "none",
+        *,
+        record_command: str = "",
+        answers_turns: bool = True,
+    ) -> None:
+        self.path = path
+        self.mode = mode
+        file = self._file(path, mode)
+        self._exists = file is not None
+        self.metadata: Mapping[str, Any] = file.metadata if file else {}
+        self.tape = Tape(file.interactions if file else ())
+        self._writer = CassetteWriter(path, mode)
+        self._command = record_command
+        self._answers_turns = answers_turns
+        self._lock = threading.Lock()
+        self._recorded: list[Interaction] = []
+        self._pending: list[CassetteMiss] = []
+
+    @staticmethod
+    def _file(path: Path, mode: RecordMode) -> CassetteFile | None:
+        # What "rewrite" replaces need not be readable.
+        return None if mode == "rewrite" else read_cassette(path)
+
+    @property
+    def played(self) -> int:
+        """Recordings given out."""
+        return self.tape.played
+
+    @property
+    def recorded(self) -> int:
+        """Requests sent and recorded."""
+        with self._lock:
+            return len(self._recorded)
+
+    @property
+    def unplayed(self) -> int:
+        """Recordings nobody asked for."""
+        return len(self.tape.unplayed)
+
+    @property
+    def emulated(self) -> bool:
+        """Whether the emulator, not the real API, gave any of the answers."""
+        return "emulator" in str(self.metadata.get("source") or "") or any(
+            is_emulated(interaction.response_headers) for interaction in self._recorded
+        )
+
+    @property
+    def is_replay_only(self) -> bool:
+        """Whether no request can reach the network."""
+        return self.mode == "none" or (self.mode == "once" and self._exists)
+
+    @property
+    def sends_everything(self) -> bool:
+        """Whether recordings are not played."""
+        return self.mode in {"all", "rewrite"}
+
+    # What an HTTP client's patch asks
+
+    def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
+        """Return the recorded answer, or ``None`` where the request is to be sent.
+
+        Raises:
+            CassetteMiss: nothing was recorded, and nothing may be sent.
+        """
+        if self.sends_everything:
+            return None
+        key = request_key(method, uri, body)
+        stored = self.tape.take(key)
+        if stored is not None:
+            return self._loaded(stored)
+        if not self.is_replay_only:
+            return None
+        raise self._signal(self._miss(method, uri, body, key))
+
+    def _loaded(self, stored: StoredInteraction) -> Interaction:
+        try:
+            return stored.interaction
+        except CassetteError as error:
+            raise self._signal(error) from None
+
+    def record(
+        self,
+        method: str,
+        uri: str,
+        *,
+        request_headers: Headers,
+        request_body: bytes,
+        status: int,
+        reason: str,
+        response_headers: Headers,
+        response_body: bytes,
+    ) -> None:
+        """Keep a request that was sent and its answer, without its credentials.
+
+        Raises:
+            CassetteMiss: it cannot be written; carries the ``CassetteError``.
+        """
+        try:
+            interaction = _scrubbed(
+                method,
+                uri,
+                request_headers=request_headers,
+                request_body=request_body,
+                status=status,
+                reason=reason,
+                response_headers=response_headers,
+                response_body=response_body,
+            )
+            with self._lock:
+                self._writer.append(
+                    interaction, _source(uri, response_headers), _model(interaction)
+                )
+                self._recorded.append(interaction)
+        except CassetteError as error:
+            raise self._signal(error) from None
+
+    # What a provider of ours asks
+
+    def answer(
+        self, body: Mapping[str, Any], *, path: str, max_retries: int, address: str
+    ) -> Reply | None:
+        """Return the recorded reply, or ``None`` where the turn is to be made with the SDK.
+
+        Raises:
+            CassetteMissError: nothing was recorded, and nothing may be sent.
+            ProviderError: a failure was recorded.
+        """
+        if self.sends_everything or not self._answers_turns:
+            return None
+        if not self.is_replay_only and not self.tape.has(request_key("POST", path, body)):
+            return None
+        return replayed_turn(
+            self.tape.take,
+            body,
+            uri=path,
+            max_retries=max_retries,
+            address=address,
+            missed=lambda sent, key: self._miss("POST", path, sent, key),
+        )
+
+    def delivered(self, miss: CassetteMiss) -> None:
+        """Note that the caller was told of ``miss``."""
+        with self._lock:
+            if miss in self._pending:
+                self._pending.remove(miss)
+
+    # The end
+
+    def finish(self, *, keep: bool) -> None:
+        """End the run.
+
+        Args:
+            keep: whether what was recorded becomes part of the cassette; otherwise it stays
+                beside it in the partial file.
+
+        Raises:
+            CassetteError: the cassette cannot be written.
+        """
+        if keep:
+            self._writer.promote()
+        else:
+            self._writer.leave()
+
+    @property
+    def partial(self) -> Path | None:
+        """Where recordings of this run stand until the run ends well."""
+        return self._writer.partial
+
+    @property
+    def undelivered(self) -> CassetteError | None:
+        """The first miss that some code swallowed on its way to the caller."""
+        with self._lock:
+            return self._pending[0].error if self._pending else None
+
+    def _signal(self, error: CassetteError) -> CassetteMiss:
+        signal = CassetteMiss(error)
+        with self._lock:
+            self._pending.append(signal)
+        return signal
+
+    def _miss(
+        self, method: str, uri: str, body: bytes | Mapping[str, Any], key: str
+    ) -> CassetteMissError:
+        return miss(
+            self.path,
+            self.tape,
+            method=method,
+            uri=uri,
+            body=body,
+            key=key,
+            command=self._command,
+            exists=self._exists,
+        )
+
+
+@contextlib.contextmanager
+def use_cassette(
+    path: Path | str,
+    *,
+    mode: RecordMode = "none",
+    record_command: str = "",
+    http_clients: bool = True,
+    keep_on_failure: bool = False,
+    answers_turns: bool = True,
+) -> Iterator[CassetteRun]:
+    """Record or replay every request of this process, in all of its threads, while the block runs.
+
+    Args:
+        path: the cassette; its folder is made when something is recorded.
+        mode: ``none`` replays and sends nothing; see ``RecordMode``.
+        record_command: what the message of a miss says to run; a pytest command by default.
+        http_clients: whether HTTP clients are patched (by vcrpy), so that requests made with any
+            SDK are recorded and replayed. Without it only turns made by providers of this package
+            are, and a block that only replays them starts in milliseconds.
+        keep_on_failure: whether recordings are kept when the block raises. Otherwise they stay
+            beside the cassette, in ``<name>.partial``.
+        answers_turns: whether turns of our own providers skip the SDK where they are recorded.
+
+    Yields:
+        The run, with its counts.
+
+    Raises:
+        CassetteMissError: a request was never recorded, and the mode forbids sending it.
+        CassetteUnreadableError: the file is no cassette.
+        CassetteError: the cassette cannot be written, or a credential would be.
+    """
+    run = _opened(Path(path), mode, record_command, answers_turns=answers_turns)
+    failed = True
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(intercepting(run))
+            if run.is_replay_only:
+                stack.enter_context(blocked_sockets())
+            if http_clients or not run.is_replay_only:
+                from pytest_regen.cassettes.vcr_adapter import (  # noqa: PLC0415 - 0.2 s
+                    patched_clients,
+                )
+
+                stack.enter_context(patched_clients(run))
+            yield run
+        failed = False
+    except CassetteMiss as signal:
+        run.delivered(signal)
+        raise signal.error from None
+    finally:
+        run.finish(keep=keep_on_failure or not failed)
+    swallowed = run.undelivered
+    if swallowed is not None:
+        raise swallowed
+
+
+def _opened(
+    path: Path, mode: RecordMode, record_command: str, *, answers_turns: bool
+) -> CassetteRun:
+    if mode not in RECORD_MODES:
+        raise UsageError(
+            f"record mode {mode!r} is none",
+            why=f"the modes are {', '.join(RECORD_MODES)}",
+            hint="pass one of them",
+        )
+    if mode != "none" and path.suffix.lower() == ".json":
+        raise UsageError(
+            f"{path}: cassettes are recorded as YAML",
+            why="JSON cassettes can be replayed, not written",
+            hint="name the cassette .yaml",
+        )
+    return CassetteRun(path, mode, record_command=record_command, answers_turns=answers_turns)
+
+
+def _scrubbed(
+    method: str,
+    uri: str,
+    *,
+    request_headers: Headers,
+    request_body: bytes,
+    status: int,
+    reason: str,
+    response_headers: Headers,
+    response_body: bytes,
+) -> Interaction:
+    literal = _credentials(request_headers)
+    try:
+        content, headers = decoded_body(response_body, _lower(response_headers))
+    except UndecodableBodyError as error:
+        raise CassetteError(
+            "a recording was not written: its answer cannot be read, and so not searched for "
+            "credentials",
+            why=str(error),
+            hint="install the decoder, or ask for an answer without compression",
+        ) from error
+    kept = allowed_response_headers(headers)
+    interaction = Interaction(
+        method=method.upper(),
+        uri=scrub_literal(stable_uri(uri, response_headers), literal),
+        request_body=_clean(request_body, literal),
+        status=status,
+        reason=reason,
+        response_body=_clean(content, literal),
+        request_headers=allowed_request_headers(request_headers),
+        response_headers=kept,
+    )
+    if interaction.is_stream:
+        _refuse_hidden(interaction.response_body)
+    return interaction
+
+
+def _refuse_hidden(body: bytes) -> None:
+    kinds = hidden_in_stream(body.decode("utf-8", "replace"))
+    if kinds:
+        raise CassetteError(
+            f"a recording was not written: its stream holds a credential ({', '.join(kinds)})",
+            why="it is spread over several events",
+            hint="keep the credential out of the conversation, then record again",
+        )
+
+
+def _lower(headers: Headers) -> dict[str, tuple[str, ...]]:
+    return {name.lower(): tuple(values) for name, values in headers.items()}
+
+
+def _credentials(headers: Headers) -> tuple[str, ...]:
+    """Return the credentials this request was sent with, whatever they look like."""
+    found = []
+    for name, values in headers.items():
+        if name.lower() in {"authorization", "x-api-key", "api-key", "proxy-authorization"}:
+            found += [value.rpartition(" ")[2] for value in values]
+    return tuple(value for value in found if len(value) >= _SHORTEST_CREDENTIAL)
+
+
+def _clean(body: bytes, literal: tuple[str, ...]) -> bytes:
+    value = json_or_none(body)
+    if value is not None:
+        clean = scrub_value(value, literal)
+        return body if clean is value else _json_bytes(clean)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        # Latin-1 maps every byte to itself, so that shapes are found between binary data.
+        return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
+    return scrub_literal(text, literal).encode()
+
+
+def _json_bytes(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _source(uri: str, response_headers: Headers) -> str:
+    if is_emulated(response_headers):
+        return "emulator"
+    return "api" if urlsplit(uri).hostname == _REAL_HOST else "other"
+
+
+def _model(interaction: Interaction) -> str:
+    sent = json_or_none(interaction.request_body)
+    model = sent.get("model") if isinstance(sent, dict) else None
+    return model if isinstance(model, str) else ""

@@ -1,0 +1,239 @@
+"""Recordings on their way to disk: appended to a partial file, promoted whole, never with a key."""
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_regen.cassettes.format import header_text, interaction_text
+from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.values import Interaction, RecordMode
+from pytest_regen.errors import CassetteError
+from pytest_regen.turns.secrets import find_secrets
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+__all__ = ["CassetteWriter", "partial_path"]
+
+_LOCK_SECONDS = 30.0
+_PARTIAL_NAMES = 1_000
+
+
+def partial_path(path: Path, number: int = 1) -> Path:
+    """Return where recordings stand until they are promoted."""
+    return path.with_name(f"{path.name}.{number}.partial" if number > 1 else f"{path.name}.partial")
+
+
+class CassetteWriter:
+    """Writes the recordings of one run.
+
+    Nothing touches the cassette itself before ``promote``; the partial file is a cassette of its
+    own, so a killed run loses at most the answer that was on its way.
+
+    Args:
+        path: the cassette.
+        mode: what becomes of recordings that stand there already.
+    """
+
+    def __init__(self, path: Path, mode: RecordMode) -> None:
+        self._path = path
+        self._mode = mode
+        self._metadata: dict[str, Any] = {}
+        self._recorded: list[StoredInteraction] = []
+        self._partial: Path | None = None
+        self._lock: BaseFileLock | None = None
+
+    def append(self, interaction: Interaction, source: str, model: str = "") -> None:
+        """Append a recording to the partial file.
+
+        Args:
+            interaction: the recording, scrubbed.
+            source: ``api``, ``emulator`` or ``other``: who gave the answer.
+            model: the model asked, where the request names one.
+
+        Raises:
+            CassetteError: the folder cannot be written, or a credential would be.
+        """
+        text = interaction_text(interaction)
+        _refuse_secrets(self._path, text)
+        try:
+            if self._partial is None:
+                self._metadata = _metadata(source, model)
+                self._partial = self._claimed_partial()
+                self._partial.write_text(header_text(self._metadata), "utf-8", newline="\n")
+            with self._partial.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+        self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text))
+        self._metadata = _merged_metadata(self._metadata, _metadata(source, model))
+
+    def promote(self) -> None:
+        """Make the cassette hold what was recorded, in one step.
+
+        Raises:
+            CassetteError: the folder cannot be written; the partial file stays.
+        """
+        if self._partial is None:
+            return
+        try:
+            with _lock(self._path, _LOCK_SECONDS):
+                _replace(self._path, self._merged())
+            self._partial.unlink(missing_ok=True)
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Let go of the partial file, which stays where it was not promoted."""
+        if self._lock is not None:
+            _release(self._lock)
+            self._lock = None
+
+    @property
+    def partial(self) -> Path | None:
+        """The partial file of this run, once something was recorded."""
+        return self._partial
+
+    def _merged(self) -> str:
+        # Read again: another process may have promoted recordings of its own meanwhile.
+        old = None if self._mode == "rewrite" else read_cassette(self._path)
+        kept = self._kept(old)
+        metadata = _merged_metadata(old.metadata if kept and old else {}, self._metadata)
+        texts = [stored.text for stored in (*kept, *self._recorded)]
+        return header_text(metadata) + "".join(texts)
+
+    def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
+        if old is None:
+            return ()
+        if self._mode != "all":
+            return old.interactions
+        again = {stored.key for stored in self._recorded}
+        return tuple(stored for stored in old.interactions if stored.key not in again)
+
+    def _claimed_partial(self) -> Path:
+        """Return a partial file no living run writes; one that a dead run left is taken over."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, _PARTIAL_NAMES):
+            candidate = partial_path(self._path, number)
+            lock = _acquired(candidate)
+            if lock is not None:
+                self._lock = lock
+                return candidate
+        raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
+
+
+def _refuse_secrets(path: Path, text: str) -> None:
+    kinds = find_secrets(text)
+    if kinds:
+        raise CassetteError(
+            f"{path.name}: a recording was not written, it holds a credential ({', '.join(kinds)})",
+            why="it is spread so that it cannot be replaced without changing the recording",
+            hint="keep the credential out of the request, then record again",
+        )
+
+
+def _metadata(source: str, model: str) -> dict[str, Any]:
+    return {
+        # The day, no more: a recording made again must not differ where nothing changed.
+        "recorded_at": datetime.now(UTC).date().isoformat(),
+        "recorded_by": {
+            name: installed
+            for name in ("pytest-regen", "anthropic", "vcrpy")
+            if (installed := _installed(name))
+        },
+        "source": source,
+        "models": [model] if model else [],
+    }
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _merged_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is true of both; a mixed file names both of its sources."""
+    sources = {*str(old.get("source") or "").split(", "), str(new["source"])} - {""}
+    models = {str(model) for model in (*(old.get("models") or ()), *new["models"])}
+    return {**old, **new, "source": ", ".join(sorted(sources)), "models": sorted(models)}
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write ``text`` beside ``path`` and move it there, so that nobody ever sees half a file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    # Linux tells without changing it for every other thread.
+    try:
+        status = Path("/proc/self/status").read_text("ascii", "replace")
+    except OSError:
+        return 0o022
+    found = re.search(r"^Umask:\s*(\d+)", status, re.MULTILINE)
+    return int(found[1], 8) if found else 0o022
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
+
+
+def _acquired(path: Path) -> "BaseFileLock | None":
+    import filelock  # noqa: PLC0415 - only a recording run locks
+
+    lock = filelock.FileLock(_lock_path(path), timeout=0)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        return None
+    return lock
+
+
+class _lock:  # noqa: N801 - reads as a function
+    """The cassette's own lock, held while it is replaced."""
+
+    def __init__(self, path: Path, seconds: float) -> None:
+        import filelock  # noqa: PLC0415 - only a recording run locks
+
+        self._lock = filelock.FileLock(_lock_path(path), timeout=seconds)
+
+    def __enter__(self) -> None:
+        try:
+            self._lock.acquire()
+        except TimeoutError as error:
+            raise OSError(f"another process holds {self._lock.lock_file}") from error
+
+    def __exit__(self, *_: object) -> None:
+        _release(self._lock)
+
+
+def _release(lock: "BaseFileLock") -> None:
+    # Removed while held: filelock gives a lock on a removed file to nobody.
+    Path(lock.lock_file).unlink(missing_ok=True)
+    lock.release()
+
+
+def _unwritable(path: Path, error: OSError) -> CassetteError:
+    return CassetteError(
+        f"{path}: the cassette cannot be written",
+        why=str(error.strerror or error),
+        hint="make the folder writable, or record into another one",
+    )
