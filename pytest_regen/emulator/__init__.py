@@ -1,8 +1,11 @@
-"""An emulated Messages API on loopback: ``Emulator``."""
+"""An emulated Messages API on loopback, with scripted replies and faults."""
 
 from pytest_regen.emulator.clock import Clock
 from pytest_regen.emulator.emulator import Emulator
 from pytest_regen.emulator.limits import RateLimits
+from pytest_regen.emulator.script import Match, Rule, Script, Step
+from pytest_regen.emulator.script_reading import load_script
+from pytest_regen.emulator.serving import serve
 from pytest_regen.emulator.values import EmulatedReply, Fault, ReceivedRequest, ToolUse
 
 __all__ = [
@@ -10,7 +13,13 @@ __all__ = [
     "EmulatedReply",
     "Emulator",
     "Fault",
+    "Match",
     "RateLimits",
     "ReceivedRequest",
+    "Rule",
+    "Script",
+    "Step",
     "ToolUse",
+    "load_script",
+    "serve",
 ]

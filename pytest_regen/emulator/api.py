@@ -3,17 +3,26 @@
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pytest_regen.emulator.batches import Batches
 from pytest_regen.emulator.clock import Clock
 from pytest_regen.emulator.limits import Limiter, RateLimits
+from pytest_regen.emulator.listing import model_info, model_list
 from pytest_regen.emulator.messages import derived_id
 from pytest_regen.emulator.models import find_model
-from pytest_regen.emulator.service import MessageService
+from pytest_regen.emulator.service import MessageService, count_tokens
 from pytest_regen.emulator.values import Responder
-from pytest_regen.emulator.wire import ApiError, HttpRequest, HttpResponse, error_response
+from pytest_regen.emulator.wire import (
+    ApiError,
+    HttpRequest,
+    HttpResponse,
+    error_response,
+    json_response,
+)
 
 __all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "SERVER", "MessagesApi", "key_of"]
 
@@ -33,6 +42,7 @@ class MessagesApi:
         clock: what the API takes for now.
         keys: accepted API keys; any non-empty one where ``None``.
         limits: enforced per minute; none where ``None``.
+        batch_seconds: how long a batch takes by ``clock``.
         padding: pad the lines of streams.
         compress: answer in gzip where the client accepts it.
     """
@@ -44,6 +54,7 @@ class MessagesApi:
         clock: Clock,
         keys: Iterable[str] | None = None,
         limits: RateLimits | None = None,
+        batch_seconds: float = 60.0,
         padding: bool = False,
         compress: bool = True,
     ) -> None:
@@ -53,10 +64,15 @@ class MessagesApi:
         self.service = MessageService(
             responder, clock=clock, limiter=self._limiter, padding=padding
         )
+        self._batches = Batches(
+            lambda body, headers: self.service.batched(body, headers=headers),
+            clock=clock,
+            seconds=batch_seconds,
+        )
 
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Return the response to one request; never raises."""
-        # The same request gets the same id, whichever worker asks first; a retry says that it is one.
+        # The same request gets the same id, whichever worker asks first; a retry differs.
         retry = request.headers.get("x-stainless-retry-count", "0")
         body = request.body.decode("utf-8", "replace")
         request_id = derived_id("req_emu", request.method, request.path, retry, body)
@@ -66,27 +82,76 @@ class MessagesApi:
         except ApiError as error:
             response = error_response(error, request_id)
         except RecursionError:
-            error = ApiError("The request body is nested too deeply.")
-            response = error_response(error, request_id)
+            too_deep = ApiError("The request body is nested too deeply.")
+            response = error_response(too_deep, request_id)
         return self._labelled(request, response)
 
     def _routed(self, request: HttpRequest) -> HttpResponse:
         self._authenticate(request)
-        if request.path == "/v1/messages":
-            _only(request, "POST")
-            return self._messages(request)
+        for pattern, methods in self._routes:
+            if found := re.fullmatch(pattern, request.path):
+                if request.method not in methods:
+                    raise ApiError("Method Not Allowed", status=405)
+                return methods[request.method](request, *found.groups())
         raise ApiError("Not found", status=404)
 
     def _messages(self, request: HttpRequest) -> HttpResponse:
-        body = json_body(request)
-        response = self.service.answer(body, headers=_public(request), request_id=request.id)
-        return self._with_limits(response, body)
-
-    def _with_limits(self, response: HttpResponse, body: Mapping[str, Any]) -> HttpResponse:
+        body = json_body(request, MAX_BYTES)
         model = find_model(str(body.get("model")))
+        try:
+            response = self.service.answer(
+                body, headers=public_headers(request.headers), request_id=request.id
+            )
+        except ApiError as error:
+            response = error_response(error, request.id)
         if model is None:
             return response
         return replace(response, headers={**self._limiter.headers(model), **response.headers})
+
+    def _count(self, request: HttpRequest) -> HttpResponse:
+        self._limiter.admit_count()
+        body = json_body(request, MAX_BYTES)
+        return json_response({"input_tokens": count_tokens(body, version=_version(request))})
+
+    def _create_batch(self, request: HttpRequest) -> HttpResponse:
+        body = json_body(request, MAX_BATCH_BYTES)
+        headers = public_headers(request.headers)
+        return json_response(self._batches.create(body, headers, request.host))
+
+    def _results(self, _: HttpRequest, id_: str) -> HttpResponse:
+        return HttpResponse(
+            headers={"content-type": "application/binary"}, body=self._batches.results(id_)
+        )
+
+    @property
+    def _routes(self) -> tuple[tuple[str, dict[str, Callable[..., HttpResponse]]], ...]:
+        batches = self._batches
+        root = "/v1/messages/batches"
+        return (
+            ("/v1/messages", {"POST": self._messages}),
+            ("/v1/messages/count_tokens", {"POST": self._count}),
+            (
+                root,
+                {
+                    "POST": self._create_batch,
+                    "GET": lambda request: json_response(batches.page(request.query, request.host)),
+                },
+            ),
+            (
+                f"{root}/([^/]+)",
+                {
+                    "GET": lambda request, id_: json_response(batches.get(id_, request.host)),
+                    "DELETE": lambda _, id_: json_response(batches.delete(id_)),
+                },
+            ),
+            (
+                f"{root}/([^/]+)/cancel",
+                {"POST": lambda request, id_: json_response(batches.cancel(id_, request.host))},
+            ),
+            (f"{root}/([^/]+)/results", {"GET": self._results}),
+            ("/v1/models", {"GET": lambda request: json_response(model_list(request.query))}),
+            ("/v1/models/([^/]+)", {"GET": lambda _, name: json_response(model_info(name))}),
+        )
 
     def _authenticate(self, request: HttpRequest) -> None:
         key = key_of(request.headers)
@@ -113,13 +178,13 @@ class MessagesApi:
         return replace(response, headers=headers)
 
 
-def json_body(request: HttpRequest) -> dict[str, Any]:
+def json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
     """Return the body of a request as a JSON object.
 
     Raises:
-        ApiError: it is none, or larger than the API takes.
+        ApiError: it is none, or larger than ``limit`` bytes.
     """
-    if len(request.body) > MAX_BYTES:
+    if len(request.body) > limit:
         raise ApiError("Request exceeds the maximum size", status=413)
     try:
         body = json.loads(request.body)
@@ -136,14 +201,14 @@ def key_of(headers: Mapping[str, str]) -> str:
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-def _public(request: HttpRequest) -> dict[str, str]:
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers without credentials and cookies."""
     hidden = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
-    return {name: value for name, value in request.headers.items() if name not in hidden}
+    return {name: value for name, value in headers.items() if name not in hidden}
 
 
-def _only(request: HttpRequest, *methods: str) -> None:
-    if request.method not in methods:
-        raise ApiError("Method Not Allowed", status=405)
+def _version(request: HttpRequest) -> str:
+    return request.headers["anthropic-version"]
 
 
 def _digest(key: str) -> bytes:

@@ -2,21 +2,22 @@
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, key_of
+from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, key_of, public_headers
 from pytest_regen.emulator.clock import Clock
 from pytest_regen.emulator.limits import RateLimits
+from pytest_regen.emulator.script import Script, no_match
+from pytest_regen.emulator.script_reading import load_script
 from pytest_regen.emulator.server import HOST, LoopbackServer
+from pytest_regen.emulator.service import call_responder
 from pytest_regen.emulator.values import EmulatedReply, ReceivedRequest, Responder, Said
 from pytest_regen.emulator.wire import HttpRequest, HttpResponse
 
 __all__ = ["Emulator"]
-
-_HIDDEN = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
 
 
 class Emulator:
@@ -43,7 +44,7 @@ class Emulator:
         self,
         responder: Responder | None = None,
         *,
-        script: Any = None,
+        script: Script | Path | None = None,
         clock: Clock | None = None,
         keys: Iterable[str] | None = None,
         port: int = 0,
@@ -54,6 +55,7 @@ class Emulator:
     ) -> None:
         self.responder = responder
         self.clock = clock or Clock()
+        self.script = load_script(script) if isinstance(script, Path) else script
         self.requests: list[ReceivedRequest] = []
         """Every request that arrived, in order, without credentials."""
         self._port = port
@@ -64,6 +66,7 @@ class Emulator:
             clock=self.clock,
             keys=keys,
             limits=limits,
+            batch_seconds=batch_seconds,
             padding=padding,
             compress=compress,
         )
@@ -115,10 +118,15 @@ class Emulator:
         self.requests.append(_received(request))
         return self._api.handle(request)
 
-    def _said(self, body: dict[str, Any], *, headers: dict[str, str]) -> Said:
-        if self.responder is None:
-            return EmulatedReply("An emulated reply.")
-        return self.responder(body, headers=headers)
+    def _said(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:
+        said = self.script.find(body) if self.script else None
+        if said is not None:
+            return said
+        if self.responder is not None:
+            return call_responder(self.responder, body, headers)
+        if self.script:
+            raise no_match(body, self.script.path)
+        return EmulatedReply("An emulated reply: this emulator has no responder and no script.")
 
 
 def _received(request: HttpRequest) -> ReceivedRequest:
@@ -130,5 +138,4 @@ def _received(request: HttpRequest) -> ReceivedRequest:
         body = json.loads(text)
     except (ValueError, RecursionError):
         body = None
-    headers = {name: value for name, value in request.headers.items() if name not in _HIDDEN}
-    return ReceivedRequest(request.method, request.path, headers, body)
+    return ReceivedRequest(request.method, request.path, public_headers(request.headers), body)

@@ -1,4 +1,4 @@
-"""The message object: content, stop reason, usage; every id derived from what was asked and said."""
+"""The message object: content, stop reason, usage; ids derived from what was asked and said."""
 
 import base64
 import hashlib
@@ -8,12 +8,13 @@ from typing import Any
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.emulator.accounting import CacheUse
+from pytest_regen.emulator.call import thinking_is_on
 from pytest_regen.emulator.models import Model
 from pytest_regen.emulator.prompt import bare
 from pytest_regen.emulator.tokens import TRAILING, fit, text_tokens
 from pytest_regen.emulator.values import EmulatedReply
 
-__all__ = ["Turn", "derived_id", "message_of", "signature", "thinking_is_on"]
+__all__ = ["Turn", "derived_id", "message_of", "signature"]
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _MARK = b"pytest-regen-emulator"
@@ -44,12 +45,6 @@ def derived_id(prefix: str, *parts: str) -> str:
         number, rest = divmod(number, len(_ALPHABET))
         letters.append(_ALPHABET[rest])
     return f"{prefix}{''.join(letters)}"
-
-
-def thinking_is_on(body: Mapping[str, Any], model: Model) -> bool:
-    """Whether the reply to ``body`` starts with a thinking block."""
-    kind = (body.get("thinking") or {}).get("type")
-    return model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
 
 
 def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]]) -> str:

@@ -111,7 +111,7 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
 def _salted(blocks: list[PromptBlock], body: Mapping[str, Any], model: Model) -> list[PromptBlock]:
     """Fold what is rendered into the prompt besides its blocks into the first block it reaches."""
     extra = text_tokens(canonical_json(_format(body)), model) if _format(body) else 0
-    salts = (
+    salts: tuple[tuple[str, dict[str, Any], int], ...] = (
         ("tools", {}, TOOLS_OVERHEAD if body.get("tools") else 0),
         ("system", _system_salt(body), FORMAT_OVERHEAD + extra if extra else 0),
         ("messages", _messages_salt(body, model), 0),

@@ -19,7 +19,7 @@ from pytest_regen.emulator.streaming import events_of
 from pytest_regen.emulator.values import EmulatedReply, Fault, Responder, Said
 from pytest_regen.emulator.wire import ApiError, HttpResponse, dump
 
-__all__ = ["MessageService"]
+__all__ = ["MessageService", "count_tokens"]
 
 Body = Mapping[str, Any]
 Headers = Mapping[str, str]
@@ -57,11 +57,13 @@ class MessageService:
         turn = self._turn(body, model, "standard")
         self._limiter.admit(model, turn.use.plain + turn.use.write)
         said = self._ask(body, headers)
-        if isinstance(said, Fault) and said.kind in {"status", "drop"}:
-            return dropped(said) if said.kind == "drop" else status_fault(said, request_id)
-        if isinstance(said, Fault) and said.kind == "error_event" and not body.get("stream"):
+        if isinstance(said, EmulatedReply):
+            return self._response(turn, said, None, request_id)
+        if said.kind == "drop":
+            return dropped(said)
+        if said.kind == "status" or (said.kind == "error_event" and not body.get("stream")):
             return status_fault(said, request_id)
-        return self._response(turn, said, request_id)
+        return self._response(turn, said.reply, said, request_id)
 
     def batched(self, body: Body, *, headers: Headers) -> dict[str, Any]:
         """Return the message that answers one request of a batch.
@@ -89,13 +91,9 @@ class MessageService:
         )
         return Turn(body, model, use, tier, self._history.compare(body, prompt))
 
-    def _ask(self, body: Body, headers: Headers) -> Said:
+    def _ask(self, body: Body, headers: Headers) -> EmulatedReply | Fault:
         try:
-            said = call_responder(self.responder, dict(body), headers)
-            if not isinstance(said, str | EmulatedReply | Fault):
-                raise TypeError(
-                    f"a responder returns str, EmulatedReply or Fault, not {type(said).__name__}"
-                )
+            return _reply_or_fault(call_responder(self.responder, dict(body), headers))
         except ApiError:
             raise
         except Exception as error:
@@ -105,35 +103,49 @@ class MessageService:
                 status=500,
                 headers={"x-should-retry": "false"},
             ) from error
-        return EmulatedReply(said) if isinstance(said, str) else said
 
-    def _message(self, turn: Turn, reply: Said) -> dict[str, Any]:
-        if not isinstance(reply, EmulatedReply):
-            raise TypeError(f"{reply!r} is no reply")
+    def _message(self, turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
         check_answer(turn.body, reply)
         message = message_of(turn, reply)
         self._history.remember(message["id"], turn.body, prompt_of(turn.body, turn.model))
         return message
 
-    def _response(self, turn: Turn, said: Said, request_id: str) -> HttpResponse:
+    def _response(
+        self, turn: Turn, reply: EmulatedReply, fault: Fault | None, request_id: str
+    ) -> HttpResponse:
         """Return the message, whole or ended early by a fault."""
-        fault = said if isinstance(said, Fault) else None
-        reply = said.reply if isinstance(said, Fault) else said
         message = self._message(turn, reply)
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])
         response = HttpResponse(
             headers={"content-type": "application/json"},
-            delay=fault.delay if fault else getattr(reply, "delay", 0.0),
+            delay=fault.delay if fault else reply.delay,
             end="cut" if fault and fault.kind == "cut" else "whole",
             on_start=turn.use.commit,
         )
-        if not turn.body.get("stream") or not isinstance(reply, EmulatedReply):
+        if not turn.body.get("stream"):
             return replace(response, body=dump(message))
         parts = tuple(events_of(message, reply, padding=self._padding))
         if fault:
             parts = stopped_early(parts, fault, request_id)
         headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
         return replace(response, headers=headers, parts=parts)
+
+
+def count_tokens(body: Body, *, version: str) -> int:
+    """Return the input tokens of a request, whatever of it is cached.
+
+    Raises:
+        ApiError: the request would be refused.
+    """
+    return prompt_of(body, check_request(body, version=version, counting=True)).tokens
+
+
+def _reply_or_fault(said: object) -> EmulatedReply | Fault:
+    if isinstance(said, str):
+        return EmulatedReply(said)
+    if isinstance(said, EmulatedReply | Fault):
+        return said
+    raise TypeError(f"a responder returns str, EmulatedReply or Fault, not {type(said).__name__}")
 
 
 def call_responder(responder: Callable[..., Said], body: dict[str, Any], headers: Headers) -> Said:

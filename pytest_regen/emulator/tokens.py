@@ -5,6 +5,7 @@ few per request that no cache breakpoint reaches. Good enough to exercise limits
 cache accounting; no figure about cost may be derived from it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_regen.canonical import canonical_json
@@ -18,8 +19,7 @@ TOOLS_OVERHEAD = 300
 """Tokens of the instructions that come with any tool."""
 FORMAT_OVERHEAD = 150
 """Tokens of the instructions that come with structured output."""
-_IMAGE = 1_600
-_PDF = 3_000
+_FIXED = {"image": 1_600, "document": 3_000}
 
 
 def _percent(model: Model) -> int:
@@ -36,26 +36,27 @@ def fit(tokens: int, model: Model) -> int:
     return max(0, tokens) * 100 // _percent(model)
 
 
-def block_tokens(block: dict[str, Any], model: Model) -> int:
+def block_tokens(block: Mapping[str, Any], model: Model) -> int:
     """Return the estimated tokens of one content block or tool definition, at least 1."""
-    return max(1, _content_tokens(block, model))
+    inner = block.get("content")
+    if block.get("type") == "tool_result" and isinstance(inner, list):
+        parts = [part for part in inner if isinstance(part, Mapping)]
+        return max(1, sum(block_tokens(part, model) for part in parts))
+    if block.get("type") in _FIXED and _text_of(block) is None:
+        return _FIXED[block["type"]]
+    text = _text_of(block)
+    return max(1, text_tokens(canonical_json(block) if text is None else text, model))
 
 
-def _content_tokens(block: dict[str, Any], model: Model) -> int:
+def _text_of(block: Mapping[str, Any]) -> str | None:
+    """Return the text that makes up a block, ``None`` where it is something else."""
     match block:
-        case {"type": "text", "text": str(text)}:
-            return text_tokens(text, model)
-        case {"type": "thinking", "thinking": str(text)}:
-            return text_tokens(text, model)
-        case {"type": "image"}:
-            return _IMAGE
-        case {"type": "document", "source": {"type": "text", "data": str(text)}}:
-            return text_tokens(text, model)
-        case {"type": "document"}:
-            return _PDF
-        case {"type": "tool_result", "content": str(text)}:
-            return text_tokens(text, model)
-        case {"type": "tool_result", "content": list(inner)}:
-            return sum(block_tokens(part, model) for part in inner if isinstance(part, dict))
+        case (
+            {"type": "text", "text": str(text)}
+            | {"type": "thinking", "thinking": str(text)}
+            | {"type": "tool_result", "content": str(text)}
+            | {"type": "document", "source": {"type": "text", "data": str(text)}}
+        ):
+            return text
         case _:
-            return text_tokens(canonical_json(block), model)
+            return None

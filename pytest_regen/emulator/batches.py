@@ -1,0 +1,212 @@
+"""Message batches: created, polled, cancelled, read, deleted, as the emulator's clock says."""
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_regen.canonical import canonical_json
+from pytest_regen.emulator.clock import Clock
+from pytest_regen.emulator.limits import timestamp
+from pytest_regen.emulator.listing import page_of
+from pytest_regen.emulator.messages import derived_id
+from pytest_regen.emulator.wire import ApiError, dump
+
+__all__ = ["Batches"]
+
+_DAY = 24 * 3600.0
+_MAX_REQUESTS = 100_000
+_CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
+
+Answer = Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, Any]]
+"""Returns the message for one request of a batch, raises ApiError where there is none."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    id: str
+    requests: list[dict[str, Any]]
+    headers: Mapping[str, str]
+    created_at: float
+    cancelled_at: float | None = None
+    ended_at: float | None = None
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Batches:
+    """Every batch that was not deleted. Safe for several threads.
+
+    Args:
+        answer: makes the message for one request.
+        clock: a batch ends ``seconds`` after it was created by this clock.
+        seconds: how long a batch takes; 24 hours or more and it expires.
+    """
+
+    def __init__(self, answer: Answer, *, clock: Clock, seconds: float) -> None:
+        self._answer = answer
+        self._clock = clock
+        self._seconds = seconds
+        self._known: dict[str, _Batch] = {}
+        self._created: dict[str, int] = {}
+        self._lock = threading.RLock()
+
+    def create(
+        self, body: Mapping[str, Any], headers: Mapping[str, str], host: str
+    ) -> dict[str, Any]:
+        """Take a batch in; its requests are checked only when it is processed.
+
+        Raises:
+            ApiError: 400, a custom id is missing, repeated or malformed.
+        """
+        requests = _checked_requests(body)
+        text = canonical_json(requests)
+        with self._lock:
+            # Only a repetition of the very same batch needs a number to tell it apart.
+            repetition = self._created.get(text, 0)
+            self._created[text] = repetition + 1
+            id_ = derived_id("msgbatch_01Emu", text, str(repetition))
+            self._known[id_] = _Batch(id_, requests, headers, self._clock.now())
+            return self._shown(self._known[id_], host)
+
+    def get(self, id_: str, host: str) -> dict[str, Any]:
+        """Return one batch as it stands now.
+
+        Raises:
+            ApiError: 404.
+        """
+        with self._lock:
+            return self._shown(self._current(id_), host)
+
+    def page(self, query: Mapping[str, str], host: str) -> dict[str, Any]:
+        """Return one page of the batches, newest first."""
+        with self._lock:
+            shown = [self.get(id_, host) for id_ in reversed(self._known)]
+        return page_of(shown, query)
+
+    def cancel(self, id_: str, host: str) -> dict[str, Any]:
+        """Stop a batch: it ends at the next moment of the clock, its requests cancelled.
+
+        Raises:
+            ApiError: 404.
+        """
+        with self._lock:
+            batch = self._current(id_)
+            if batch.ended_at is None and batch.cancelled_at is None:
+                batch.cancelled_at = self._clock.now()
+            return self._shown(batch, host)
+
+    def delete(self, id_: str) -> dict[str, Any]:
+        """Forget a batch that has ended.
+
+        Raises:
+            ApiError: 404, or 400 while it is processed.
+        """
+        with self._lock:
+            batch = self._current(id_)
+            if batch.ended_at is None:
+                raise ApiError(
+                    f"Message Batch {id_} cannot be deleted while it is in progress; "
+                    "cancel it first."
+                )
+            del self._known[id_]
+        return {"id": id_, "type": "message_batch_deleted"}
+
+    def results(self, id_: str) -> bytes:
+        """Return the results of a batch that has ended, one JSON object per line, in any order.
+
+        Raises:
+            ApiError: 404, or 400 while it is processed.
+        """
+        with self._lock:
+            batch = self._current(id_)
+            if batch.ended_at is None:
+                raise ApiError(f"Message Batch {id_} has not yet finished processing.")
+            return b"".join(dump(result) + b"\n" for result in batch.results)
+
+    def _current(self, id_: str) -> _Batch:
+        """Return a batch, processed if its time has come."""
+        batch = self._known.get(id_)
+        if batch is None:
+            raise ApiError(f"Message Batch {id_} not found", status=404)
+        now = self._clock.now()
+        due = batch.created_at + min(self._seconds, _DAY)
+        cancelled = batch.cancelled_at is not None and now > batch.cancelled_at
+        if batch.ended_at is None and (cancelled or now >= due):
+            batch.ended_at = now if cancelled else due
+            batch.results = self._processed(batch, cancelled=cancelled)
+        return batch
+
+    def _processed(self, batch: _Batch, *, cancelled: bool) -> list[dict[str, Any]]:
+        ending = "canceled" if cancelled else "expired" if self._seconds >= _DAY else None
+        results = [
+            {
+                "custom_id": request["custom_id"],
+                "result": {"type": ending} if ending else self._result(batch, request),
+            }
+            for request in batch.requests
+        ]
+        return sorted(results, key=lambda result: _shuffled(batch.id, result["custom_id"]))
+
+    def _result(self, batch: _Batch, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            message = self._answer(request["params"], batch.headers)
+        except ApiError as error:
+            request_id = derived_id("req_emu", batch.id, request["custom_id"])
+            return {"type": "errored", "error": error.envelope(request_id)}
+        return {"type": "succeeded", "message": message}
+
+    def _shown(self, batch: _Batch, host: str) -> dict[str, Any]:
+        # A client sends its key wherever results_url points: to the host it asked, no other.
+        url = f"http://{host}/v1/messages/batches/{batch.id}/results"
+        cancelled, ended = batch.cancelled_at, batch.ended_at
+        running = "in_progress" if cancelled is None else "canceling"
+        return {
+            "id": batch.id,
+            "type": "message_batch",
+            "processing_status": running if ended is None else "ended",
+            "request_counts": _counts(batch),
+            "ended_at": None if ended is None else timestamp(ended),
+            "created_at": timestamp(batch.created_at),
+            "expires_at": timestamp(batch.created_at + _DAY),
+            "archived_at": None,
+            "cancel_initiated_at": None if cancelled is None else timestamp(cancelled),
+            "results_url": None if ended is None else url,
+        }
+
+
+def _checked_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    requests = body.get("requests")
+    if requests is None:
+        raise ApiError("requests: Field required")
+    if not isinstance(requests, list) or not requests or len(requests) > _MAX_REQUESTS:
+        raise ApiError(f"requests: List should have between 1 and {_MAX_REQUESTS} items")
+    seen: set[str] = set()
+    for number, request in enumerate(requests):
+        where = f"requests.{number}"
+        if not isinstance(request, dict) or not isinstance(request.get("params"), dict):
+            raise ApiError(f"{where}.params: Field required")
+        id_ = request.get("custom_id")
+        if not isinstance(id_, str) or not _CUSTOM_ID.fullmatch(id_):
+            raise ApiError(
+                f"{where}.custom_id: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"
+            )
+        if id_ in seen:
+            raise ApiError(f"{where}.custom_id: '{id_}' is not unique in this batch")
+        seen.add(id_)
+    return requests
+
+
+def _counts(batch: _Batch) -> dict[str, int]:
+    counts = dict.fromkeys(_COUNTS, 0)
+    if batch.ended_at is None:
+        counts["processing"] = len(batch.requests)
+    for result in batch.results:
+        counts[result["result"]["type"]] += 1
+    return counts
+
+
+def _shuffled(batch_id: str, custom_id: str) -> bytes:
+    return hashlib.sha256(f"{batch_id}/{custom_id}".encode()).digest()
