@@ -1,16 +1,19 @@
 """Options, ini values and markers as pytest registers them. Reading them is in ``choices``."""
 
+from pathlib import Path
+
 import pytest
 
-__all__ = ["FAIL_ON", "RECORD_MODES", "add_markers", "add_options"]
+__all__ = ["FAIL_ON", "RECORD_MODES", "add_markers", "add_options", "is_used"]
 
 RECORD_MODES = ("none", "once", "new_episodes", "all", "rewrite")
 FAIL_ON = ("auto", "regenerated", "never")
 
 _MARKERS = (
-    "regen(store=None, types=None, attempts=None, on=None): with --regen, a failure of this test is"
-    " the feedback with which the types of the store are regenerated; the test is then called again"
-    " with its fixtures as they are.",
+    (
+        "regen(store=None, types=None, attempts=None, on=None): with --regen, what this test fails "
+        "with is the feedback with which types of the store are regenerated; then it runs again."
+    ),
     "cassette(name=None, record=None): file and record mode of the test's `cassette` fixture.",
 )
 
@@ -19,6 +22,7 @@ def add_options(parser: pytest.Parser) -> None:
     """Register what a user can say, on the command line and in the ini file."""
     group = parser.getgroup("regen", "regenerating what language models wrote")
     _add_healing(group)
+    _add_ways(group)
     _add_recording(group)
     parser.addini(
         "regen_stores", "globs from the rootdir; each store they match is collected", "linelist", []
@@ -49,6 +53,9 @@ def _add_healing(group: pytest.OptionGroup) -> None:
         metavar="STORE::TYPE[,...]",
         help="Regenerate only these; globs are allowed, and each must match something.",
     )
+
+
+def _add_ways(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--regen-attempts",
         type=int,
@@ -101,3 +108,22 @@ def add_markers(config: pytest.Config) -> None:
     """Make the markers known to ``--strict-markers`` and ``--markers``."""
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
+
+
+def is_used(config: pytest.Config) -> bool:
+    """Return whether this run has anything to do with us: a store, or an option of ours."""
+    option = config.option
+    return bool(
+        config.getini("regen_stores")
+        or option.regen_heal
+        or option.regen_dry_run
+        or option.regen_only
+        or option.regen_record
+        or option.regen_budget
+        or any(map(_names_a_store, config.args))
+    )
+
+
+def _names_a_store(arg: str) -> bool:
+    folder = Path(arg.partition("::")[0])
+    return (folder / "pages.json").is_file() or (folder / "prompts.json").is_file()

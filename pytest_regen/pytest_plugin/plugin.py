@@ -4,9 +4,25 @@ Every run of every suite that has the package installed passes through here, so 
 not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from pytest_regen.pytest_plugin.options import add_markers, add_options
+from pytest_regen.pytest_plugin.fixtures import (
+    anthropic_emulator,
+    cassette,
+    regen_provider,
+    regen_store,
+)
+from pytest_regen.pytest_plugin.options import add_markers, add_options, is_used
+
+if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.locate import Selection
+
+__all__ = ["anthropic_emulator", "cassette", "regen_provider", "regen_store"]
+
+_SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,6 +30,109 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the hooks that others may implement."""
+    from pytest_regen.pytest_plugin import hookspecs  # noqa: PLC0415 - a table of its own
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register markers."""
     add_markers(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's WorkerController
+    """Give every worker the same ledger, so that all spend from one budget."""
+    if node.config.option.regen_budget is not None:
+        from pytest_regen.pytest_plugin.ledger import make_ledger  # noqa: PLC0415 - rarely used
+
+        node.workerinput["regen_ledger"] = str(make_ledger(node.config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Check the choices, and take the arguments that name stores out of pytest's hands."""
+    config = session.config
+    if not is_used(config):
+        return
+    from pytest_regen.pytest_plugin.choices import choices_of  # noqa: PLC0415 - unused above
+    from pytest_regen.pytest_plugin.locate import refuse_unmatched, select  # noqa: PLC0415 - same
+
+    choices = choices_of(config)
+    selection, config.args = select(config)
+    refuse_unmatched(choices.only, selection, config.rootpath)
+    config.stash[_SELECTION] = selection
+    if not hasattr(config, "workerinput"):
+        from pytest_regen.pytest_plugin.summary import RunLog  # noqa: PLC0415 - same
+
+        config.pluginmanager.register(RunLog(config, choices), "regen-log")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Add the stores to what pytest collects at the top."""
+    report = yield
+    selection = collector.config.stash.get(_SELECTION, None)
+    if selection and selection.types and isinstance(collector, pytest.Session):
+        from pytest_regen.pytest_plugin.nodes import store_nodes  # noqa: PLC0415 - stores only
+
+        report.result = [*(report.result or ()), *store_nodes(collector, selection)]
+    return report
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Heal a failing item within its call, inside every other plugin's wrapper."""
+    try:
+        return (yield)
+    except (Exception, pytest.fail.Exception) as error:
+        option = item.config.option
+        asked = (option.regen_heal or option.regen_dry_run) and not option.usepdb
+        if not asked or item.get_closest_marker("regen") is None:
+            raise
+        failure: BaseException = error
+    # Outside the handler, so that what is raised now has no older failure as its context.
+    from pytest_regen.pytest_plugin.healing import call_again, may_heal  # noqa: PLC0415 - rare
+
+    left = call_again(item, failure) if may_heal(item) else failure
+    if left is not None:
+        raise left
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Send along what happened to the item."""
+    report = yield
+    if item.get_closest_marker("regen") is not None:
+        from pytest_regen.pytest_plugin.records import attach  # noqa: PLC0415 - our items only
+
+        attach(item, report)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport,
+) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """Count a test that passed only after regeneration as an outcome of its own."""
+    if report.when == "call" and report.passed:
+        properties = getattr(report, "user_properties", ())
+        # Lists under pytest-xdist, tuples without it.
+        if any(tuple(entry) == ("regen.outcome", "regenerated") for entry in properties):
+            return "regenerated", "G", ("REGENERATED", {"yellow": True})
+    return None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the ledger of the budget."""
+    if config.option.regen_budget is not None:
+        from pytest_regen.pytest_plugin.ledger import drop_ledger  # noqa: PLC0415 - rarely used
+
+        drop_ledger(config)

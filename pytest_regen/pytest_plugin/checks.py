@@ -1,0 +1,99 @@
+"""A store and its validation, read once per process however many of its types are tested."""
+
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.locate import unit_path
+from pytest_regen.sources import blocks
+from pytest_regen.stores import RegenStore
+from pytest_regen.validation import validate_store
+from pytest_regen.validation.issues import Issue, ValidationResult
+
+__all__ = ["StoreCheck", "check_of", "forget"]
+
+_CHECKS: pytest.StashKey[dict[Path, "StoreCheck"]] = pytest.StashKey()
+
+
+def check_of(config: pytest.Config, path: Path) -> "StoreCheck":
+    """Return what is known of the store at ``path``; read on first use."""
+    checks = config.stash.setdefault(_CHECKS, {})
+    if path not in checks:
+        checks[path] = StoreCheck(config, path)
+    return checks[path]
+
+
+def forget(config: pytest.Config, path: Path) -> None:
+    """Drop what is known of a store, because it was written."""
+    config.stash.setdefault(_CHECKS, {}).pop(path, None)
+
+
+class StoreCheck:
+    """One store as it stood when it was first looked at."""
+
+    def __init__(self, config: pytest.Config, path: Path) -> None:
+        self.config = config
+        self.path = path
+        self.place = unit_path(path, config.rootpath)
+        """As node ids spell it."""
+        self._user_issues: dict[str, tuple[Issue, ...]] = {}
+
+    @cached_property
+    def store(self) -> RegenStore:
+        """The artifacts.
+
+        Raises:
+            StoreError: they are missing, unreadable or contradict one another.
+        """
+        return RegenStore.open(self.path)
+
+    @cached_property
+    def results(self) -> dict[str, ValidationResult]:
+        """What validation found, type by type, codes that the project ignores left out."""
+        settings = choices_of(self.config).settings
+        found = validate_store(self.store)
+        return {
+            name: _without(result, settings.ignored(f"{self.place}::{name}"))
+            for name, result in found.items()
+        }
+
+    @property
+    def source_path(self) -> Path:
+        """The assembled source."""
+        return self.store.source_path
+
+    def result(self, type_name: str) -> ValidationResult:
+        """Return what was found for one type, by validation and by validators of the user's."""
+        found = self.results.get(type_name, ValidationResult())
+        return ValidationResult.of((*found.issues, *self.user_issues(type_name)))
+
+    def user_issues(self, type_name: str) -> tuple[Issue, ...]:
+        """Return what the hook ``pytest_regen_validators`` finds in one type."""
+        if type_name not in self._user_issues:
+            answers = self.config.hook.pytest_regen_validators(
+                config=self.config, store=self.store, type_name=type_name
+            )
+            self._user_issues[type_name] = tuple(issue for one in answers for issue in one or ())
+        return self._user_issues[type_name]
+
+    def user_errors(self, type_name: str) -> tuple[Issue, ...]:
+        """Return those of ``user_issues`` that fail the type."""
+        found = self.user_issues(type_name)
+        return tuple(issue for issue in found if issue.severity == "error")
+
+    def line_of(self, type_name: str) -> int | None:
+        """Return the line on which the type's block begins, counted from 0."""
+        return self._lines.get(type_name)
+
+    @cached_property
+    def _lines(self) -> dict[str, int]:
+        return {block.name: block.first_line - 1 for block in blocks(self.store.source)}
+
+
+def _without(result: ValidationResult, ignored: frozenset[str]) -> ValidationResult:
+    def stays(issue: Issue) -> bool:
+        return issue.code not in ignored
+
+    return ValidationResult.of(filter(stays, result.issues)) if ignored else result

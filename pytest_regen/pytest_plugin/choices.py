@@ -1,0 +1,171 @@
+"""What the user chose for this run, once every source of a choice has been heard.
+
+Precedence, highest first: option, marker, ini value, ``[tool.pytest-regen]``, default.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
+
+import pytest
+
+from pytest_regen.pytest_plugin.options import FAIL_ON, RECORD_MODES
+
+if TYPE_CHECKING:
+    from pytest_regen.settings import Settings
+
+__all__ = ["DEFAULT_ATTEMPTS", "Choices", "FailOn", "RecordMode", "choices_of", "is_ci"]
+
+RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
+FailOn = Literal["auto", "regenerated", "never"]
+
+DEFAULT_ATTEMPTS = 2
+"""Calls of a test, the first included."""
+
+_CHOICES: "pytest.StashKey[Choices]" = pytest.StashKey()
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The choices that hold for the whole run."""
+
+    settings: "Settings"
+    heal: bool
+    """Whether failing units are regenerated: ``--regen`` stands on the command line itself."""
+    may_record: bool
+    """Whether a live call may be made, as far as the command line goes."""
+    only: tuple[str, ...]
+    attempts_option: int | None
+    attempts_default: int
+    model: str | None
+    record_option: RecordMode | None
+    record_default: RecordMode
+    budget: int | None
+    dry_run: bool
+    ignore_stale: bool
+    fail_on: FailOn
+    in_ci: bool
+    notes: tuple[str, ...] = ()
+    """What was asked for and is not done, and why; one line each."""
+
+    def attempts(self, marker: int | None = None) -> int:
+        """Return how often a test may be called."""
+        return self.attempts_option or marker or self.attempts_default
+
+    def record_mode(self, marker: str | None = None) -> RecordMode:
+        """Return the record mode of a cassette whose marker says ``marker``.
+
+        Without leave on the command line itself every mode is ``none``.
+
+        Raises:
+            pytest.UsageError: a live call could be made in CI and nothing limits its cost.
+        """
+        wanted = self.record_option or cast("RecordMode | None", marker) or self.record_default
+        if wanted not in RECORD_MODES:
+            raise pytest.UsageError(
+                f"unknown record mode {wanted!r}\n  next: use one of {', '.join(RECORD_MODES)}"
+            )
+        if not self.may_record:
+            return "none"
+        if wanted != "none" and self.in_ci and self.budget is None:
+            raise pytest.UsageError(
+                f"record mode {wanted!r} makes live calls, and nothing limits what they cost\n"
+                "  why:  CI is set, where no one watches\n"
+                "  next: add --regen-budget TOKENS, or replay with --regen-record none"
+            )
+        return wanted
+
+
+def is_ci() -> bool:
+    """Return whether this run is unattended: ``CI`` is set and not ``false``, ``0`` or empty."""
+    return os.environ.get("CI", "").strip().lower() not in {"", "0", "false"}
+
+
+def choices_of(config: pytest.Config) -> Choices:
+    """Return the choices of this run, read once.
+
+    Raises:
+        pytest.UsageError: an option or ini value is wrong.
+    """
+    if _CHOICES not in config.stash:
+        config.stash[_CHOICES] = _read(config)
+    return config.stash[_CHOICES]
+
+
+def _read(config: pytest.Config) -> Choices:
+    from pytest_regen.errors import UsageError  # noqa: PLC0415 - not paid by unused runs
+    from pytest_regen.settings import read_settings  # noqa: PLC0415 - not paid by unused runs
+
+    try:
+        settings = read_settings(config.rootpath)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    option = config.option
+    heal = option.regen_heal and _is_given(config, "--regen")
+    only = tuple(
+        part.strip() for value in option.regen_only for part in value.split(",") if part.strip()
+    )
+    if only and not (option.regen_heal or option.regen_dry_run):
+        raise pytest.UsageError(
+            "--regen-only narrows --regen, which is not given\n  next: add --regen"
+        )
+    record = option.regen_record
+    choices = Choices(
+        settings=settings,
+        heal=heal,
+        may_record=heal or (record is not None and _is_given(config, "--regen-record")),
+        only=only,
+        attempts_option=_at_least_one("--regen-attempts", option.regen_attempts),
+        attempts_default=_ini_attempts(config) or settings.attempts or DEFAULT_ATTEMPTS,
+        model=option.regen_model or config.getini("regen_model") or settings.model,
+        record_option=record,
+        record_default=cast("RecordMode", _one_of(config, "regen_record", RECORD_MODES) or "none"),
+        budget=_at_least_one("--regen-budget", option.regen_budget),
+        dry_run=option.regen_dry_run,
+        ignore_stale=option.regen_ignore_stale,
+        fail_on=cast("FailOn", _one_of(config, "regen_fail_on", FAIL_ON) or "auto"),
+        in_ci=is_ci(),
+        notes=tuple(_notes(config)),
+    )
+    choices.record_mode()
+    return choices
+
+
+def _is_given(config: pytest.Config, name: str) -> bool:
+    """Return whether an option stands on the command line itself, not in addopts."""
+    return any(
+        arg == name or str(arg).startswith(f"{name}=") for arg in config.invocation_params.args
+    )
+
+
+def _notes(config: pytest.Config) -> list[str]:
+    option = config.option
+    where = "it comes from addopts or PYTEST_ADDOPTS; write it on the command line itself"
+    notes = []
+    if option.regen_heal and not _is_given(config, "--regen"):
+        notes.append(f"--regen is not in effect: {where}")
+    if option.regen_record not in {None, "none"} and not _is_given(config, "--regen-record"):
+        notes.append(f"--regen-record {option.regen_record} is not in effect: {where}")
+    return notes
+
+
+def _at_least_one(name: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise pytest.UsageError(f"{name} {value}: must be at least 1")
+    return value
+
+
+def _ini_attempts(config: pytest.Config) -> int | None:
+    text = str(config.getini("regen_attempts")).strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise pytest.UsageError(f"regen_attempts = {text}: must be a whole number of at least 1")
+    return int(text)
+
+
+def _one_of(config: pytest.Config, name: str, allowed: tuple[str, ...]) -> "str | None":
+    value = str(config.getini(name)).strip()
+    if value and value not in allowed:
+        raise pytest.UsageError(f"{name} = {value}: must be one of {', '.join(allowed)}")
+    return value or None

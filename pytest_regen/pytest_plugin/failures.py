@@ -1,0 +1,140 @@
+"""What the user sees of a type that failed: unit, place, code, lines, prompt, next command."""
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_regen.errors import RegenError
+
+if TYPE_CHECKING:
+    from _pytest._code.code import TerminalRepr
+
+    from pytest_regen.pytest_plugin.checks import StoreCheck
+    from pytest_regen.validation.issues import Issue
+
+__all__ = ["UnitError", "node_command", "pytest_command", "regenerate_command", "shown"]
+
+_SHOWN_ISSUES = 12
+_LINES_AROUND = 2
+
+
+class UnitError(AssertionError):
+    """A type of a store has errors. The text is worded when it is shown, so failing is cheap."""
+
+    def __init__(self, check: "StoreCheck", type_name: str, issues: "Sequence[Issue]") -> None:
+        super().__init__(check.place, type_name, len(issues))
+        self.check = check
+        self.type_name = type_name
+        self.issues = tuple(issues)
+        self.healing = ""
+        """What came of regenerating, where that was tried."""
+
+    def __str__(self) -> str:
+        parts = [f"{self.check.place}::{self.type_name}: {_count(len(self.issues), 'error')}"]
+        parts += [_issue_text(self.check, self.type_name, one) for one in self._first]
+        if len(self.issues) > _SHOWN_ISSUES:
+            parts.append(f"… and {len(self.issues) - _SHOWN_ISSUES} more")
+        if self.healing:
+            parts.append(self.healing)
+        return "\n\n".join(parts)
+
+    @property
+    def _first(self) -> "tuple[Issue, ...]":
+        return self.issues[:_SHOWN_ISSUES]
+
+    @property
+    def summary(self) -> str:
+        """The first issue in one line, for pytest's short summary."""
+        first = self.issues[0]
+        more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
+        return f"{first.code}: {first.message}{more}"
+
+
+def shown(excinfo: pytest.ExceptionInfo[BaseException]) -> "TerminalRepr | None":
+    """Return our text for an exception of ours, ``None`` for any other.
+
+    The crash location is set to the generated file, which is what report readers annotate.
+    """
+    error = excinfo.value
+    if not isinstance(error, UnitError | RegenError):
+        return None
+    text = excinfo.getrepr(style="value")
+    crash = text.reprcrash
+    if crash is not None:
+        crash.message = error.summary if isinstance(error, UnitError) else error.what
+        if isinstance(error, UnitError):
+            crash.path = str(error.check.source_path)
+            crash.lineno = error.issues[0].line or 1
+    return text
+
+
+def pytest_command(place: str, type_name: str, *options: str) -> str:
+    """Return the command that runs just this unit."""
+    return node_command(f"{place}::{type_name}", *options)
+
+
+def node_command(nodeid: str, *options: str) -> str:
+    """Return the command that runs just one node."""
+    return " ".join(["pytest", shlex.quote(nodeid), *options])
+
+
+def regenerate_command(place: str, type_name: str, page: int | None) -> str:
+    """Return the command that regenerates just this page, or the type."""
+    command = f"pytest-regen regenerate {shlex.quote(place)} --type {shlex.quote(type_name)}"
+    return f"{command} --page {page}" if page is not None else command
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _issue_text(check: "StoreCheck", type_name: str, issue: "Issue") -> str:
+    path = f"{check.place}/{check.source_path.name}"
+    place = f"{path}:{issue.line}" if issue.line else path
+    lines = [f"{place}: {issue.code}: {issue.message}"]
+    if issue.detail:
+        lines += [f"    {line}" for line in issue.detail.splitlines()]
+    if issue.line:
+        lines += _excerpt(check.store.source.splitlines(), issue.line, issue.field)
+    lines += _origin(check, type_name, issue.page)
+    return "\n".join(lines)
+
+
+def _excerpt(source: Sequence[str], number: int, field: str | None) -> list[str]:
+    """Return the line with its neighbours, and a caret line under what is meant."""
+    if not 1 <= number <= len(source):
+        return []
+    first = max(1, number - _LINES_AROUND)
+    last = min(len(source), number + _LINES_AROUND)
+    width = len(str(last))
+    excerpt = []
+    for count in range(first, last + 1):
+        text = source[count - 1].expandtabs(4).rstrip()
+        excerpt.append(f"  {'>' if count == number else ' '} {count:>{width}} | {text}".rstrip())
+        if count == number and text.strip():
+            start, length = _span(text, field)
+            excerpt.append(f"    {' ' * width} | {' ' * start}{'^' * length}")
+    return excerpt
+
+
+def _span(text: str, field: str | None) -> tuple[int, int]:
+    if field and (start := text.find(field)) >= 0:
+        return start, len(field)
+    stripped = text.strip()
+    return len(text) - len(text.lstrip()), len(stripped)
+
+
+def _origin(check: "StoreCheck", type_name: str, page: int | None) -> list[str]:
+    prompts = check.store.prompts_of(type_name)
+    asked = [prompt for prompt in prompts if page is None or prompt.page == page]
+    lines = []
+    if asked:
+        numbers = [check.store.prompts.index(prompt) for prompt in asked]
+        entries = f"entry {numbers[0]}" if len(numbers) == 1 else f"entries {numbers}"
+        pages = f"page {page} of {asked[0].total_pages}" if page else _count(len(asked), "page")
+        lines.append(f"  stored prompt: {check.place}/prompts.json, {entries} ({pages})")
+    lines.append(f"  regenerate:    {pytest_command(check.place, type_name, '--regen')}")
+    lines.append(f"  or:            {regenerate_command(check.place, type_name, page)}")
+    return lines

@@ -1,0 +1,120 @@
+"""What a failing test says to the model, and about which types it says it."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.pytest_plugin.checks import StoreCheck, check_of
+from pytest_regen.pytest_plugin.failures import UnitError
+from pytest_regen.pytest_plugin.marks import RegenMark, regen_mark
+from pytest_regen.pytest_plugin.nodes import DAMAGED, TypeItem
+from pytest_regen.pytest_plugin.places import store_path
+from pytest_regen.regeneration.values import Feedback
+from pytest_regen.testing import FeedbackError
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["Target", "Unclear", "feedback_of", "targets_of"]
+
+_LONGEST = 2_000
+"""Characters of an assertion that go into a correction; the rest is rarely what matters."""
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Unclear(Exception):  # noqa: N818 - not raised past the plugin
+    """A failure does not say what is to be regenerated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One type to regenerate, and what is wrong with it beyond its validation."""
+
+    store: Path
+    type_name: str
+    feedback: tuple[Feedback, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells targets of one test apart."""
+        return str(self.store), self.type_name
+
+    def relevant(self, feedback: Iterable[Feedback]) -> tuple[Feedback, ...]:
+        """Return what of ``feedback`` is about this type, or about no type in particular."""
+        return tuple(
+            item
+            for item in feedback
+            if isinstance(item, str) or item.type_name in {None, self.type_name}
+        )
+
+
+def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
+    """Return the types that a failure is about, those that it names itself first.
+
+    Raises:
+        Unclear: no type can be told.
+        UnknownTypeError: the marker or an issue names a type that the store does not have.
+    """
+    if isinstance(item, TypeItem):
+        # A store that cannot be opened has nothing to regenerate from.
+        if item.name == DAMAGED or not isinstance(failure, UnitError):
+            return []
+        return [Target(item.path, item.name, item.check.user_errors(item.name))]
+    if not isinstance(failure, AssertionError | pytest.fail.Exception):
+        return []
+    mark = regen_mark(item)
+    said = feedback_of(item, failure)
+    if not said:
+        return []
+    return _targets(item, mark, said)
+
+
+def _targets(item: pytest.Item, mark: RegenMark, said: Sequence[Feedback]) -> list[Target]:
+    path = store_path(item)
+    check = check_of(item.config, path)
+    named = [one.type_name for one in said if isinstance(one, Issue) and one.type_name]
+    loose = any(isinstance(one, str) or not one.type_name for one in said)
+    resolve = check.store.resolve_type
+    marked = [resolve(name) for name in mark.types]
+    names = dict.fromkeys([*map(resolve, named), *(marked if loose else [])])
+    if not names:
+        raise Unclear(
+            "the failure names no type of the store; give the marker types=[…], or the issue a "
+            "type_name"
+        )
+    if marked:
+        names = {name: None for name in names if name in marked}
+    return [_target(check, name, said) for name in names]
+
+
+def _target(check: StoreCheck, type_name: str, said: Sequence[Feedback]) -> Target:
+    bare = Target(check.path, type_name)
+    return Target(check.path, type_name, bare.relevant(said))
+
+
+def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ...]:
+    """Return what a failure tells the model: its own feedback, else its words.
+
+    With ``on=[codes]`` on the marker, only issues of those codes count.
+    """
+    if isinstance(failure, UnitError):
+        return failure.issues
+    on = regen_mark(item).on
+    if isinstance(failure, FeedbackError):
+        said: tuple[Feedback, ...] = failure.feedback
+    else:
+        said = (_words(item, failure),)
+    if on is None:
+        return said
+    return tuple(one for one in said if isinstance(one, Issue) and one.code in on)
+
+
+def _words(item: pytest.Item, failure: BaseException) -> str:
+    """Return a failure in words, without this machine's paths and pytest's colours."""
+    text = _ESCAPES.sub("", str(failure)).strip()
+    if not isinstance(failure, AssertionError | pytest.fail.Exception):
+        text = f"{type(failure).__name__}: {text}"
+    text = text.replace(f"{item.config.rootpath}/", "") or "the test failed without a message"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

@@ -1,0 +1,51 @@
+"""The fixtures. Each imports what it needs when a test asks for it."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_regen.cassettes import CassetteRun
+    from pytest_regen.emulator import Emulator
+    from pytest_regen.pytest_plugin.handles import StoreOpener
+    from pytest_regen.turns.values import Provider
+
+__all__ = ["anthropic_emulator", "cassette", "regen_provider", "regen_store"]
+
+
+@pytest.fixture
+def regen_store(request: pytest.FixtureRequest) -> "StoreOpener":
+    """Open a store: `regen_store(path=None)[type]` has `.source`, `.pages` and `.issues()`."""
+    from pytest_regen.pytest_plugin.handles import StoreOpener  # noqa: PLC0415 - not if unused
+
+    return StoreOpener(request.node)
+
+
+@pytest.fixture
+def regen_provider(request: pytest.FixtureRequest) -> "Provider":
+    """Who answers when something is regenerated; override it to bring another model."""
+    from pytest_regen.pytest_plugin.providers import provider_of_run  # noqa: PLC0415 - as above
+
+    return provider_of_run(request.config)
+
+
+@pytest.fixture
+def anthropic_emulator(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Emulator]":
+    """Run the Messages API on loopback and point `ANTHROPIC_BASE_URL` and a key at it."""
+    from pytest_regen.emulator import Emulator  # noqa: PLC0415 - not if unused
+
+    with Emulator() as emulator:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", emulator.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-emulated")
+        yield emulator
+
+
+@pytest.fixture
+def cassette(request: pytest.FixtureRequest) -> "Iterator[CassetteRun]":
+    """Record or replay every turn of this test; see the marker `cassette`."""
+    from pytest_regen.pytest_plugin.taping import taping  # noqa: PLC0415 - not if unused
+
+    with taping(request.node) as run:
+        yield run

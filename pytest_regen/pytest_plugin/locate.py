@@ -1,0 +1,165 @@
+"""Which stores, and which of their types, this run is about; what is left for pytest to collect.
+
+pytest takes ``folder::name`` for a mistake, and a folder with a bracket in its name too. So every
+argument that names a store is taken out of pytest's hands before it looks.
+"""
+
+import fnmatch
+import glob
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+__all__ = [
+    "Selection",
+    "configured_stores",
+    "is_store",
+    "refuse_unmatched",
+    "select",
+    "type_names_of",
+    "unit_path",
+]
+
+_ARTIFACTS = ("ir.json", "prompts.json", "pages.json")
+
+
+@dataclass(slots=True)
+class Selection:
+    """The stores of this run, in a stable order, each with the types asked for."""
+
+    types: dict[Path, set[str] | None] = field(default_factory=dict)
+    """``None`` where the whole store was asked for."""
+
+    def add(self, store: Path, type_name: str | None) -> None:
+        """Ask for one type, or for all; whoever asks for more wins."""
+        asked = self.types.get(store, set())
+        if type_name is None or asked is None:
+            self.types[store] = None
+        else:
+            self.types[store] = {*asked, type_name}
+
+
+def is_store(folder: Path) -> bool:
+    """Return whether a folder named by the user is a store, whole or damaged."""
+    return sum((folder / name).is_file() for name in _ARTIFACTS) > 1
+
+
+def unit_path(store: Path, root: Path) -> str:
+    """Return how node ids and messages spell a store: from the rootdir, with forward slashes."""
+    try:
+        return store.relative_to(root).as_posix()
+    except ValueError:
+        return Path(os.path.relpath(store, root)).as_posix()
+
+
+def select(config: pytest.Config) -> tuple[Selection, list[str]]:
+    """Return the stores of this run and the arguments that remain for pytest.
+
+    Without a path on the command line all configured stores are in, whatever ``testpaths`` says;
+    with paths, those that they name or contain.
+
+    Raises:
+        pytest.UsageError: a glob matches no store, or a store has no type of the name asked for.
+    """
+    configured = configured_stores(config)
+    selection = Selection()
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        for store in configured:
+            selection.add(store, None)
+        return selection, config.args
+    return selection, [arg for arg in config.args if not _take(arg, config, configured, selection)]
+
+
+def configured_stores(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the stores that the ini value ``regen_stores`` matches, sorted.
+
+    Raises:
+        pytest.UsageError: a glob matches none.
+    """
+    patterns = config.getini("regen_stores")
+    if not patterns:
+        return ()
+    from pytest_regen.stores import find_stores  # noqa: PLC0415 - not paid where none are named
+
+    root = config.rootpath
+    # A folder whose name holds a bracket is no glob of itself.
+    globs = {glob.escape(one) if (root / one).is_dir() else one: one for one in patterns}
+    found = find_stores(globs, root)
+    for pattern in found.unmatched:
+        raise pytest.UsageError(
+            f"regen_stores: {globs[pattern]!r} matches no store below {root}\n"
+            "  why:  a store is a folder that holds ir.json, prompts.json and pages.json; "
+            "a gate that checks nothing must not pass\n"
+            "  next: correct the glob, or generate the store with pytest-regen generate"
+        )
+    return found.stores
+
+
+def _take(
+    arg: str, config: pytest.Config, configured: Sequence[Path], selection: Selection
+) -> bool:
+    """Add what an argument asks for; return whether pytest must not see it."""
+    path, separator, type_name = arg.partition("::")
+    folder = Path(os.path.normpath(config.invocation_params.dir / path))
+    if not folder.is_dir():
+        return False
+    store = next((one for one in configured if one == folder or one.samefile(folder)), None)
+    if store is None and is_store(folder):
+        store = folder
+    if store is not None:
+        if separator:
+            _refuse_unknown_type(store, type_name, config.rootpath)
+        selection.add(store, type_name if separator else None)
+        return True
+    real = folder.resolve()
+    for below in configured:
+        if not separator and below.resolve().is_relative_to(real):
+            selection.add(below, None)
+    return False
+
+
+def _refuse_unknown_type(store: Path, type_name: str, root: Path) -> None:
+    names = type_names_of(store)
+    # A damaged store has no names to offer; its one item says what is wrong with it.
+    if names and type_name not in names:
+        place = unit_path(store, root)
+        raise pytest.UsageError(
+            f"not found: {place}::{type_name}\n"
+            f"  why:  the store has no type {type_name!r}; it has {', '.join(names)}\n"
+            f"  next: pytest --collect-only '{place}'"
+        )
+
+
+def type_names_of(store: Path) -> tuple[str, ...]:
+    """Return the types in ``prompts.json``, without opening the store; none if it is damaged."""
+    try:
+        entries = json.loads((store / "prompts.json").read_text("utf-8"))
+        return tuple(dict.fromkeys(str(entry["type_name"]) for entry in entries))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ()
+
+
+def refuse_unmatched(only: Sequence[str], selection: Selection, root: Path) -> None:
+    """Refuse a ``--regen-only`` that names nothing in this run.
+
+    Raises:
+        pytest.UsageError: the message lists what there is.
+    """
+    if not only:
+        return
+    units = [
+        f"{unit_path(store, root)}::{name}"
+        for store in selection.types
+        for name in type_names_of(store)
+    ]
+    for pattern in only:
+        if pattern not in units and not fnmatch.filter(units, pattern):
+            raise pytest.UsageError(
+                f"--regen-only {pattern!r} matches nothing in this run\n"
+                f"  why:  there is {', '.join(units) or 'no store'}\n"
+                "  next: name one of these, as STORE::Type; * and ? stand for anything"
+            )

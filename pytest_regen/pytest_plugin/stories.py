@@ -1,0 +1,94 @@
+"""The work on one type, worded for the summary: what was done, what was not, what comes next."""
+
+from typing import TYPE_CHECKING
+
+from pytest_regen.prompts import estimate_tokens
+from pytest_regen.pytest_plugin.checks import StoreCheck
+from pytest_regen.pytest_plugin.failures import pytest_command, regenerate_command
+from pytest_regen.pytest_plugin.locate import unit_path
+from pytest_regen.pytest_plugin.records import Heal, Outcome
+from pytest_regen.regeneration import HealResult
+from pytest_regen.regeneration.judge import fixable, pages_at_fault
+
+if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.feedback import Target
+
+__all__ = ["heal_of", "planned", "skipped"]
+
+_WHY = {
+    "attempts": "it still fails after the attempts allowed",
+    "no_progress": "the same errors came back; asking again as before would not help",
+    "unfixable": "no reply can mend it: what is asked for is itself at fault",
+}
+
+
+def heal_of(check: StoreCheck, result: HealResult, *, passed: bool) -> Heal:
+    """Return the story of a regeneration that was tried."""
+    outcome: Outcome = "regenerated" if passed else "failed"
+    if result.stop_reason is None:
+        outcome = "skipped"
+    usage = result.usage
+    root = check.config.rootpath
+    return Heal(
+        unit=f"{check.place}::{result.type_name}",
+        outcome=outcome,
+        stop_reason=result.stop_reason or "",
+        attempts=1 + result.attempts,
+        calls=result.calls,
+        tokens_in=(usage.input_tokens or 0) + (usage.cache_write_tokens or 0),
+        tokens_out=usage.output_tokens or 0,
+        cache_read=usage.cache_read_tokens or 0,
+        pages=sorted(page for name, page in result.regenerated if name == result.type_name),
+        changed=[unit_path(path, root) for path in result.changed_paths],
+        diff=result.diff,
+        why="" if passed else _why(result),
+        next="" if passed else _next(check, result),
+        emulated=result.emulated,
+    )
+
+
+def skipped(check: StoreCheck, type_name: str, why: str, *options: str) -> Heal:
+    """Return the story of a type that was left alone."""
+    command = pytest_command(check.place, type_name, "--regen", *options)
+    return Heal(f"{check.place}::{type_name}", "skipped", why=why, next=command)
+
+
+def planned(check: StoreCheck, target: "Target") -> Heal:
+    """Return the story of a dry run: the pages that would be asked, and their estimate."""
+    prompts = check.store.prompts_of(target.type_name)
+    found = (*fixable(check.result(target.type_name)), *target.feedback)
+    pages = [page for page in pages_at_fault(found, len(prompts)) if found]
+    asked = [prompt for prompt in prompts if prompt.page in pages]
+    return Heal(
+        f"{check.place}::{target.type_name}",
+        "planned",
+        pages=pages,
+        estimate=sum(estimate_tokens(prompt.system + prompt.user) for prompt in asked),
+        next=pytest_command(check.place, target.type_name, "--regen"),
+    )
+
+
+def _why(result: HealResult) -> str:
+    if result.skipped:
+        return result.skipped
+    if result.failure is not None:
+        return str(result.failure)
+    return _WHY.get(result.stop_reason or "", result.stop_reason or "")
+
+
+def _next(check: StoreCheck, result: HealResult) -> str:
+    name = result.type_name
+    page = next((issue.page for issue in result.issues_after if issue.page), None)
+    match result.stop_reason:
+        case "attempts":
+            more = str(result.attempts + 2)
+            return pytest_command(check.place, name, "--regen", "--regen-attempts", more)
+        case "no_progress" | "unfixable":
+            command = regenerate_command(check.place, name, page)
+            return f"{command} --correction 'what is wrong'"
+        case "refused":
+            return pytest_command(check.place, name, "--regen", "--regen-model", "MODEL")
+        case "cassette_miss":
+            return pytest_command(check.place, name, "--regen", "--regen-record", "once")
+        case _:
+            return pytest_command(check.place, name, "--regen")

@@ -1,0 +1,156 @@
+"""The end of a run: what was regenerated, what was not and why, what changed, what comes next."""
+
+import os
+from collections.abc import Generator, Iterable
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.pytest_plugin.choices import Choices
+from pytest_regen.pytest_plugin.records import Heal, Record, record_on
+
+__all__ = ["RunLog"]
+
+_DIFF_LINES = 60
+"""Lines of a diff that are printed; the whole is in a file."""
+
+
+class RunLog:
+    """Hears every report of the run and tells the story at its end; not in workers."""
+
+    def __init__(self, config: pytest.Config, choices: Choices) -> None:
+        self._config = config
+        self._choices = choices
+        self._heals: list[Heal] = []
+        self._warnings: list[str] = []
+        self._notes: list[str] = list(choices.notes)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what a worker or this process sent along."""
+        record: Record | None = record_on(report)
+        if record is None:
+            return
+        self._heals += record.heals
+        self._warnings += record.warnings
+        self._notes += [note for note in record.notes if note not in self._notes]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Fail a green run that regenerated something, where the project wants that."""
+        if self._gate and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Print our section after all others, if there is anything to tell."""
+        yield
+        self._write_step_summary()
+        if not (self._heals or self._warnings or self._notes):
+            return
+        terminalreporter.section("regen", purple=True)
+        for line, colour in self._lines():
+            terminalreporter.write_line(line, **dict.fromkeys(colour, True))
+
+    @property
+    def _changed(self) -> list[str]:
+        return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
+
+    @property
+    def _gate(self) -> str:
+        """Why a green run exits with 1; empty where it does not."""
+        if not self._changed:
+            return ""
+        if self._choices.fail_on == "regenerated":
+            return "regen_fail_on = regenerated"
+        if self._choices.fail_on == "auto" and self._choices.in_ci:
+            return "CI is set (regen_fail_on = auto)"
+        return ""
+
+    def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        for note in self._notes:
+            yield note, ("yellow",)
+        for warning in self._warnings:
+            yield f"warning: {warning}", ("yellow",)
+        for heal in self._heals:
+            yield from self._heal_lines(heal)
+        if any(heal.emulated for heal in self._heals):
+            yield "emulated: replies came from the emulator's recordings, not from a model", ()
+        if self._changed:
+            yield f"changed: {', '.join(self._changed)}", ()
+        if self._gate:
+            yield f"exit 1: a store was changed and {self._gate}; commit the change", ("red",)
+        following = self._next_command
+        if following:
+            yield f"next: {following}", ("bold",)
+
+    def _heal_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
+        pages = f"page {heal.pages[0]}" if len(heal.pages) == 1 else f"pages {heal.pages}"
+        match heal.outcome:
+            case "planned":
+                asked = f"would ask {pages}" if heal.pages else "nothing a reply could mend"
+                yield f"dry run: {heal.unit}: {asked}, about {heal.estimate:,} tokens in", ()
+                return
+            case "regenerated":
+                head, colour = f"regenerated: {heal.unit} {pages}", ("yellow",)
+            case "failed":
+                head, colour = f"still failing: {heal.unit} [{heal.stop_reason}]", ("red",)
+            case _:
+                head, colour = f"not regenerated: {heal.unit}", ("red",)
+        if heal.calls:
+            head += f", {_count(heal.calls, 'call')}, {_tokens(heal)}"
+        yield head, colour
+        for line in heal.why.splitlines():
+            yield f"  {line}", ()
+        yield from self._diff_lines(heal)
+
+    def _diff_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
+        lines = heal.diff.splitlines()
+        for line in lines[:_DIFF_LINES]:
+            colour = {"+": ("green",), "-": ("red",)}.get(line[:1], ())
+            yield f"  {line}", colour
+        if len(lines) > _DIFF_LINES:
+            path = self._whole_diff(heal)
+            yield f"  … {len(lines) - _DIFF_LINES} more lines: {path}", ()
+
+    def _whole_diff(self, heal: Heal) -> str:
+        cache: pytest.Cache | None = getattr(self._config, "cache", None)
+        if cache is None:
+            return "git diff shows them"
+        name = "".join(char if char.isalnum() else "_" for char in heal.unit)
+        path = cache.mkdir("regen") / f"{name}.diff"
+        path.write_text(heal.diff, "utf-8")
+        return os.path.relpath(path, self._config.invocation_params.dir)
+
+    @property
+    def _next_command(self) -> str:
+        left = [heal for heal in self._heals if heal.next]
+        if left:
+            return left[0].next
+        if self._changed:
+            stores = dict.fromkeys(str(Path(path).parent) for path in self._changed)
+            return f"git diff {' '.join(stores)}"
+        return ""
+
+    def _write_step_summary(self) -> None:
+        """Append a table to the job page of GitHub, where the run is a step of one."""
+        target = os.environ.get("GITHUB_STEP_SUMMARY")
+        if not target or not self._heals:
+            return
+        rows = [
+            f"| `{one.unit}` | {one.outcome} | {one.stop_reason} | {one.calls} | {one.tokens} |"
+            for one in self._heals
+        ]
+        table = ["", "| unit | outcome | reason | calls | tokens |", "|---|---|---|---|---|", *rows]
+        with Path(target).open("a", encoding="utf-8") as file:
+            file.write("\n".join([*table, ""]))
+
+
+def _tokens(heal: Heal) -> str:
+    read = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
+    return f"{heal.tokens_in:,} tokens in, {heal.tokens_out:,} out{read}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,154 @@
+"""The table ``[tool.pytest-regen]`` of a project's pyproject.toml, read by plugin and commands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.errors import UsageError
+
+__all__ = ["Price", "Settings", "find_settings", "read_settings"]
+
+_TABLE = "pytest-regen"
+_ALIASES = {"STRUCTURAL": "SYNTAX"}
+_PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in US dollars per million tokens."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a project fixed for all runs; options and ini values override it."""
+
+    ignore: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Codes that are not reported, by a glob over ``STORE::Type``; ``*`` means everywhere."""
+    attempts: int | None = None
+    model: str | None = None
+    price: Mapping[str, Price] = field(default_factory=dict)
+    """By model name, for models that the price list does not know."""
+
+    def ignored(self, unit: str) -> frozenset[str]:
+        """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
+        return frozenset(
+            code
+            for pattern, codes in self.ignore.items()
+            if pattern == unit or fnmatchcase(unit, pattern)
+            for code in codes
+        )
+
+
+def find_settings(start: Path) -> Settings:
+    """Return the settings of the nearest pyproject.toml at or above ``start``."""
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file():
+            return read_settings(folder)
+    return Settings()
+
+
+def read_settings(root: Path) -> Settings:
+    """Return the settings in ``root/pyproject.toml``; the defaults where there are none.
+
+    Raises:
+        UsageError: the file is no TOML, or a key is unknown or of the wrong kind.
+    """
+    path = root / "pyproject.toml"
+    if not path.is_file():
+        return Settings()
+    table = _load(path).get("tool", {}).get(_TABLE, {})
+    _refuse_unknown(path, table, ("ignore", "attempts", "model", "price"))
+    return Settings(
+        _ignore(path, table.get("ignore", {})),
+        _attempts(path, table.get("attempts")),
+        _model(path, table.get("model")),
+        _prices(path, table.get("price", {})),
+    )
+
+
+def _load(path: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - only a run that uses the package reads the file
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} is not readable as TOML", why=str(error), hint="correct the file"
+        ) from error
+
+
+def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:
+    return UsageError(
+        f"{path}: [tool.{_TABLE}] {key} = {value!r} is wrong",
+        why=f"expected {expected}",
+        hint="correct the value or remove the key",
+    )
+
+
+def _refuse_unknown(path: Path, table: object, known: tuple[str, ...]) -> None:
+    if not isinstance(table, dict):
+        raise UsageError(
+            f"{path}: tool.{_TABLE} is {table!r}, not a table",
+            hint=f"write [tool.{_TABLE}] on a line of its own",
+        )
+    for key in table:
+        if key not in known:
+            raise UsageError(
+                f"{path}: [tool.{_TABLE}] has the unknown key {key!r}",
+                hint=f"known are {', '.join(known)}",
+            )
+
+
+def _ignore(path: Path, value: object) -> dict[str, tuple[str, ...]]:
+    table = {"*": value} if isinstance(value, list) else value
+    expected = "a list of codes, or a table of such lists by STORE::Type"
+    if not isinstance(table, dict):
+        raise _wrong(path, "ignore", value, expected)
+    for codes in table.values():
+        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
+            raise _wrong(path, "ignore", value, expected)
+    return {
+        unit: tuple(_ALIASES.get(code, code) for code in codes) for unit, codes in table.items()
+    }
+
+
+def _attempts(path: Path, value: object) -> int | None:
+    if value is None:
+        return None
+    # TOML's true is Python's 1.
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise _wrong(path, "attempts", value, "a whole number of at least 1")
+    return value
+
+
+def _model(path: Path, value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(path, "model", value, "the name of a model")
+    return value
+
+
+def _prices(path: Path, value: object) -> dict[str, Price]:
+    if not isinstance(value, dict):
+        raise _wrong(path, "price", value, "a table of prices by model")
+    return {str(model): _price(path, f'price."{model}"', entry) for model, entry in value.items()}
+
+
+def _price(path: Path, key: str, entry: object) -> Price:
+    expected = "input and output (cache_read, cache_write) in US dollars per million tokens"
+    if not isinstance(entry, dict) or not {"input", "output"} <= set(entry) <= set(_PRICE_KEYS):
+        raise _wrong(path, key, entry, expected)
+    try:
+        known = {name: Decimal(str(amount)) for name, amount in entry.items()}
+    except InvalidOperation:
+        raise _wrong(path, key, entry, expected) from None
+    return Price(**known)

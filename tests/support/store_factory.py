@@ -1,0 +1,141 @@
+"""A small legal store with correct C#, made by hand, which a test can damage type by type."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_regen.documents.ir import IR, ArrayOf, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
+from pytest_regen.languages import language_named
+from pytest_regen.prompts import PromptEntry, build_prompts
+from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.turns.values import Usage
+
+__all__ = ["FACTORY_IR", "GOOD", "MISSPELT", "good_output", "make_store"]
+
+_STRING = Scalar(kind="string")
+
+FACTORY_IR = IR(
+    endpoint=Endpoint(method="GET", path="/v1/projects"),
+    language="csharp",
+    types=(
+        TypeIR(
+            name="ProjectDataObject",
+            schema_id="#/components/schemas/Project",
+            is_root=True,
+            kind="object",
+            fields=(
+                FieldIR(json_name="id", type=_STRING, required=True),
+                FieldIR(json_name="name", type=_STRING),
+                FieldIR(json_name="owner", type=Ref(name="Owner")),
+                FieldIR(json_name="tags", type=ArrayOf(items=_STRING)),
+            ),
+        ),
+        TypeIR(
+            name="Owner",
+            schema_id="#/components/schemas/Owner",
+            kind="object",
+            fields=(
+                FieldIR(json_name="name", type=_STRING),
+                FieldIR(json_name="state", type=Ref(name="State")),
+            ),
+        ),
+        TypeIR(
+            name="State",
+            schema_id="#/components/schemas/State",
+            kind="enum",
+            enum_values=("open", "closed"),
+        ),
+    ),
+)
+"""Three types; the root's fields are on two pages, ``id`` and ``name`` on the first."""
+
+GOOD: Mapping[tuple[str, int], str] = {
+    ("ProjectDataObject", 1): """\
+public class ProjectDataObject
+{
+    [JsonPropertyName("id")]
+    public required string Id { get; set; }
+
+    [JsonPropertyName("name")]
+    public string? Name { get; set; }
+}""",
+    ("ProjectDataObject", 2): """\
+[JsonPropertyName("owner")]
+public Owner? Owner { get; set; }
+
+[JsonPropertyName("tags")]
+public List<string>? Tags { get; set; }""",
+    ("Owner", 1): """\
+public class Owner
+{
+    [JsonPropertyName("name")]
+    public string? Name { get; set; }
+
+    [JsonPropertyName("state")]
+    public State? State { get; set; }
+}""",
+    ("State", 1): """\
+[JsonConverter(typeof(JsonStringEnumConverter))]
+public enum State
+{
+    [JsonStringEnumMemberName("open")]
+    Open,
+
+    [JsonStringEnumMemberName("closed")]
+    Closed,
+}""",
+}
+"""What a model that makes no mistake wrote, by type and page."""
+
+MISSPELT: Mapping[tuple[str, int], str] = {
+    ("Owner", 1): GOOD["Owner", 1].replace('("name")', '("nmae")')
+}
+"""One field of ``Owner`` under a wrong name: a field is missing and another is invented."""
+
+_FIELDS_PER_PAGE = 2
+
+
+def good_output(type_name: str, page: int) -> str:
+    """Return the right code for a page."""
+    return GOOD[type_name, page]
+
+
+def make_store(
+    path: Path, wrong: Mapping[tuple[str, int], str] | None = None, *, ir: IR = FACTORY_IR
+) -> RegenStore:
+    """Return a complete store in the new folder ``path``, its source assembled.
+
+    Args:
+        path: the folder to make.
+        wrong: outputs that take the place of good ones, by type and page.
+        ir: what the artifacts say the types are; the outputs stay those of ``FACTORY_IR``.
+    """
+    prompts = build_prompts(ir, language=language_named("csharp"), fields_per_page=_FIELDS_PER_PAGE)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    RegenStore.create(
+        path,
+        ir=ir,
+        prompts=prompts,
+        source_file="ProjectDataObject.cs",
+        schema="# ProjectDataObject\n",
+        namespace="Projects",
+        model="model-a",
+    )
+    outputs = {**GOOD, **(wrong or {})}
+    pages = [_page(ir, entry, outputs[entry.type_name, entry.page]) for entry in prompts]
+    with RegenStore.update(path) as tx:
+        tx.write(pages=pages)
+        tx.write(source=tx.store.assembly())
+    return RegenStore.open(path)
+
+
+def _page(ir: IR, prompt: PromptEntry, output: str) -> StoredPage:
+    type_ = ir.type_named(prompt.type_name)
+    assert type_ is not None
+    return StoredPage.of(
+        prompt,
+        output,
+        model="model-a",
+        type_hash=type_hash(type_),
+        usage=Usage(100, 20),
+        generated_at="2026-01-02T03:04:05Z",
+    )
