@@ -82,6 +82,9 @@ class Member:
     has_initializer: bool = False
     """Whether a non-null initial value is given or promised (``= new()``, ``= default!``)."""
     attributes: tuple[Attribute, ...] = ()
+    is_serialized: bool = True
+    """Whether a serializer reads and writes it; a private, static, computed or ignored one it
+    does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class SyntaxFault:
 
     line: int
     message: str
-    code: Literal["SYNTAX", "INVALID_IDENTIFIER", "ARTIFACT"] = "SYNTAX"
+    code: Literal["SYNTAX", "INVALID_IDENTIFIER", "ARTIFACT", "REVIEW"] = "SYNTAX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +125,6 @@ class SourceFacts:
     faults: tuple[SyntaxFault, ...] = ()
     stray_lines: tuple[int, ...] = ()
     """Lines of top-level code that is no declaration: prose, statements, loose members."""
+    unread: frozenset[str] = frozenset()
+    """Words and strings of a source whose syntax could not be made out, comments left aside: what
+    may stand there without having been read. Empty where everything was read."""

@@ -1,0 +1,118 @@
+"""What a reply leaves behind that is no code: prose, fences, placeholders, elided rest."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pytest_regen.languages.csharp.tree import Node, text_of
+from pytest_regen.languages.facts import SyntaxFault
+
+__all__ = ["comment_faults", "is_elision", "is_fence", "is_prose", "leftover"]
+
+_SUSPECT: Final = tuple(
+    word.encode()
+    for word in (
+        *("...", "…", "%{", "_fields", "description}", "elided", "existing", "for brevity", "here"),
+        *("name}", "omitted", "other ", "previous", "remain", "rest of", "review", "same as"),
+        *("truncated", "type}", "unchanged", "more ", "additional "),
+    )
+)
+"""Words without one of which no comment can be at fault; searching them is cheap."""
+_SUSPECTS = re.compile(b"|".join(map(re.escape, _SUSPECT)))
+_THINGS = r"(?:class|code|enum|fields?|members?|properties|property|types?|values?)"
+_ELISION: Final = re.compile(
+    r"(?:\.\.\.|…)"
+    rf"|(?:and |plus )?(?:the )?(?:rest|remainder)(?: of (?:the |this |its )?(?:\w+ )?{_THINGS})\b"
+    rf"|(?:the )?(?:all )?(?:other|remaining|additional|more|existing|previous) (?:\w+ )?{_THINGS}"
+    r"\b.*\b(?:omitted|here|unchanged|elided|truncated|as before|the same|follow|not shown)\b"
+    rf"|(?:existing|previous) {_THINGS}(?: here)?\W*$"
+    r"|.*\b(?:omitted|elided|truncated) for brevity"
+    rf"|{_THINGS} (?:omitted|elided|truncated|unchanged)\b"
+    r"|same as (?:above|before)\W*$",
+    re.IGNORECASE,
+)
+_DELIMITER = re.compile(r"(?:BEGIN|END)_FIELDS\W*$")
+_TEMPLATE = re.compile(
+    r"%\{[^}\n]*\}$|\{(?:Class|Enum|Property|Field|Member|Type)?(?:Name|Description|Type)\}$"
+)
+_REVIEW = re.compile(r"\[REVIEW\b[^\]]*\]|REVIEW:")
+_CODE_START = re.compile(
+    r"[\[{}/*#)(;,<@\"]|(?:public|internal|private|protected|sealed|partial|abstract|static|class"
+    r"|record|struct|enum|interface|namespace|using|required|readonly)\b"
+)
+_WORDS = re.compile(r"[A-Za-z\u2019'`*_-]+[,.:;!?]?(?:\s|$)")
+_CODE_END = (";", "{", "}", ",", "]", "(", "=>")
+_PHRASE: Final = 3
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[\w#+. -]*\s*$")
+_PLACEHOLDER = re.compile(r"(?<![${])\{[A-Z]\w*\}|%\{")
+_MARKDOWN = re.compile(r"(?:#{1,6} \w|[-*+] \S|\*\*|> |\d+\. |\|.*\|$|-{3,}$)")
+
+
+def comment_faults(code: bytes, root: Node) -> Iterator[SyntaxFault]:
+    """Yield a fault per comment that stands for code, and one per comment that asks for review.
+
+    Only real comments count: the same words inside a string are data.
+    """
+    lowered = code.lower()
+    if not any(word in lowered for word in _SUSPECT):
+        return
+    seen: set[int] = set()
+    for match in _SUSPECTS.finditer(lowered):
+        node = root.descendant_for_byte_range(match.start(), match.end())
+        if node is None or node.type != "comment" or node.start_byte in seen:
+            continue
+        seen.add(node.start_byte)
+        fault = _comment_fault(text_of(node), node.start_point.row + 1)
+        if fault:
+            yield fault
+
+
+def _comment_fault(comment: str, line: int) -> SyntaxFault | None:
+    is_documentation = comment.startswith(("///", "/**"))
+    body = comment.strip("/*").strip()
+    shown = " ".join(comment.split())[:100]
+    if _REVIEW.search(body) and not is_documentation:
+        return SyntaxFault(line, f"a comment asks for review: {shown}", "REVIEW")
+    if _DELIMITER.match(body):
+        return SyntaxFault(line, f"the page delimiter {shown!r} was left in the code", "ARTIFACT")
+    if _TEMPLATE.match(body):
+        return SyntaxFault(line, f"the placeholder {shown!r} was left in a comment", "ARTIFACT")
+    if not is_documentation and is_elision(body):
+        message = f"the comment {shown!r} stands where code was left out; write that code"
+        return SyntaxFault(line, message, "ARTIFACT")
+    return None
+
+
+def is_elision(body: str) -> bool:
+    """Return whether the text of a comment stands for code that was left out."""
+    return bool(_ELISION.match(body.strip(" -\u2013\u2014([<{")))
+
+
+def is_fence(line: str) -> bool:
+    """Return whether a line is the fence of a Markdown code block."""
+    return bool(_FENCE.match(line))
+
+
+def is_prose(line: str) -> bool:
+    """Return whether a line that is no legal code reads as words to a person."""
+    text = line.strip()
+    if _MARKDOWN.match(text):
+        return True
+    if not text or _CODE_START.match(text) or text.endswith(_CODE_END):
+        return False
+    words = _WORDS.findall(text + " ")
+    return len(words) >= _PHRASE or (bool(words) and text.endswith((":", "!", ".")))
+
+
+def leftover(line: str) -> str | None:
+    """Return what is wrong with a line of illegal code that no compiler would ever take."""
+    text = line.strip()
+    if is_fence(line) or "```" in text:
+        return "a Markdown code fence was left in the code"
+    if text and is_elision(text):
+        return f"{text[:80]!r} stands where code was left out; write that code"
+    if is_prose(line):
+        return f"this is prose, not code: {text[:80]!r}"
+    if _PLACEHOLDER.search(text):
+        return f"a template placeholder was left in the code: {text[:80]!r}"
+    return None

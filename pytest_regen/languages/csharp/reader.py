@@ -1,0 +1,85 @@
+"""C# source to facts: what it declares, and where it is illegal. By syntax tree only."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pytest_regen.languages.csharp.artifacts import comment_faults, leftover
+from pytest_regen.languages.csharp.literals import constant
+from pytest_regen.languages.csharp.members import Reading, declarations
+from pytest_regen.languages.csharp.repairs import diagnose
+from pytest_regen.languages.csharp.tree import Node, parse, text_of
+from pytest_regen.languages.facts import Declaration, SourceFacts, SyntaxFault
+
+__all__ = ["read"]
+
+
+def read(code: str) -> SourceFacts:
+    """Return what ``code`` declares and where it is illegal.
+
+    Illegal code is read as far as it can be made out; ``unread`` then holds every word and string
+    of it, so that a caller does not call missing what may only be unreadable.
+
+    Args:
+        code: C# source; a byte order mark and any line ends are allowed.
+    """
+    data = code.removeprefix("\ufeff").encode("utf-8", "replace")
+    tree = parse(data)
+    if not tree.root_node.has_error:
+        reading = declarations(tree.root_node)
+        faults = [*comment_faults(data, tree.root_node), *_name_faults(reading)]
+        return _facts(reading, faults)
+    unread = frozenset(_words(tree.root_node))
+    found = diagnose(data, tree)
+    reading = declarations(found.tree.root_node)
+    faults = [*found.faults, *comment_faults(found.code, found.tree.root_node)]
+    faults += [fault for fault in _name_faults(reading) if fault not in faults]
+    facts = _facts(reading, faults)
+    named = tuple(_restored(entry, found.renamed) for entry in facts.declarations)
+    return replace(facts, declarations=named, unread=unread)
+
+
+def _facts(reading: Reading, faults: list[SyntaxFault]) -> SourceFacts:
+    strays = []
+    for node in reading.strays:
+        line = node.start_point.row + 1
+        strays.append(line)
+        shown = text_of(node).strip().split("\n", 1)[0][:80]
+        message = leftover(shown)
+        if message:
+            faults.append(SyntaxFault(line, message, "ARTIFACT"))
+        else:
+            faults.append(SyntaxFault(line, f"this stands outside of every type: {shown!r}"))
+    ordered = sorted(faults, key=lambda fault: fault.line)
+    return SourceFacts(tuple(reading.declarations), tuple(ordered), tuple(strays))
+
+
+def _name_faults(reading: Reading) -> Iterator[SyntaxFault]:
+    for node in reading.illegal_names:
+        message = f"{text_of(node)!r} is a keyword of C# and cannot be a name"
+        yield SyntaxFault(node.start_point.row + 1, message, "INVALID_IDENTIFIER")
+
+
+def _restored(declaration: Declaration, renamed: dict[str, str]) -> Declaration:
+    """Return the declaration with the names that the source has, illegal as they are."""
+    if not renamed:
+        return declaration
+    members = tuple(
+        replace(member, name=renamed.get(member.name, member.name))
+        for member in declaration.members
+    )
+    name = renamed.get(declaration.name, declaration.name)
+    return replace(declaration, name=name, members=members)
+
+
+def _words(node: Node) -> Iterator[str]:
+    """Yield the words of an illegal source: decoded strings, and every other token as it stands."""
+    if node.type == "comment":
+        return
+    if "string" in node.type and node.type.endswith(("literal", "expression")):
+        value = constant(node)
+        if isinstance(value, str):
+            yield value
+    if node.child_count == 0:
+        yield text_of(node)
+    for child in node.children:
+        yield from _words(child)

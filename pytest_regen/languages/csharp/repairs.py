@@ -1,0 +1,303 @@
+"""Finding out what is wrong with illegal code: the smallest change that makes it more legal.
+
+The grammar recovers from errors in its own way: a lost brace makes the rest of a file an error, a
+sentence of prose swallows the class after it. So that one fault is told as one, and everything
+around it is still read, small changes are tried at the first fault; the one that helps most names
+the fault. Only illegal code is ever looked at in this way, and lines never move.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from pytest_regen.languages.csharp.artifacts import leftover
+from pytest_regen.languages.csharp.names import is_identifier
+from pytest_regen.languages.csharp.tree import Node, Tree, parse
+from pytest_regen.languages.facts import SyntaxFault
+
+__all__ = ["Diagnosis", "diagnose"]
+
+_BYTES_TO_SPEND: Final = 3_000_000
+"""How much text is parsed, at most, to explain one illegal source."""
+_ROUNDS: Final = 8
+_TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")
+_REACH: Final = 60
+"""How many tokens around the first fault are looked at."""
+_LINES: Final = 4
+_BLANKED = re.compile(rb"[^\r]")
+_PLACEHOLDER = re.compile(rb"%?\{(\w+)\}")
+_MODIFIER = (
+    r"(?:public|private|protected|internal|required|static|virtual|override|abstract|sealed"
+    r"|partial|readonly|const|new)"
+)
+_MEMBER_LINE = re.compile(
+    rf"^[ \t]*(?:\[[^\n]*\][ \t]*)?(?:{_MODIFIER}[ \t]+)+[^\s=;{{(][^=;{{(\n]*?[ \t]"
+    r"(?P<name>[^\s{;=(]+)[ \t]*(?:[{;(:]|=[^\n]|$)",
+    re.MULTILINE,
+)
+_ENUM_LINE = re.compile(
+    r"^[ \t]*(?:\[[^\n]*\][ \t]*)?(?P<name>[^\s,=\[\]{}()\"/;]+)[ \t]*"
+    r"(?:=[ \t]*-?\w+[ \t]*)?,?[ \t\r]*(?://[^\n]*)?$",
+    re.MULTILINE,
+)
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """A source made as legal as it could be, and what had to be changed for it."""
+
+    code: bytes
+    tree: Tree
+    faults: list[SyntaxFault] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Stand-ins for illegal names, to what the source says."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A candidate: ``code[start:end]`` becomes ``text``."""
+
+    start: int
+    end: int
+    text: bytes
+    fault: SyntaxFault
+    renamed: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the first fault stands, among the leaves of the tree."""
+
+    leaves: tuple[Node, ...]
+    index: int
+    errors: tuple[Node, ...]
+
+
+def diagnose(code: bytes, tree: Tree) -> Diagnosis:
+    """Return what is wrong with ``code``, whose ``tree`` has errors."""
+    found = Diagnosis(code, tree)
+    to_spend = _BYTES_TO_SPEND
+    for _ in range(_ROUNDS):
+        badness = _badness(found.tree.root_node)
+        if badness == (0, 0):
+            break
+        best: tuple[tuple[int, int], _Change, bytes, Tree] | None = None
+        for change in _changes(found):
+            to_spend -= len(found.code)
+            if to_spend < 0:
+                break
+            candidate = found.code[: change.start] + change.text + found.code[change.end :]
+            changed = parse(candidate)
+            score = _badness(changed.root_node)
+            if score < badness and (best is None or score < best[0]):
+                best = score, change, candidate, changed
+            if score == (0, 0):
+                break
+        if best is None:
+            break
+        _, change, found.code, found.tree = best
+        found.faults.append(change.fault)
+        if change.renamed:
+            found.renamed[change.renamed[0]] = change.renamed[1]
+    if found.tree.root_node.has_error:
+        found.faults.append(_unexplained(found, code))
+    found.faults = _without_echoes(found.faults)
+    return found
+
+
+def _without_echoes(faults: list[SyntaxFault]) -> list[SyntaxFault]:
+    """Return the faults without those that only follow from the one found just before, nearby."""
+    kept: list[SyntaxFault] = []
+    for fault in faults:
+        if not any(abs(fault.line - other.line) <= _LINES for other in kept):
+            kept.append(fault)
+    return kept
+
+
+def _badness(root: Node) -> tuple[int, int]:
+    """Return how many errors and loose statements a tree has, and how many bytes errors cover."""
+    count = sum(child.type == "global_statement" for child in root.named_children)
+    size = 0
+    for node in _errors(root):
+        count += 1
+        size += node.end_byte - node.start_byte
+    return count, size
+
+
+def _errors(node: Node) -> Iterator[Node]:
+    """Yield error and missing nodes in source order, outer ones first."""
+    if node.is_error or node.is_missing or _is_lost_name(node):
+        yield node
+    if node.has_error:
+        for child in node.children:
+            yield from _errors(child)
+
+
+def _is_lost_name(node: Node) -> bool:
+    return node.child_count == 0 and node.has_error and node.start_byte == node.end_byte
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if node.type == "comment" or node.child_count == 0:
+        if node.type != "comment" and node.end_byte > node.start_byte:
+            yield node
+        return
+    for child in node.children:
+        yield from _leaves(child)
+
+
+def _place(found: Diagnosis) -> _Place:
+    errors = tuple(_errors(found.tree.root_node))
+    leaves = tuple(_leaves(found.tree.root_node))
+    start = min((error.start_byte for error in _innermost(errors)), default=0)
+    index = next((at for at, leaf in enumerate(leaves) if leaf.end_byte > start), len(leaves) - 1)
+    return _Place(leaves, max(index, 0), errors)
+
+
+def _innermost(errors: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the errors that hold no other error: an outer one starts long before its cause."""
+    inner = tuple(
+        error for error in errors if error.is_missing or not any(map(_has_error, error.children))
+    )
+    return inner or errors
+
+
+def _has_error(node: Node) -> bool:
+    return node.is_error or node.has_error
+
+
+def _changes(found: Diagnosis) -> Iterator[_Change]:
+    """Yield changes to try, the most telling first."""
+    place = _place(found)
+    yield from _line_removals(found, place)
+    yield from _renamings(found, place)
+    yield from _quotes(found, place)
+    yield from _insertions(place)
+    yield from _brace_removals(place)
+
+
+def _line_removals(found: Diagnosis, place: _Place) -> Iterator[_Change]:
+    """Yield lines inside errors that are no code at all: fences, prose, placeholders."""
+    first, last = _rows(place)
+    lines = found.code.split(b"\n")
+    offset = sum(len(line) + 1 for line in lines[:first])
+    run: list[_Change] = []
+    for row in range(first, min(last + 1, len(lines))):
+        line = lines[row]
+        message = leftover(line.decode("utf-8", "replace"))
+        if message:
+            fault = SyntaxFault(row + 1, message, "ARTIFACT")
+            run.append(_Change(offset, offset + len(line), _BLANKED.sub(b" ", line), fault))
+            yield from _placeholders(line, offset, fault)
+        offset += len(line) + 1
+    if len(run) > 1:
+        # A fence alone does not make its pair legal.
+        for row in {change.fault.line - 1 for change in run}:
+            lines[row] = _BLANKED.sub(b" ", lines[row])
+        yield _Change(0, len(found.code), b"\n".join(lines), run[0].fault)
+    yield from run
+
+
+def _placeholders(line: bytes, offset: int, fault: SyntaxFault) -> Iterator[_Change]:
+    """Yield a name for a template's placeholder, so that the line around it can be read."""
+    for match in _PLACEHOLDER.finditer(line):
+        name = f"_{match[1].decode()}_"
+        start, end = offset + match.start(), offset + match.end()
+        yield _Change(start, end, name.encode(), fault, (name, match[0].decode()))
+
+
+def _rows(place: _Place) -> tuple[int, int]:
+    rows = [row for error in place.errors for row in (error.start_point.row, error.end_point.row)]
+    return max(min(rows, default=0) - 1, 0), max(rows, default=0)
+
+
+def _renamings(found: Diagnosis, place: _Place) -> Iterator[_Change]:
+    """Yield names in the lines of the errors that are no identifiers, with a stand-in for each."""
+    first, last = _rows(place)
+    text = found.code.decode("utf-8", "replace")
+    for pattern in (_MEMBER_LINE, _ENUM_LINE):
+        for match in pattern.finditer(text):
+            name = match["name"]
+            row = text.count("\n", 0, match.start("name"))
+            if not first <= row <= last or is_identifier(name):
+                continue
+            start = len(text[: match.start("name")].encode())
+            stand_in = f"_Illegal{len(found.renamed)}"
+            fault = SyntaxFault(row + 1, _illegal_name(name), "INVALID_IDENTIFIER")
+            end = start + len(name.encode())
+            yield _Change(start, end, stand_in.encode(), fault, (stand_in, name))
+
+
+def _illegal_name(name: str) -> str:
+    return f"{name!r} is no legal C# identifier; write a PascalCase name of letters and digits"
+
+
+def _insertions(place: _Place) -> Iterator[_Change]:
+    """Yield a lost token at the ends of the lines up to the first fault, near it, and at the end.
+
+    The grammar notices a loss only later: a missing enum comma, at the member after.
+    """
+    leaves, index = place.leaves, place.index
+    if not leaves:
+        return
+    near = range(max(index - _REACH, 0), min(index + _REACH, len(leaves) - 1))
+    line_ends = [at for at in near if _row(leaves[at]) < _row(leaves[at + 1])]
+    before = [at for at in line_ends if at < index][-_LINES:]
+    on_row = [at for at in line_ends if at >= index][:1]
+    positions = dict.fromkeys((*before, index - 1, index, *on_row, len(leaves) - 1))
+    for at in positions:
+        if at >= 0:
+            for token in _TOKENS:
+                yield _insertion(leaves[at].end_byte, token, leaves[at])
+    first = next((leaf for leaf in leaves if _row(leaf) == _row(leaves[index])), leaves[index])
+    yield _insertion(first.start_byte, b"[", first)
+
+
+def _row(node: Node) -> int:
+    return node.end_point.row
+
+
+def _quotes(found: Diagnosis, place: _Place) -> Iterator[_Change]:
+    """Yield a lost quotation mark in the first line of the errors that has an odd number."""
+    first, last = _rows(place)
+    offset = 0
+    for row, line in enumerate(found.code.split(b"\n")):
+        if first <= row <= last and line.count(b'"') % 2:
+            for match in re.finditer(rb"(?<=\()|(?=\))", line):
+                at = offset + match.start()
+                fault = SyntaxFault(row + 1, "a quotation mark is missing in this line")
+                yield _Change(at, at, b'"', fault)
+        offset += len(line) + 1
+
+
+def _insertion(position: int, token: bytes, near: Node) -> _Change:
+    text = (near.text or b"").decode("utf-8", "replace")[:40]
+    side = "before" if position == near.start_byte else "after"
+    message = f"a {token.decode()!r} is missing {side} {text!r}"
+    # Between blanks, so that the token joins nothing; a comment never follows on the same line.
+    return _Change(
+        position, position, b" " + token + b" ", SyntaxFault(near.end_point.row + 1, message)
+    )
+
+
+def _brace_removals(place: _Place) -> Iterator[_Change]:
+    """Yield braces near the first fault that may be one too many."""
+    leaves, index = place.leaves, place.index
+    for at in range(max(index - 2, 0), min(index + 2, len(leaves))):
+        leaf = leaves[at]
+        if leaf.text in (b"}", b"{", b";", b","):
+            message = f"this {leaf.text.decode()!r} is one too many"
+            fault = SyntaxFault(leaf.start_point.row + 1, message)
+            yield _Change(leaf.start_byte, leaf.end_byte, b" ", fault)
+
+
+def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
+    """Return what can be said of the first error that no small change mends."""
+    errors = _innermost(tuple(_errors(found.tree.root_node)))
+    first = min(errors, key=lambda error: error.start_byte)
+    row = first.start_point.row
+    lines = original.decode("utf-8", "replace").split("\n")
+    shown = lines[row].strip()[:80] if row < len(lines) else ""
+    message = f"not legal C#: {shown!r}" if shown else "not legal C#: the code ends too early"
+    return SyntaxFault(row + 1, message)
