@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, get_args
 from pytest_regen.errors import UsageError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
+from pytest_regen.stores.journal import Journal, read_journal
 from pytest_regen.stores.slugs import safe_file_name
 from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
@@ -102,7 +103,7 @@ def history_files(store: Path, entries: Iterable[HistoryEntry]) -> dict[str, byt
     return contents
 
 
-def history(path: Path, type_name: str | None = None) -> tuple[HistoryEntry, ...]:
+def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntry, ...]:
     """Return what the history of the store at ``path`` holds, oldest first.
 
     Args:
@@ -112,31 +113,39 @@ def history(path: Path, type_name: str | None = None) -> tuple[HistoryEntry, ...
     Raises:
         StoreCorruptError: an entry is unreadable.
     """
-    entries = (_read(file) for file in sorted((path / _FOLDER).glob("*.json")))
+    journal = read_journal(Path(path))
+    entries = (_read(journal, entry_id) for entry_id in _ids(journal))
     return tuple(entry for entry in entries if type_name in (None, entry.type_name))
 
 
-def history_entry(path: Path, entry_id: str) -> HistoryEntry:
+def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
     """Return the entry called ``entry_id``, with or without the suffix of its file.
 
     Raises:
-        UsageError: there is none; the hint lists those there are.
+        UsageError: there is none; the message lists those there are.
         StoreCorruptError: it is unreadable.
     """
-    name = entry_id.removesuffix(".json")
-    known = {file.stem: file for file in sorted((path / _FOLDER).glob("*.json"))}
-    if name not in known:
-        listed = ", ".join(known) or "none"
+    journal = read_journal(Path(path))
+    known = _ids(journal)
+    if entry_id.removesuffix(".json") not in known:
         raise UsageError(
             f"the history of {path} has no entry {entry_id!r}",
-            why=f"it has: {listed}",
+            why=f"it has: {', '.join(known) or 'none'}",
             hint=f"pytest-regen history '{path}'",
         )
-    return _read(known[name])
+    return _read(journal, entry_id.removesuffix(".json"))
 
 
-def _read(file: Path) -> HistoryEntry:
-    node = Node(parse_json(file.read_bytes(), file), file)
+def _ids(journal: Journal) -> list[str]:
+    prefix = f"{_FOLDER}/"
+    names = sorted(journal.names(prefix, ".json"))
+    return [name.removeprefix(prefix).removesuffix(".json") for name in names]
+
+
+def _read(journal: Journal, entry_id: str) -> HistoryEntry:
+    name = f"{_FOLDER}/{entry_id}.json"
+    file = journal.folder / name
+    node = Node(parse_json(journal.read(name) or b"", file), file)
     reason = node.text("reason")
     if reason not in get_args(HistoryReason):
         raise node.error("reason", f"unknown reason {reason!r}")
@@ -157,5 +166,5 @@ def _read(file: Path) -> HistoryEntry:
         node.optional_text("stop_reason"),
         node.optional_text("prompt_hash"),
         node.optional_text("type_hash"),
-        file.stem,
+        entry_id,
     )

@@ -66,6 +66,25 @@ class Journal:
                 return _content(self.folder / name) if staged is None else staged
         return _content(self.folder / name)
 
+    def names(self, prefix: str, suffix: str) -> set[str]:
+        """Return the files that are there or will be, by how their names begin and end.
+
+        Args:
+            prefix: start of the name, with the folder where that is the history.
+            suffix: end of the name.
+        """
+        inside = self.folder / prefix.rpartition("/")[0]
+        found = {
+            path.relative_to(self.folder).as_posix()
+            for path in (inside.iterdir() if inside.is_dir() else ())
+        }
+        for change in self.changes:
+            if change.staged is None:
+                found.discard(change.name)
+            else:
+                found.add(change.name)
+        return {name for name in found if name.startswith(prefix) and name.endswith(suffix)}
+
 
 def read_journal(folder: Path) -> Journal:
     """Return the change that was committed in ``folder`` and may be unfinished.

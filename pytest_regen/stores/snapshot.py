@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -21,9 +21,18 @@ from pytest_regen.stores.formats import (
     read_prompts,
 )
 from pytest_regen.stores.journal import JOURNAL, Journal, read_journal
-from pytest_regen.stores.strict_json import corrupt, parse_json
+from pytest_regen.stores.strict_json import corrupt, parse_json, without_collection
+from pytest_regen.stores.trials import Content, dead_trials, undo_all
 
-__all__ = ["IR_FILE", "PAGES_FILE", "PROMPTS_FILE", "SCHEMA_FILE", "Snapshot", "is_store"]
+__all__ = [
+    "IR_FILE",
+    "PAGES_FILE",
+    "PROMPTS_FILE",
+    "SCHEMA_FILE",
+    "Snapshot",
+    "is_store",
+    "refuse_no_store",
+]
 
 IR_FILE = "ir.json"
 PROMPTS_FILE = "prompts.json"
@@ -66,10 +75,7 @@ class Snapshot:
             StoreCorruptError: an artifact is missing or unreadable, or they contradict each other.
         """
         path = Path(path)
-        if not path.is_dir():
-            raise _missing(path, "it is a file" if path.exists() else "there is no such folder")
-        if not is_store(path):
-            raise _missing(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
+        refuse_no_store(path)
         return cls._at_rest(path)
 
     @classmethod
@@ -79,7 +85,8 @@ class Snapshot:
         while True:
             before = _signature(path)
             try:
-                store = cls._read(path)
+                with without_collection():
+                    store = cls._read(path)
             except (OSError, StoreCorruptError):
                 # A file that went away or an odd pair may only be a change in progress.
                 if before == _signature(path) or time.monotonic() > deadline:
@@ -94,8 +101,12 @@ class Snapshot:
     @classmethod
     def _read(cls, path: Path) -> Self:
         journal = read_journal(path)
-        envelope = read_pages(_required(journal, PAGES_FILE), path / PAGES_FILE)
+        data = _required(journal, PAGES_FILE)
+        envelope = read_pages(data, path / PAGES_FILE)
         source = journal.read(envelope.source_file)
+        if dead := dead_trials(journal):
+            content = undo_all(dead, Content(data, source), path / PAGES_FILE)
+            envelope, source = content.envelope(path / PAGES_FILE), content.source
         store = cls(
             path=path,
             envelope=envelope,
@@ -117,6 +128,24 @@ class Snapshot:
                     f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}",
                 )
 
+    def revised(self, pages: Iterable[StoredPage], source: str) -> Self:
+        """Return the store as it would be with these pages and this source; nothing is written.
+
+        Args:
+            pages: all of them, each with a prompt in the store.
+            source: the whole source file.
+        """
+        stored = {page.key: page for page in pages}
+        ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
+        revised = replace(
+            self, envelope=self.envelope.with_pages(ordered), source=source, has_source=True
+        )
+        # Neither the IR nor the plan is another one; reading them again would cost the most.
+        for name in ("ir", "_types", "_prompts_by_type", "type_names"):
+            if name in self.__dict__:
+                revised.__dict__[name] = self.__dict__[name]
+        return revised
+
     @cached_property
     def ir(self) -> IR:
         """What the types were read as.
@@ -126,7 +155,8 @@ class Snapshot:
         """
         file = self.path / IR_FILE
         try:
-            return IR.of(parse_json(self._ir_data, file))
+            with without_collection():
+                return IR.of(parse_json(self._ir_data, file))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
@@ -246,6 +276,14 @@ class Snapshot:
     def _is_enum(self, type_name: str) -> bool:
         type_ = self._types.get(type_name)
         return type_ is not None and type_.kind == "enum"
+
+
+def refuse_no_store(path: Path) -> None:
+    """Raise a StoreMissingError unless ``path`` is a folder with an artifact of a store in it."""
+    if not path.is_dir():
+        raise _missing(path, "it is a file" if path.exists() else "there is no such folder")
+    if not is_store(path):
+        raise _missing(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
 
 
 def _missing(path: Path, why: str) -> StoreMissingError:

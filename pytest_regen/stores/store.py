@@ -1,6 +1,6 @@
 """The folder of one endpoint: opened, created, updated."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.stores import files
-from pytest_regen.stores.formats import PagesEnvelope, now
+from pytest_regen.stores.formats import PagesEnvelope, StoredPage, now
 from pytest_regen.stores.snapshot import Snapshot, is_store
 from pytest_regen.stores.transaction import (
     LOCK_TIMEOUT,
@@ -18,6 +18,7 @@ from pytest_regen.stores.transaction import (
     telling,
     update,
 )
+from pytest_regen.stores.trial import Trial, trial
 
 __all__ = ["RegenStore"]
 
@@ -49,6 +50,25 @@ class RegenStore(Snapshot):
         """
         with update(cls, Path(path), timeout) as transaction:
             yield transaction
+
+    @contextmanager
+    def trial(self, *, pages: Iterable[StoredPage], source: str) -> Iterator["Trial[RegenStore]"]:
+        """Put a candidate in place for a test that reads the folder.
+
+        ``accept()`` on what is yielded keeps it. Otherwise all is put back when the block ends,
+        byte for byte, and the candidate goes to the history as rejected; what others wrote
+        meanwhile stays. Should this process be killed, the store reads as without the candidate.
+
+        Args:
+            pages: the candidate's, in place of those with the same identity.
+            source: the whole source with the candidate's types in it, made from ``self.source``.
+
+        Raises:
+            StoreWriteError: the folder cannot be written; it is as it was.
+            UnknownPageError: a page has no prompt.
+        """
+        with trial(RegenStore, self, pages, source) as candidate:
+            yield candidate
 
     @classmethod
     def create(

@@ -1,18 +1,18 @@
 """Writing to a store: one writer at a time, all or nothing, and nothing a model wrote is lost."""
 
 import errno
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_regen.canonical import source_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import files, journal
-from pytest_regen.stores.formats import PagesEnvelope, StoredPage, describe_page
+from pytest_regen.stores.formats import PagesEnvelope, StoredPage, describe_page, read_pages
 from pytest_regen.stores.history import HistoryEntry, history_files
 from pytest_regen.stores.snapshot import (
     IR_FILE,
@@ -20,10 +20,27 @@ from pytest_regen.stores.snapshot import (
     PROMPTS_FILE,
     SCHEMA_FILE,
     Snapshot,
+    refuse_no_store,
 )
 from pytest_regen.stores.strict_json import as_json
+from pytest_regen.stores.trials import Content, TrialRecord, dead_trials
+from pytest_regen.validation.issues import Issue
 
-__all__ = ["StoreUpdate", "create_files", "locked", "telling", "update"]
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+__all__ = [
+    "PageChange",
+    "StoreT",
+    "StoreUpdate",
+    "create_files",
+    "end_trial",
+    "hold",
+    "locked",
+    "pages_and_source",
+    "telling",
+    "update",
+]
 
 LOCK_TIMEOUT = 60.0
 """Seconds that a writer waits for another; a write takes milliseconds."""
@@ -62,18 +79,14 @@ def telling(path: Path) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Keep every other writer of the store at ``path`` out.
+def hold(path: Path, lock_file: Path, timeout: float) -> "BaseFileLock":
+    """Take a lock of the store at ``path`` and return it; it goes with the process that has it.
 
     Raises:
-        StoreWriteError: another one did not finish within ``timeout`` seconds, or the lock cannot
-            be made.
+        StoreWriteError: another one has it for more than ``timeout`` seconds, or it cannot be made.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only writers need it
 
-    folder = path.resolve()
-    lock_file = folder.parent / f".{folder.name}.lock"
     lock = FileLock(lock_file, thread_local=False)
     try:
         with telling(path):
@@ -86,6 +99,18 @@ def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
             hint="wait for that process or end it, then run the same command again; the lock goes "
             "with the process, the file may stay",
         ) from None
+    return lock
+
+
+@contextmanager
+def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+    """Keep every other writer of the store at ``path`` out.
+
+    Raises:
+        StoreWriteError: see ``hold``.
+    """
+    folder = path.resolve()
+    lock = hold(path, folder.parent / f".{folder.name}.lock", timeout)
     try:
         yield
     finally:
@@ -97,10 +122,12 @@ def update(
     kind: type[StoreT], path: Path, timeout: float = LOCK_TIMEOUT
 ) -> Iterator["StoreUpdate[StoreT]"]:
     """Lock the store at ``path`` and read it afresh; see ``RegenStore.update``."""
-    kind.open(path)  # A lock must not be made beside what is no store.
+    refuse_no_store(path)  # A lock must not be made beside what is no store.
     with locked(path, timeout):
         with telling(path):
             journal.finish(path)
+            for record in dead_trials(journal.read_journal(path)):
+                end_trial(path, record, accepted=False)
         yield StoreUpdate(kind.open(path))
 
 
@@ -144,7 +171,7 @@ class StoreUpdate(Generic[StoreT]):
             UnknownPageError: a page has no prompt.
             StoreWriteError: the folder cannot be written; it is as it was.
         """
-        change = _Change(self.store, tuple(pages), prompts, tuple(replaced))
+        change = PageChange(self.store, tuple(pages), prompts, tuple(replaced))
         contents: dict[str, bytes | None] = {}
         with telling(self.store.path):
             contents.update(history_files(self.store.path, change.history))
@@ -154,44 +181,15 @@ class StoreUpdate(Generic[StoreT]):
                 contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in prompts])
             if schema is not None:
                 contents[SCHEMA_FILE] = schema.encode()
-            contents |= self._pages_and_source(change, envelope, source, ir)
+            contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
             changed = _changed(self.store.path, contents)
             if changed:
                 journal.commit(self.store.path, changed)
         self.store = type(self.store).open(self.store.path)
         return tuple(entry.id for entry in change.history)
 
-    def _pages_and_source(
-        self, change: "_Change", envelope: PagesEnvelope | None, source: str | None, ir: IR | None
-    ) -> dict[str, bytes | None]:
-        old = self.store.envelope
-        new = replace(
-            envelope or old,
-            ir_hash=old.ir_hash,
-            generated_at=old.generated_at,
-            model=old.model,
-            source_sha256=old.source_sha256,
-        )
-        if change.plan is not None:
-            # The prompts were made from this IR; an IR without prompts leaves the store stale.
-            new = replace(new, ir_hash=ir_hash(ir or self.store.ir))
-        if change.written:
-            last = max(change.written, key=lambda page: page.generated_at)
-            new = replace(new, model=last.model, generated_at=last.generated_at)
-        contents: dict[str, bytes | None] = {}
-        if source is not None:
-            new = replace(new, source_sha256=source_hash(source))
-            contents[new.source_file] = source.encode()
-        if new.source_file != old.source_file and self.store.has_source:
-            kept = self.store.source.encode()
-            contents.setdefault(new.source_file, kept)
-            contents[old.source_file] = None
-            contents[f"history/{new.generated_at.replace(':', '')}-{old.source_file}"] = kept
-        contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
-        return contents
 
-
-class _Change:
+class PageChange:
     """What becomes of the pages: those stored from now on, and those that go to the history."""
 
     def __init__(
@@ -221,6 +219,42 @@ class _Change:
         ]
 
 
+def pages_and_source(
+    store: Snapshot,
+    change: PageChange,
+    source: str | None,
+    *,
+    envelope: PagesEnvelope | None = None,
+    ir: IR | None = None,
+) -> dict[str, bytes | None]:
+    """Return the new content of ``pages.json`` and, where one is given, of the source file."""
+    old = store.envelope
+    new = replace(
+        envelope or old,
+        ir_hash=old.ir_hash,
+        generated_at=old.generated_at,
+        model=old.model,
+        source_sha256=old.source_sha256,
+    )
+    if change.plan is not None:
+        # The prompts were made from this IR; an IR without prompts leaves the store stale.
+        new = replace(new, ir_hash=ir_hash(ir or store.ir))
+    if change.written:
+        last = max(change.written, key=lambda page: page.generated_at)
+        new = replace(new, model=last.model, generated_at=last.generated_at)
+    contents: dict[str, bytes | None] = {}
+    if source is not None:
+        new = replace(new, source_sha256=source_hash(source))
+        contents[new.source_file] = source.encode()
+    if new.source_file != old.source_file and store.has_source:
+        kept = store.source.encode()
+        contents.setdefault(new.source_file, kept)
+        contents[old.source_file] = None
+        contents[f"history/{new.generated_at.replace(':', '')}-{old.source_file}"] = kept
+    contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
+    return contents
+
+
 def _refuse_unplanned(pages: Iterable[StoredPage], planned: set[PageKey], path: Path) -> None:
     for page in pages:
         if page.key not in planned:
@@ -228,6 +262,42 @@ def _refuse_unplanned(pages: Iterable[StoredPage], planned: set[PageKey], path: 
                 f"{describe_page(page.key)} has no prompt in {path}",
                 hint="store pages for prompts of the store, or give the new prompts with them",
             )
+
+
+def end_trial(
+    path: Path,
+    record: TrialRecord,
+    *,
+    accepted: bool,
+    issues: Mapping[str, Sequence[Issue]] | None = None,
+) -> tuple[str, ...]:
+    """Accept the candidate of a trial or take it out; the caller holds the lock.
+
+    Args:
+        path: folder of the store.
+        record: the trial's.
+        accepted: whether the candidate stays.
+        issues: type name to what was found in the outputs that go to the history.
+
+    Returns:
+        The ids of the history entries written.
+    """
+    pages_file = path / PAGES_FILE
+    envelope = read_pages(pages_file.read_bytes(), pages_file)
+    source_file = path / envelope.source_file
+    now = Content(
+        pages_file.read_bytes(), source_file.read_bytes() if source_file.exists() else None
+    )
+    entries = [
+        replace(entry, issues=tuple((issues or {}).get(entry.type_name, ()))).named()
+        for entry in record.kept(now, pages_file, accepted=accepted)
+    ]
+    contents: dict[str, bytes | None] = {**history_files(path, entries), record.file: None}
+    if not accepted:
+        undone = record.undone(now, pages_file)
+        contents |= {PAGES_FILE: undone.pages, envelope.source_file: undone.source}
+    journal.commit(path, _changed(path, contents))
+    return tuple(entry.id for entry in entries)
 
 
 def _changed(folder: Path, contents: dict[str, bytes | None]) -> dict[str, bytes | None]:

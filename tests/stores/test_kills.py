@@ -1,0 +1,103 @@
+"""A store survives the death of its writer at any moment."""
+
+from pathlib import Path
+
+import pytest
+from killing import Killed, kill_at_every_effect, kill_at_random_moments
+from small_store import filled_store, source_of
+
+from pytest_regen.stores import RegenStore, history
+
+Bytes = dict[str, bytes]
+
+
+def tree(folder: Path) -> Bytes:
+    """Return every file below a folder with its content."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def outputs(store: RegenStore) -> set[str]:
+    """Return all that the store holds of what a model wrote, history included."""
+    return {page.output for page in store.pages.values()} | {
+        entry.output for entry in history(store.path)
+    }
+
+
+def facts(store: RegenStore) -> tuple[object, ...]:
+    """Return what a reader of the store sees."""
+    return store.envelope.pages, store.source, store.prompts, store.ir, store.missing_pages
+
+
+def check_survival(killed: Killed, before: RegenStore, after: RegenStore | None) -> None:
+    """Assert what must hold wherever the writer died."""
+    left = tree(killed.folder)
+    seen = RegenStore.open(killed.folder)
+    assert tree(killed.folder) == left, "reading wrote something"
+    if after is not None:
+        assert facts(seen) in (facts(before), facts(after)), "a mixture of before and after"
+    assert {page.output for page in before.pages.values()} <= outputs(seen), "an output is lost"
+    assert seen.source == source_of(seen), "pages and source do not belong together"
+
+    with RegenStore.update(killed.folder) as tx:
+        assert facts(tx.store) == facts(seen), "recovery changed what readers saw"
+        tx.write(schema="# written after the kill\n")
+    assert facts(RegenStore.open(killed.folder)) == facts(seen)
+    leftovers = [name for name in tree(killed.folder) if name.startswith(".")]
+    assert not leftovers
+
+
+@pytest.mark.parametrize(
+    "work", ["replace_page", "change_plan", "try_and_accept", "try_and_reject"]
+)
+def test_a_kill_at_any_effect_leaves_before_or_after(work: str, tmp_path: Path) -> None:
+    """Killed before or after each write, fsync, rename, unlink: it reads as before or as after."""
+    before = filled_store(tmp_path / "template" / "GET_v1_projects")
+
+    kills = kill_at_every_effect(f"store_work:{work}", before.path, tmp_path / "copies")
+
+    assert kills[-1].effect == ""
+    assert len(kills) > 40
+    after = RegenStore.open(kills[-1].folder)
+    for killed in kills:
+        check_survival(killed, before, after)
+
+
+def test_the_effects_include_every_kind(tmp_path: Path) -> None:
+    """The enumeration sees creates, writes, fsyncs, renames, unlinks, before and after each."""
+    before = filled_store(tmp_path / "template" / "GET_v1_projects")
+
+    kills = kill_at_every_effect("store_work:replace_page", before.path, tmp_path / "copies")
+
+    kinds = {" ".join(killed.effect.split()[:2]) for killed in kills[:-1]}
+    assert kinds == {
+        f"{when} {what}"
+        for when in ("before", "after")
+        for what in ("create", "write", "fsync", "rename", "unlink", "mkdir", "rmdir")
+    }
+
+
+def random_kills(tmp_path: Path, count: int) -> None:
+    """Kill a writer that never rests, ``count`` times."""
+    before = filled_store(tmp_path / "template" / "GET_v1_projects")
+
+    kills = kill_at_random_moments(
+        "store_work:replace_pages_for_ever", before.path, tmp_path / "copies", count
+    )
+
+    for killed in kills:
+        check_survival(killed, before, None)
+
+
+def test_a_kill_at_a_random_moment_loses_nothing(tmp_path: Path) -> None:
+    """Thirty kills at any moment, in the middle of a write too: the store loads, all is there."""
+    random_kills(tmp_path, 30)
+
+
+@pytest.mark.sweep
+def test_kills_at_two_hundred_random_moments_lose_nothing(tmp_path: Path) -> None:
+    """The same, two hundred times."""
+    random_kills(tmp_path, 200)

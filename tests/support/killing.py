@@ -1,0 +1,158 @@
+"""Real processes that are killed: at each of their effects on a store, or at any moment.
+
+Run as a program, it imports once and forks a child per kill, which is what makes hundreds of kills
+affordable. As a module, it starts that program and returns what happened.
+"""
+
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Killed", "kill_at_every_effect", "kill_at_random_moments", "run_together"]
+
+
+@dataclass(frozen=True)
+class Killed:
+    """One child that was started, and what it left."""
+
+    folder: Path
+    """Its copy of the template."""
+    effect: str
+    """What it was about to do, or had just done, when it died; empty if it came to its end."""
+
+
+def kill_at_every_effect(work: str, template: Path, space: Path) -> list[Killed]:
+    """Run ``work`` on copies of ``template`` and kill it at its n-th effect, for every n.
+
+    Args:
+        work: ``module:function`` of tests/support; called with the copy's path.
+        template: folder of a store.
+        space: where the copies go, each in a folder of its own.
+    """
+    return _driven("effects", work, template, space, 0)
+
+
+def kill_at_random_moments(work: str, template: Path, space: Path, count: int) -> list[Killed]:
+    """Run ``work``, which never ends by itself, and kill it ``count`` times at any moment."""
+    return _driven("moments", work, template, space, count)
+
+
+def run_together(work: str, folder: Path, count: int) -> list[Killed]:
+    """Run ``work(folder, number)`` in ``count`` processes that start at the same moment."""
+    return _driven("together", work, folder, folder.parent, count)
+
+
+def _driven(how: str, work: str, template: Path, space: Path, count: int) -> list[Killed]:
+    done = subprocess.run(
+        [sys.executable, __file__, how, work, template, space, str(count)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return [Killed(Path(folder), effect) for folder, effect in json.loads(done.stdout)]
+
+
+def _fork(child: Callable[[], None]) -> int:
+    """Return the pid of a child that runs ``child`` and nothing else."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        child()
+    except BaseException as error:  # noqa: BLE001 - told and counted by the parent
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        os._exit(1)
+    os._exit(0)
+
+
+def _copied(template: Path, space: Path, number: int) -> Path:
+    folder = space / f"{number:04}" / template.name
+    shutil.copytree(template, folder)
+    return folder
+
+
+def _at_every_effect(
+    work: Callable[[Path], None], template: Path, space: Path
+) -> list[tuple[str, str]]:
+    from pytest_regen.stores import files  # noqa: PLC0415 - the product, where it is needed
+
+    seen: list[tuple[str, str]] = []
+    while True:
+        folder = _copied(template, space, len(seen))
+        told = space / f"{len(seen):04}" / "effect"
+        left = [len(seen)]
+
+        def observe(effect: str, path: Path) -> None:
+            if left[0] == 0:  # noqa: B023 - forked at once
+                told.write_text(f"{effect} {path.name}")  # noqa: B023 - forked at once
+                os.kill(os.getpid(), signal.SIGKILL)
+            left[0] -= 1  # noqa: B023 - forked at once
+
+        def child() -> None:
+            with files.observed_by(observe):
+                work(folder)  # noqa: B023 - forked at once
+
+        _, status = os.waitpid(_fork(child), 0)
+        assert status in {0, signal.SIGKILL}, f"the work failed: {status}"
+        seen.append((str(folder), told.read_text() if told.exists() else ""))
+        if status == 0:
+            return seen
+
+
+def _at_random_moments(
+    work: Callable[[Path], None], template: Path, space: Path, count: int
+) -> list[tuple[str, str]]:
+    chance = random.Random(20260102)
+    seen = []
+    for number in range(count):
+        folder = _copied(template, space, number)
+        pid = _fork(lambda: work(folder))  # noqa: B023 - forked at once
+        time.sleep(chance.uniform(0.001, 0.06))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        assert status == signal.SIGKILL, f"the work failed: {status}"
+        seen.append((str(folder), "at a random moment"))
+    return seen
+
+
+def _together(work: Callable[[Path, int], None], folder: Path, count: int) -> list[tuple[str, str]]:
+    barrier, opened = os.pipe()
+
+    def child(number: int) -> None:
+        os.close(opened)
+        os.read(barrier, 1)  # Returns for all of them once the parent closes its end.
+        work(folder, number)
+
+    pids = [_fork(lambda number=number: child(number)) for number in range(count)]  # type: ignore[misc]
+    time.sleep(0.2)
+    os.close(opened)
+    statuses = [os.waitpid(pid, 0)[1] for pid in pids]
+    assert not any(statuses), f"the work failed: {statuses}"
+    return [(str(folder), "")]
+
+
+def _main(how: str, name: str, template: str, space: str, count: str) -> None:
+    module, function = name.split(":")
+    work = getattr(importlib.import_module(module), function)
+    if how == "effects":
+        seen = _at_every_effect(work, Path(template), Path(space))
+    elif how == "moments":
+        seen = _at_random_moments(work, Path(template), Path(space), int(count))
+    else:
+        seen = _together(work, Path(template), int(count))
+    sys.stdout.write(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

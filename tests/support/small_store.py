@@ -1,0 +1,127 @@
+"""A store of three types and five pages, put together by hand, for tests of what stores do."""
+
+from pathlib import Path
+
+from pytest_regen.documents.ir import IR, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
+from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.turns.values import Usage
+
+__all__ = ["IR_OF_STORE", "PROMPTS", "filled_store", "page", "plan", "source_of"]
+
+_STRING = Scalar(kind="string")
+
+IR_OF_STORE = IR(
+    endpoint=Endpoint(method="GET", path="/v1/projects"),
+    language="csharp",
+    types=(
+        TypeIR(
+            name="ProjectDataObject",
+            schema_id="#/components/schemas/Project",
+            is_root=True,
+            kind="object",
+            fields=(
+                FieldIR(json_name="id", type=_STRING, required=True),
+                FieldIR(json_name="owner", type=Ref(name="Owner")),
+                FieldIR(json_name="state", type=Ref(name="State")),
+            ),
+        ),
+        TypeIR(
+            name="Owner",
+            schema_id="#/components/schemas/Owner",
+            kind="object",
+            fields=(FieldIR(json_name="name", type=_STRING),),
+        ),
+        TypeIR(
+            name="State",
+            schema_id="#/components/schemas/State",
+            kind="enum",
+            enum_values=("open", "closed"),
+        ),
+    ),
+)
+
+_OUTPUTS = {
+    ("ProjectDataObject", 1): (
+        "public class ProjectDataObject\n{\n"
+        '    [JsonPropertyName("id")]\n    public required string Id { get; set; }\n}'
+    ),
+    ("ProjectDataObject", 2): '[JsonPropertyName("owner")]\npublic Owner? Owner { get; set; }',
+    ("ProjectDataObject", 3): '[JsonPropertyName("state")]\npublic State? State { get; set; }',
+    ("Owner", 1): (
+        "public class Owner\n{\n"
+        '    [JsonPropertyName("name")]\n    public string? Name { get; set; }\n}'
+    ),
+    ("State", 1): "public enum State\n{\n    Open,\n    Closed,\n}",
+}
+
+
+def plan(type_: TypeIR, total_pages: int) -> list[PromptEntry]:
+    """Return ``total_pages`` prompts for a type, its units dealt out in order."""
+    size = -(-len(type_.units) // total_pages)
+    return [
+        PromptEntry.of(
+            PageKey(type_.name, number, total_pages),
+            is_root=type_.is_root,
+            system="Write C#.",
+            user=f"TYPE: {type_.name}\nPAGE: {number}",
+            fields=type_.units[(number - 1) * size : number * size],
+        )
+        for number in range(1, total_pages + 1)
+    ]
+
+
+PROMPTS = tuple(
+    entry
+    for type_, total in zip(IR_OF_STORE.types, (3, 1, 1), strict=True)
+    for entry in plan(type_, total)
+)
+
+
+def page(
+    type_name: str, number: int = 1, output: str | None = None, *, attempt: int = 1
+) -> StoredPage:
+    """Return the stored page of a type of this store, with right code unless another is given."""
+    prompt = next(e for e in PROMPTS if (e.type_name, e.page) == (type_name, number))
+    type_ = IR_OF_STORE.type_named(type_name)
+    assert type_ is not None
+    return StoredPage.of(
+        prompt,
+        _OUTPUTS[type_name, number] if output is None else output,
+        model="model-a",
+        type_hash=type_hash(type_),
+        usage=Usage(100, 20),
+        attempt=attempt,
+        generated_at="2026-01-02T03:04:05Z",
+    )
+
+
+def source_of(pages: dict[PageKey, StoredPage] | RegenStore) -> str:
+    """Return a source with one block per type that holds its outputs one after the other.
+
+    It is no C# that compiles; it only has to change with every page and keep boundaries.
+    """
+    stored = pages.pages if isinstance(pages, RegenStore) else pages
+    blocks: dict[str, list[str]] = {}
+    for key, stored_page in stored.items():
+        blocks.setdefault(key.type_name, []).append(stored_page.output)
+    return "// header\n\n" + "\n".join(
+        f"// [REGEN:BEGIN {name}]\n" + "\n".join(outputs) + f"\n// [REGEN:END {name}]\n"
+        for name, outputs in blocks.items()
+    )
+
+
+def filled_store(path: Path) -> RegenStore:
+    """Return a complete store in the new folder ``path``."""
+    RegenStore.create(
+        path,
+        ir=IR_OF_STORE,
+        prompts=PROMPTS,
+        source_file="ProjectDataObject.cs",
+        schema="# ProjectDataObject\n",
+        namespace="Projects",
+    )
+    pages = [page(entry.type_name, entry.page) for entry in PROMPTS]
+    with RegenStore.update(path) as tx:
+        tx.write(pages=pages, source=source_of({one.key: one for one in pages}))
+    return RegenStore.open(path)

@@ -1,0 +1,97 @@
+"""What children do to a store while they are killed or run side by side (see killing.py)."""
+
+import itertools
+from pathlib import Path
+
+from small_store import IR_OF_STORE, PROMPTS, page, plan, source_of
+
+from pytest_regen.documents.ir import IR
+from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage
+
+__all__ = [
+    "change_plan",
+    "replace_one_of_many",
+    "replace_page",
+    "replace_pages_for_ever",
+    "try_and_accept",
+    "try_and_reject",
+    "wide_plan",
+]
+
+NEW_OUTPUT = "// a new page 2"
+
+
+def with_new_page(store: RegenStore, new: StoredPage) -> str:
+    """Return the source of a store with another page in it."""
+    return source_of({**store.pages, new.key: new})
+
+
+def replace_page(folder: Path) -> None:
+    """Replace page 2 of the root and reject a candidate for another page."""
+    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
+    rejected = HistoryEntry.of(page("Owner", 1, "// rejected"), "rejected")
+    with RegenStore.update(folder) as tx:
+        tx.write(pages=[new], source=with_new_page(tx.store, new), replaced=[rejected])
+
+
+def replace_pages_for_ever(folder: Path) -> None:
+    """Replace page after page until killed; each output says which round wrote it."""
+    for attempt in itertools.count(2):
+        entry = PROMPTS[attempt % len(PROMPTS)]
+        new = page(entry.type_name, entry.page, f"// round {attempt}", attempt=attempt)
+        with RegenStore.update(folder) as tx:
+            tx.write(pages=[new], source=with_new_page(tx.store, new))
+
+
+def change_plan(folder: Path) -> None:
+    """Drop a type and plan another in two pages instead of three, all in one write."""
+    root, owner, _ = IR_OF_STORE.types
+    ir = IR(endpoint=IR_OF_STORE.endpoint, language="csharp", types=(root, owner))
+    prompts = [*plan(root, 2), *plan(owner, 1)]
+    written = [
+        StoredPage.of(
+            entry,
+            f"// replanned {entry.page}",
+            model="model-b",
+            type_hash=None,
+            generated_at="2026-02-03T04:05:06Z",
+        )
+        for entry in prompts[:2]
+    ]
+    with RegenStore.update(folder) as tx:
+        kept = {key: one for key, one in tx.store.pages.items() if key.type_name == "Owner"}
+        source = source_of({**{one.key: one for one in written}, **kept})
+        tx.write(pages=written, source=source, ir=ir, prompts=prompts, schema="# replanned\n")
+
+
+def try_and_accept(folder: Path) -> None:
+    """Put a candidate on trial and accept it."""
+    store = RegenStore.open(folder)
+    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
+    with store.trial(pages=[new], source=with_new_page(store, new)) as trial:
+        trial.accept()
+
+
+def try_and_reject(folder: Path) -> None:
+    """Put a candidate on trial and leave."""
+    store = RegenStore.open(folder)
+    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
+    with store.trial(pages=[new], source=with_new_page(store, new)):
+        pass
+
+
+def wide_plan(folder: Path, pages: int) -> RegenStore:
+    """Return a new store whose root has ``pages`` pages, all of them missing."""
+    root = IR_OF_STORE.types[0]
+    return RegenStore.create(
+        folder, ir=IR_OF_STORE, prompts=plan(root, pages), source_file="Root.cs"
+    )
+
+
+def replace_one_of_many(folder: Path, number: int) -> None:
+    """Write page ``number + 1`` of the root."""
+    store = RegenStore.open(folder)
+    entry = store.prompts[number]
+    new = StoredPage.of(entry, f"// by process {number}", model="model-a", type_hash=None)
+    with RegenStore.update(folder) as tx:
+        tx.write(pages=[new], source=with_new_page(tx.store, new))
