@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_regen.errors import RegenError
+    from pytest_regen.testing import fail
 
 _HOMES = {
     "RegenError": "pytest_regen.errors",
+    "fail": "pytest_regen.testing",
 }
 
-__all__ = ["RegenError"]
+__all__ = ["RegenError", "fail"]
 
 __version__ = "0.1.0"
 
