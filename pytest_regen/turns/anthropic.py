@@ -8,6 +8,7 @@ import asyncio
 import os
 import threading
 import weakref
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -87,7 +88,7 @@ class AnthropicProvider:
         # By key: the environment may name another one between two turns, as it does in tests.
         self._clients: dict[str, Anthropic] = {}
         self._async_clients: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[str, AsyncAnthropic]
+            asyncio.AbstractEventLoop, dict[str, tuple[AsyncAnthropic, AsyncGenerator[None, None]]]
         ] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
@@ -123,7 +124,7 @@ class AnthropicProvider:
         replayed = self._replayed(body, interceptor)
         if replayed is not None:
             return replayed
-        client = self._async_client(interceptor)
+        client = await self._async_client(interceptor)
         try:
             if body.get("stream"):
                 return await self._astreamed(client, body)
@@ -184,20 +185,23 @@ class AnthropicProvider:
                 self._clients[key] = client
             return client
 
-    def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
+    async def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
         import anthropic  # noqa: PLC0415 - the import costs more than a second
 
         key = self._key_for(interceptor)
         with self._lock:
             # Connections belong to the loop they were opened in.
             clients = self._async_clients.setdefault(asyncio.get_running_loop(), {})
-            client = clients.get(key)
-            if client is None:
-                client = anthropic.AsyncAnthropic(
-                    **self._options(key), middleware=[_astop_at_spend_limit]
-                )
-                clients[key] = client
-            return client
+            known = clients.get(key)
+            if known is not None:
+                return known[0]
+            client = anthropic.AsyncAnthropic(
+                **self._options(key), middleware=[_astop_at_spend_limit]
+            )
+            keeper = _closed_with_loop(client)
+            clients[key] = (client, keeper)
+        await anext(keeper)
+        return client
 
     def _options(self, key: str) -> dict[str, Any]:
         return {
@@ -268,6 +272,14 @@ class AnthropicProvider:
                     why=scrub_text(f"{type(error).__name__}: {error}"),
                     hint="run the command again; what was finished before is kept",
                 )
+
+
+async def _closed_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, None]:
+    """Close ``client`` when its event loop shuts down: loops end the generators left in them."""
+    try:
+        yield
+    finally:
+        await client.close()
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON

@@ -1,0 +1,335 @@
+"""The provider of the real API: the real SDK over real HTTP, against the emulator."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from turn_values import turn
+
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault
+from pytest_regen.errors import (
+    MissingKeyError,
+    ProviderError,
+    RejectedRequestError,
+    TransportError,
+    UsageError,
+)
+from pytest_regen.turns import AnthropicProvider, Message, Reply, TurnRequest
+
+KEY = "opaque-key-of-a-gateway"
+STREAMED = 30_000
+
+
+def in_order(*said: Any) -> Callable[..., Any]:
+    """Return a responder that says these things one after the other, the last for ever."""
+    waiting = list(said)
+    return lambda _body: waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+
+def asked(*said: Any, request: TurnRequest | None = None, **options: Any) -> tuple[Any, int]:
+    """Return the reply or the error, and how many requests it took."""
+    with Emulator(in_order(*said)) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url, **options)
+        try:
+            outcome: Any = provider.send(request or turn())
+        except ProviderError as error:
+            outcome = error
+        finally:
+            provider.close()
+        return outcome, len(emulator.requests)
+
+
+@pytest.mark.parametrize("limit", [200, STREAMED])
+def test_a_turn_comes_back_with_its_counts(limit: int) -> None:
+    """Whole or streamed, a reply carries text, stop reason, usage, model and id."""
+    reply, requests = asked("Hello.", request=turn(max_tokens=limit))
+
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.stop_reason, reply.model) == ("Hello.", "end_turn", turn().model)
+    assert reply.usage.input_tokens
+    assert reply.usage.output_tokens
+    assert reply.id.startswith("msg_")
+    assert requests == 1
+
+
+def test_thinking_is_left_out() -> None:
+    """The first block of a real reply is thinking; the text is what follows."""
+    reply, _ = asked(EmulatedReply("Answer.", thinking="Let me see."))
+
+    assert reply.text == "Answer."
+
+
+@pytest.mark.parametrize("limit", [200, STREAMED])
+def test_refusals_and_truncation_are_replies(limit: int) -> None:
+    """The caller decides what they mean; neither is retried."""
+    refused, _ = asked(EmulatedReply("", stop_reason="refusal"), request=turn(max_tokens=limit))
+    cut, requests = asked(EmulatedReply("ha", stop_reason="max_tokens"))
+
+    assert refused.is_refusal
+    assert cut.is_truncated
+    assert requests == 1
+
+
+def test_an_empty_reply_is_a_reply() -> None:
+    """A model may end its turn without a word."""
+    reply, _ = asked(EmulatedReply(""))
+
+    assert reply.text == ""
+
+
+def test_breakpoints_reach_the_cache() -> None:
+    """The second turn reads what the first one wrote."""
+    long = "A rule that matters. " * 200
+    with Emulator() as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        first = provider.send(turn("one", system=long, cache="5m"))
+        second = provider.send(turn("two", system=long, cache="5m"))
+
+    assert first.usage.cache_write_tokens
+    assert second.usage.cache_read_tokens == first.usage.cache_write_tokens
+
+
+def test_structured_output_is_asked_for_by_schema() -> None:
+    """The schema arrives where the API expects it, and the reply stays text for us to validate."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+
+    reply, _ = asked('{"a": 1}', request=turn(response_schema=schema))
+
+    assert json.loads(reply.text) == {"a": 1}
+
+
+@pytest.mark.parametrize("limit", [200, STREAMED])
+def test_overload_is_retried_as_the_server_asks(limit: int) -> None:
+    """Two retries by default, after the delay the server named."""
+    busy = Fault(529, retry_after_ms=10)
+
+    reply, requests = asked(busy, busy, "At last.", request=turn(max_tokens=limit))
+
+    assert reply.text == "At last."
+    assert requests == 3
+
+
+def test_retry_after_is_obeyed() -> None:
+    """Seconds that the server names are waited for."""
+    start = time.monotonic()
+
+    asked(Fault(429, retry_after=0.3), "Now.")
+
+    assert time.monotonic() - start >= 0.3
+
+
+def test_a_spend_limit_is_not_retried() -> None:
+    """Only money mends it; the message says so."""
+    error, requests = asked(Fault(429, error_code="enforced_spend_limit_reached"))
+
+    assert isinstance(error, RejectedRequestError)
+    assert "spend limit" in str(error)
+    assert requests == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "shown"),
+    [
+        (Fault(400, message="messages: too odd"), RejectedRequestError, "too odd"),
+        (Fault(401), RejectedRequestError, "did not accept the key"),
+        (Fault(403), RejectedRequestError, "HTTP 403"),
+        (Fault(404, message="model: nope"), RejectedRequestError, "model: nope"),
+        (Fault(413), RejectedRequestError, "too large"),
+        (Fault(429), TransportError, "limits the rate"),
+        (Fault(500), TransportError, "HTTP 500"),
+        (Fault(504), TransportError, "HTTP 504"),
+        (Fault(529), TransportError, "overloaded"),
+        (Fault(502, body="<html>bad gateway</html>"), TransportError, "bad gateway"),
+        (Fault(kind="drop"), TransportError, "could not be reached"),
+    ],
+    ids=lambda value: value.kind + str(value.status) if isinstance(value, Fault) else None,
+)
+def test_each_failure_is_one_clear_message(
+    fault: Fault, kind: type[ProviderError], shown: str
+) -> None:
+    """Value, reason and next command; the model is named; the key is not."""
+    error, _ = asked(fault, max_retries=0)
+
+    assert type(error) is kind
+    assert shown in str(error)
+    assert turn().model in str(error)
+    assert "next: " in str(error)
+    assert KEY not in str(error)
+
+
+def test_an_unknown_model_names_itself() -> None:
+    """A misspelt model is a 404 that shows the name and where it is set."""
+    error, requests = asked("x", request=turn(model="claude-sonet-5"))
+
+    assert isinstance(error, RejectedRequestError)
+    assert error.status == 404
+    assert "claude-sonet-5" in str(error)
+    assert "--model" in error.hint
+    assert requests == 1
+
+
+@pytest.mark.parametrize("kind", ["cut", "error_event"])
+def test_a_stream_that_ends_early_is_a_transport_error(kind: Any) -> None:
+    """A partial message is never taken for a whole one."""
+    error, _ = asked(Fault(kind=kind), request=turn(max_tokens=STREAMED), max_retries=0)
+
+    assert isinstance(error, TransportError)
+
+
+def test_a_slow_server_times_out() -> None:
+    """The time given is the time waited, and the message says how to give more."""
+    error, _ = asked(EmulatedReply("late", delay=1.0), timeout=0.1, max_retries=0)
+
+    assert isinstance(error, TransportError)
+    assert "0.1 s" in str(error)
+
+
+def test_nobody_listens() -> None:
+    """A refused connection names the address and the variable that sets it."""
+    provider = AnthropicProvider(api_key=KEY, base_url="http://127.0.0.1:9", max_retries=0)
+
+    with pytest.raises(TransportError, match="ANTHROPIC_BASE_URL"):
+        provider.send(turn())
+
+
+def test_a_key_echoed_by_a_server_is_not_repeated() -> None:
+    """Neither the message nor the exception it comes from shows the key."""
+    error, _ = asked(Fault(401, message=f"no such key {KEY}"))
+
+    assert KEY not in repr(error) + str(error) + str(error.__cause__)
+
+
+def test_without_a_key_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing key is told with the next command; a profile on disk is never used instead."""
+    profile = tmp_path / "configs" / "default.json"
+    profile.parent.mkdir()
+    profile.write_text(json.dumps({"api_key": "sk-ant-of-a-developer"}), "utf-8")
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+
+    with Emulator() as emulator:
+        provider = AnthropicProvider(base_url=emulator.base_url)
+        with pytest.raises(MissingKeyError, match="export ANTHROPIC_API_KEY"):
+            provider.send(turn())
+
+        assert not emulator.requests
+
+
+def test_key_and_address_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments win over the variables."""
+    with Emulator(keys=["from-env"]) as emulator:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "from-env")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", emulator.base_url)
+        assert AnthropicProvider().send(turn()).text
+
+        with pytest.raises(RejectedRequestError, match="did not accept the key"):
+            AnthropicProvider(api_key="other").send(turn())
+
+
+def test_one_provider_serves_many_threads() -> None:
+    """Each caller gets the answer to its own question."""
+    with Emulator(lambda body: body["messages"][-1]["content"]) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        with ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda n: provider.send(turn(f"number {n}")).text, range(24)))
+
+    assert replies == [f"number {n}" for n in range(24)]
+
+
+@pytest.mark.parametrize("limit", [200, STREAMED])
+def test_the_asynchronous_twin_gives_the_same(limit: int) -> None:
+    """``asend`` uses a client of its own per event loop, and gathers without mixing answers."""
+
+    async def all_at_once(provider: AnthropicProvider) -> list[str]:
+        turns = [provider.asend(turn(f"number {n}", max_tokens=limit)) for n in range(8)]
+        return [reply.text for reply in await asyncio.gather(*turns)]
+
+    with Emulator(lambda body: body["messages"][-1]["content"]) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        for _ in range(2):
+            assert asyncio.run(all_at_once(provider)) == [f"number {n}" for n in range(8)]
+
+
+def test_the_asynchronous_twin_fails_the_same() -> None:
+    """A spend limit is one request and one clear error there, too."""
+    with Emulator(in_order(Fault(429, error_code="enforced_spend_limit_reached"))) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        with pytest.raises(RejectedRequestError, match="spend limit"):
+            asyncio.run(provider.asend(turn()))
+
+        assert len(emulator.requests) == 1
+
+
+def test_a_growing_conversation_is_sent_whole() -> None:
+    """Assistant turns go back as they were."""
+    said = (Message("user", "a"), Message("assistant", "b"), Message("user", "c"))
+    with Emulator() as emulator:
+        AnthropicProvider(api_key=KEY, base_url=emulator.base_url).send(turn(messages=said))
+
+        assert [m["role"] for m in emulator.requests[0].body["messages"]] == [
+            "user", "assistant", "user",
+        ]  # fmt: skip
+
+
+def test_negative_retries_are_refused() -> None:
+    """A nonsense setting is told when it is made."""
+    with pytest.raises(UsageError, match="-1"):
+        AnthropicProvider(max_retries=-1)
+
+
+def exceptions_of_the_sdk() -> list[type[Exception]]:
+    """Return every exception class the SDK defines, found by walking its hierarchy."""
+    found: list[type[Exception]] = []
+    waiting: list[type[Exception]] = [anthropic.AnthropicError]
+    while waiting:
+        kind = waiting.pop()
+        if kind not in found:
+            found.append(kind)
+            waiting += kind.__subclasses__()
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def made(kind: type[Exception]) -> Exception:
+    """Return an instance of an SDK exception, whatever its constructor wants."""
+    request = httpx2.Request("POST", "https://api.anthropic.com/v1/messages")
+    if issubclass(kind, anthropic.APIStatusError):
+        status = getattr(kind, "status_code", 500)
+        response = httpx2.Response(status if isinstance(status, int) else 500, request=request)
+        return kind("x", response=response, body=None)
+    # Constructors differ; what matters here is the class, and that it can be shown.
+    error = kind.__new__(kind, "x")
+    for name in ("request_id", "status_code", "body"):
+        if not hasattr(error, name):
+            setattr(error, name, None)
+    return error
+
+
+@pytest.mark.parametrize("kind", exceptions_of_the_sdk(), ids=lambda kind: kind.__name__)
+def test_every_exception_of_the_sdk_has_a_meaning(kind: type[Exception]) -> None:
+    """Whatever the SDK can raise becomes one of our errors, with a next step."""
+    provider = AnthropicProvider(api_key=KEY)
+
+    failure, _ = provider._failure(made(kind), "claude-sonnet-5-5")
+
+    assert isinstance(failure, ProviderError)
+    assert failure.hint
+
+
+def test_a_request_is_not_changed_by_sending() -> None:
+    """The value stays as it was, so that it can be sent again."""
+    request = turn("x", response_schema=None)
+    asked("y", request=request)
+
+    assert request == replace(request)

@@ -1,0 +1,146 @@
+"""Providers without a network."""
+
+import asyncio
+
+import pytest
+from turn_values import turn
+
+from pytest_regen.errors import ProviderError, TransportError, UsageError
+from pytest_regen.turns import (
+    CallableProvider,
+    DryRunProvider,
+    Message,
+    Provider,
+    Reply,
+    ScriptedProvider,
+)
+
+
+def test_a_function_sees_the_conversation_and_returns_text() -> None:
+    """The system prompt comes first; what it returns is the reply."""
+    seen: list[dict[str, str]] = []
+
+    def model(messages: list[dict[str, str]]) -> str:
+        seen.extend(messages)
+        return "done"
+
+    reply = CallableProvider(model).send(
+        turn(messages=(Message("user", "a"), Message("assistant", "b"), Message("user", "c")))
+    )
+
+    assert reply == Reply("done", model="claude-sonnet-5-5")
+    assert [m["role"] for m in seen] == ["system", "user", "assistant", "user"]
+    assert seen[0]["content"] == "You are terse."
+
+
+def test_no_system_message_where_there_is_no_system_prompt() -> None:
+    """An empty prompt is not handed on as an empty message."""
+    assert CallableProvider(lambda messages: str(len(messages))).send(turn(system="")).text == "1"
+
+
+def test_a_function_may_return_a_whole_reply() -> None:
+    """Stop reason and usage are the function's to tell."""
+    reply = Reply("half", stop_reason="max_tokens")
+
+    assert CallableProvider(lambda _: reply).send(turn()) is reply
+
+
+def test_a_function_that_raises_is_named() -> None:
+    """The error says whose it is; the original is its cause."""
+
+    def broken(_: list[dict[str, str]]) -> str:
+        raise KeyError("choices")
+
+    with pytest.raises(TransportError, match=r"broken raised KeyError[\s\S]*choices") as caught:
+        CallableProvider(broken).send(turn())
+
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_error_of_ours_passes_through_a_function() -> None:
+    """A function that knows our errors may raise them."""
+    mine = TransportError("down", hint="wait")
+
+    def down(_: list[dict[str, str]]) -> str:
+        raise mine
+
+    with pytest.raises(TransportError) as caught:
+        CallableProvider(down).send(turn())
+
+    assert caught.value is mine
+
+
+def test_a_function_that_returns_no_text_is_told() -> None:
+    """A dict is not a reply."""
+    with pytest.raises(TransportError, match="returned dict"):
+        CallableProvider(lambda _: {"text": "x"}).send(turn())  # type: ignore[arg-type,return-value]  # the mistake
+
+
+def test_a_coroutine_function_is_awaited() -> None:
+    """It serves ``asend``; ``send`` says what to do."""
+
+    async def model(_: list[dict[str, str]]) -> str:
+        await asyncio.sleep(0)
+        return "later"
+
+    provider = CallableProvider(model)
+
+    assert asyncio.run(provider.asend(turn())).text == "later"
+    with pytest.raises(UsageError, match="asend"):
+        provider.send(turn())
+
+
+def test_what_cannot_be_called_is_no_model() -> None:
+    """The mistake is told where it is made."""
+    with pytest.raises(UsageError, match="'text'"):
+        CallableProvider("text")  # type: ignore[arg-type]  # the mistake
+
+
+def test_a_script_is_followed_in_order() -> None:
+    """Strings, replies and exceptions each do what they are; requests are kept."""
+    whole = Reply("b", stop_reason="refusal")
+    provider = ScriptedProvider(["a", whole, TransportError("down", hint="wait")])
+
+    assert provider.send(turn("1")).text == "a"
+    assert provider.send(turn("2")) is whole
+    with pytest.raises(TransportError, match="down"):
+        provider.send(turn("3"))
+    assert [r.messages[0].content for r in provider.requests] == ["1", "2", "3"]
+
+
+def test_a_script_that_runs_out_says_so() -> None:
+    """The count tells which request was one too many."""
+    provider = ScriptedProvider(["a"])
+    provider.send(turn())
+
+    with pytest.raises(ProviderError, match="1 replies, and request 2"):
+        provider.send(turn())
+
+
+def test_a_script_may_be_a_function() -> None:
+    """Then each request is answered on its own."""
+    provider = ScriptedProvider(lambda request: request.messages[0].content.upper())
+
+    assert [asyncio.run(provider.asend(turn(t))).text for t in "ab"] == ["A", "B"]
+
+
+def test_one_string_is_no_script() -> None:
+    """A string is a sequence of letters, which nobody means."""
+    with pytest.raises(UsageError, match="list"):
+        ScriptedProvider("hello")
+
+
+def test_a_dry_run_says_that_it_is_one() -> None:
+    """The placeholder cannot be mistaken for generated code."""
+    reply = DryRunProvider().send(turn())
+
+    assert "no code was generated" in reply.text
+    assert reply.usage.total_tokens == 0
+
+
+@pytest.mark.parametrize(
+    "provider", [CallableProvider(lambda _: ""), ScriptedProvider([]), DryRunProvider()]
+)
+def test_each_is_a_provider(provider: object) -> None:
+    """Whatever takes a provider takes these."""
+    assert isinstance(provider, Provider)

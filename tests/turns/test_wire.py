@@ -1,0 +1,208 @@
+"""Requests as bodies, bodies as replies."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from turn_values import turn
+
+from pytest_regen.errors import TransportError
+from pytest_regen.turns.values import Message, Usage
+from pytest_regen.turns.wire import (
+    STREAM_ABOVE,
+    reply_from_body,
+    reply_from_events,
+    request_body,
+    sse_events,
+)
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
+
+
+def message(*blocks: dict[str, object], **changes: object) -> dict[str, object]:
+    """Return a message object of these content blocks."""
+    body = {"content": list(blocks), "stop_reason": "end_turn", "model": "m", "id": "msg_1"}
+    return {**body, **changes}
+
+
+def test_a_plain_request_is_three_keys_and_the_system_prompt() -> None:
+    """Nothing is sent that was not asked for: no temperature, no thinking, no tools."""
+    assert request_body(turn("Hi")) == {
+        "max_tokens": 200,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "model": "claude-sonnet-5-5",
+        "system": "You are terse.",
+    }
+
+
+def test_an_empty_system_prompt_is_not_sent() -> None:
+    """The API refuses an empty system block."""
+    assert "system" not in request_body(turn(system="", cache="5m"))
+
+
+def test_breakpoints_are_content_blocks() -> None:
+    """A marked system prompt or message is one text block with cache_control."""
+    body = request_body(turn(messages=(Message("user", "Hi", "5m"),), cache="1h"))
+
+    assert body["system"] == [
+        {
+            "type": "text",
+            "text": "You are terse.",
+            "cache_control": {"type": "ephemeral", "ttl": "1h"},
+        }
+    ]
+    assert body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+@given(
+    marks=st.lists(st.tuples(TEXTS, st.sampled_from([None, "5m", "1h"])), max_size=12),
+    system=TEXTS,
+    cache=st.sampled_from([None, "5m"]),
+)
+def test_never_more_than_four_breakpoints(
+    marks: list[tuple[str, str | None]], system: str, cache: str | None
+) -> None:
+    """Of many marks the last ones stay, with the system prompt's; empty text bears none."""
+    messages = tuple(Message("user", text, ttl) for text, ttl in marks)  # type: ignore[arg-type]  # sampled
+
+    body = request_body(turn(messages=messages, system=system, cache=cache))
+
+    kept = [m for m in body["messages"] if isinstance(m["content"], list)]
+    on_system = isinstance(body.get("system"), list)
+    wanted = [text for text, ttl in marks if ttl and text.strip()]
+    assert len(kept) + on_system == min(len(wanted) + on_system, 4)
+    assert [m["content"][0]["text"] for m in kept] == wanted[len(wanted) - len(kept) :]
+    assert on_system == bool(cache and system)
+
+
+def test_a_schema_travels_as_output_format() -> None:
+    """Structured output is asked for with output_config, never with a forced tool."""
+    body = request_body(turn(response_schema={"type": "object"}))
+
+    assert body["output_config"] == {
+        "format": {"schema": {"type": "object"}, "type": "json_schema"}
+    }
+    assert "tools" not in body
+
+
+@pytest.mark.parametrize(("limit", "streamed"), [(STREAM_ABOVE, False), (STREAM_ABOVE + 1, True)])
+def test_long_replies_are_streamed(limit: int, streamed: bool) -> None:  # noqa: FBT001 - a case
+    """Above what the SDK waits for in one piece, the reply is asked for as a stream."""
+    assert request_body(turn(max_tokens=limit)).get("stream", False) is streamed
+
+
+def test_text_blocks_are_joined_and_the_rest_left_out() -> None:
+    """Thinking comes first in real replies and is no part of the text."""
+    body = message(
+        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+        {"type": "text", "text": "one "},
+        {"type": "some_new_kind", "text": "no"},
+        {"type": "text", "text": "two"},
+    )
+
+    assert reply_from_body(body).text == "one two"
+
+
+def test_an_empty_end_turn_is_a_reply() -> None:
+    """A model that says nothing has answered."""
+    reply = reply_from_body(message())
+
+    assert (reply.text, reply.stop_reason) == ("", "end_turn")
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
+def test_truncation_is_a_reply_that_says_so(reason: str) -> None:
+    """What there is of a truncated reply is kept."""
+    reply = reply_from_body(message({"type": "text", "text": "half"}, stop_reason=reason))
+
+    assert reply.is_truncated
+    assert reply.text == "half"
+
+
+def test_a_refusal_is_a_reply() -> None:
+    """The caller decides what a refusal means."""
+    assert reply_from_body(message(stop_reason="refusal")).is_refusal
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>", None, {}, {"content": "text"}, {"content": [], "stop_reason": None}]
+)
+def test_what_is_no_finished_message_is_a_transport_error(body: object) -> None:
+    """A wrong shape, another server's page, a message without stop reason: none is a reply."""
+    with pytest.raises(TransportError):
+        reply_from_body(body)
+
+
+def test_usage_tells_cache_writes_apart_by_lifetime() -> None:
+    """The breakdown is used where the API gives it."""
+    usage = {
+        "input_tokens": 4,
+        "output_tokens": 7,
+        "cache_read_input_tokens": 200,
+        "cache_creation_input_tokens": 30,
+        "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
+    }
+
+    assert reply_from_body(message(usage=usage)).usage == Usage(4, 7, 200, 10, 20)
+
+
+def test_usage_without_a_breakdown_counts_as_five_minutes() -> None:
+    """Servers that know no lifetimes write with the default one; what they omit is unknown."""
+    usage = {"input_tokens": 4, "cache_creation_input_tokens": 30}
+
+    assert reply_from_body(message(usage=usage)).usage == Usage(4, None, None, 30, None)
+
+
+def stream(text: str, pieces: int) -> list[dict[str, object]]:
+    """Return the events of a message that says ``text`` in so many pieces."""
+    size = max(1, -(-len(text) // pieces))
+    parts = [text[n : n + size] for n in range(0, len(text), size)]
+    return [
+        {"type": "message_start", "message": {**message(), "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}},
+        {"type": "ping"},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": p}}
+            for p in parts
+        ),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
+        {"type": "message_stop"},
+    ]
+
+
+@given(text=TEXTS, pieces=st.integers(1, 9))
+def test_a_stream_says_what_its_pieces_say(text: str, pieces: int) -> None:
+    """However a reply is cut into events, and whatever it holds, its text comes back."""
+    wire = "".join(
+        f"event: {e['type']}\ndata: {json.dumps(e, ensure_ascii=False)}  \n\n"
+        for e in stream(text, pieces)
+    )
+
+    assert reply_from_events(sse_events(wire)).text == text
+
+
+@given(length=st.integers(0, 6))
+def test_a_cut_stream_is_no_reply(length: int) -> None:
+    """Without message_stop the reply was cut, even if its text looks whole."""
+    with pytest.raises(TransportError, match="cut off"):
+        reply_from_events(stream("whole", 2)[:length])
+
+
+def test_counts_in_a_stream_are_cumulative() -> None:
+    """message_delta replaces counts; the breakdown of writes survives from message_start."""
+    events = stream("x", 1)
+    started = {
+        "input_tokens": 3,
+        "output_tokens": 1,
+        "cache_creation": {"ephemeral_5m_input_tokens": 5, "ephemeral_1h_input_tokens": 0},
+    }
+    events[0] = {"type": "message_start", "message": {**message(), "usage": started}}
+    events[-2] = {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"input_tokens": None, "output_tokens": 40, "cache_creation_input_tokens": 5},
+    }
+
+    assert reply_from_events(events).usage == Usage(3, 40, None, 5, 0)
