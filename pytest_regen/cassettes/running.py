@@ -1,34 +1,22 @@
 """A cassette in use: every request of the process is recorded or replayed while it is."""
 
 import contextlib
-import json
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.blocking import blocked_sockets
-from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
 from pytest_regen.cassettes.misses import miss
 from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.recording import Exchange, kept_exchange
 from pytest_regen.cassettes.replay import replayed_turn
-from pytest_regen.cassettes.scrubbing import (
-    allowed_request_headers,
-    allowed_response_headers,
-    hidden_in_stream,
-    is_emulated,
-    scrub_literal,
-    scrub_value,
-    stable_uri,
-)
+from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import (
     RECORD_MODES,
-    Headers,
     Interaction,
     RecordMode,
-    json_or_none,
     request_key,
 )
 from pytest_regen.cassettes.writing import CassetteWriter
@@ -37,9 +25,6 @@ from pytest_regen.turns.interception import CassetteMiss, intercepting
 from pytest_regen.turns.values import Reply
 
 __all__ = ["CassetteRun", "use_cassette"]
-
-_REAL_HOST = "api.anthropic.com"
-_SHORTEST_CREDENTIAL = 8
 
 
 class CassetteRun:
@@ -135,38 +120,16 @@ class CassetteRun:
         except CassetteError as error:
             raise self._signal(error) from None
 
-    def record(
-        self,
-        method: str,
-        uri: str,
-        *,
-        request_headers: Headers,
-        request_body: bytes,
-        status: int,
-        reason: str,
-        response_headers: Headers,
-        response_body: bytes,
-    ) -> None:
+    def record(self, exchange: Exchange) -> None:
         """Keep a request that was sent and its answer, without its credentials.
 
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
         try:
-            interaction = _scrubbed(
-                method,
-                uri,
-                request_headers=request_headers,
-                request_body=request_body,
-                status=status,
-                reason=reason,
-                response_headers=response_headers,
-                response_body=response_body,
-            )
+            interaction = kept_exchange(exchange)
             with self._lock:
-                self._writer.append(
-                    interaction, _source(uri, response_headers), _model(interaction)
-                )
+                self._writer.append(interaction, exchange.source, exchange.model)
                 self._recorded.append(interaction)
         except CassetteError as error:
             raise self._signal(error) from None
@@ -322,92 +285,3 @@ def _opened(
             hint="name the cassette .yaml",
         )
     return CassetteRun(path, mode, record_command=record_command, answers_turns=answers_turns)
-
-
-def _scrubbed(
-    method: str,
-    uri: str,
-    *,
-    request_headers: Headers,
-    request_body: bytes,
-    status: int,
-    reason: str,
-    response_headers: Headers,
-    response_body: bytes,
-) -> Interaction:
-    literal = _credentials(request_headers)
-    try:
-        content, headers = decoded_body(response_body, _lower(response_headers))
-    except UndecodableBodyError as error:
-        raise CassetteError(
-            "a recording was not written: its answer cannot be read, and so not searched for "
-            "credentials",
-            why=str(error),
-            hint="install the decoder, or ask for an answer without compression",
-        ) from error
-    kept = allowed_response_headers(headers)
-    interaction = Interaction(
-        method=method.upper(),
-        uri=scrub_literal(stable_uri(uri, response_headers), literal),
-        request_body=_clean(request_body, literal),
-        status=status,
-        reason=reason,
-        response_body=_clean(content, literal),
-        request_headers=allowed_request_headers(request_headers),
-        response_headers=kept,
-    )
-    if interaction.is_stream:
-        _refuse_hidden(interaction.response_body)
-    return interaction
-
-
-def _refuse_hidden(body: bytes) -> None:
-    kinds = hidden_in_stream(body.decode("utf-8", "replace"))
-    if kinds:
-        raise CassetteError(
-            f"a recording was not written: its stream holds a credential ({', '.join(kinds)})",
-            why="it is spread over several events",
-            hint="keep the credential out of the conversation, then record again",
-        )
-
-
-def _lower(headers: Headers) -> dict[str, tuple[str, ...]]:
-    return {name.lower(): tuple(values) for name, values in headers.items()}
-
-
-def _credentials(headers: Headers) -> tuple[str, ...]:
-    """Return the credentials this request was sent with, whatever they look like."""
-    found = []
-    for name, values in headers.items():
-        if name.lower() in {"authorization", "x-api-key", "api-key", "proxy-authorization"}:
-            found += [value.rpartition(" ")[2] for value in values]
-    return tuple(value for value in found if len(value) >= _SHORTEST_CREDENTIAL)
-
-
-def _clean(body: bytes, literal: tuple[str, ...]) -> bytes:
-    value = json_or_none(body)
-    if value is not None:
-        clean = scrub_value(value, literal)
-        return body if clean is value else _json_bytes(clean)
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        # Latin-1 maps every byte to itself, so that shapes are found between binary data.
-        return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
-    return scrub_literal(text, literal).encode()
-
-
-def _json_bytes(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _source(uri: str, response_headers: Headers) -> str:
-    if is_emulated(response_headers):
-        return "emulator"
-    return "api" if urlsplit(uri).hostname == _REAL_HOST else "other"
-
-
-def _model(interaction: Interaction) -> str:
-    sent = json_or_none(interaction.request_body)
-    model = sent.get("model") if isinstance(sent, dict) else None
-    return model if isinstance(model, str) else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcr.cassette import Cassette
 from vcr.record_mode import RecordMode as VcrRecordMode
 
+from pytest_regen.cassettes.recording import Exchange
 from pytest_regen.cassettes.values import Interaction
 
 if TYPE_CHECKING:
@@ -66,14 +67,16 @@ class _Cassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
     def append(self, request: Any, response: Mapping[str, Any]) -> None:  # noqa: ANN401 - vcrpy's
         """Record an answer that came over the network."""
         self._run.record(
-            request.method,
-            request.uri,
-            request_headers=_headers(request.headers),
-            request_body=_bytes(request.body),
-            status=int(response["status"]["code"]),
-            reason=str(response["status"].get("message") or ""),
-            response_headers=_headers(response["headers"]),
-            response_body=_bytes((response.get("body") or {}).get("string")),
+            Exchange(
+                method=request.method,
+                uri=request.uri,
+                request_headers=_headers(request.headers),
+                request_body=_bytes(request.body),
+                status=int(response["status"]["code"]),
+                reason=str(response["status"].get("message") or ""),
+                response_headers=_headers(response["headers"]),
+                response_body=_bytes((response.get("body") or {}).get("string")),
+            )
         )
 
     def __contains__(self, request: Any) -> bool:  # noqa: ANN401 - vcrpy's own type
