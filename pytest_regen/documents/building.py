@@ -111,7 +111,8 @@ def _response(operation: Operation, status: str | None) -> tuple[str, Node]:
             )
         return exact, schemas[exact]
     good = sorted(
-        (known for known in schemas if re.fullmatch(r"2(\d\d|XX)", known, re.I)), key=str.upper
+        (known for known in schemas if re.fullmatch(r"2(\d\d|XX)", known, re.IGNORECASE)),
+        key=str.upper,
     )
     if not good:
         raise DocumentDefectError(

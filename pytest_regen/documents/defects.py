@@ -1,4 +1,4 @@
-"""What is wrong or doubtful in an API description: collected, so that all of it is shown at once."""
+"""What is wrong or doubtful in an API description: collected, and shown all at once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

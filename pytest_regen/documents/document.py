@@ -114,7 +114,7 @@ def _version(value: Any, path: Path) -> str:  # noqa: ANN401 - any JSON value
     """Return the version the document declares, if it is one that is read here."""
     hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document"
     if not isinstance(value, dict):
-        kind = {list: "a list", str: "plain text"}.get(type(value), "a single value")
+        kind = "a list" if isinstance(value, list) else "a single value"
         raise DocumentUnreadableError(
             f"{str(path)!r} is no OpenAPI document",
             why=f"it holds {kind}, not a mapping",

@@ -9,7 +9,7 @@ from pytest_regen.documents.defects import DefectLog
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr
 from pytest_regen.documents.places import Node, Place
 from pytest_regen.documents.schemas import Schemas, allows_null
-from pytest_regen.documents.shapes import Kind, Shape, combined, kind_of
+from pytest_regen.documents.shapes import Kind, Shape, combined, kind_of, types_of
 
 __all__ = ["Expressions", "Typed", "text_in"]
 
@@ -58,11 +58,13 @@ class Expressions:
         if kind in {"object", "enum"}:
             key = str(reduced.core.place)
             self.types[key] = (reduced.core, kind)
-            return Typed(Ref(name=key), nullable, reduced.overlay, _narrowed(reduced.overlay))
+            # A type written in place describes the field as well; one referred to does not.
+            notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(node.place) else ())
+            return Typed(Ref(name=key), nullable, notes, _narrowed(reduced.overlay))
         notes = (*reduced.overlay, *shape.notes)
         if kind == "scalar":
             return Typed(_scalar(shape, notes), nullable, notes)
-        if kind == "any":
+        if kind in {"any", "nothing"}:
             return Typed(ANY, nullable or shape.is_only_null, notes)
         expression, has_null_inside = self._collection(reduced.core, shape, kind)
         if has_null_inside:
@@ -89,14 +91,14 @@ class Expressions:
         """Return an enum of strings or of integers; anything else is its plain type."""
         values = shape.enum or ()
         declared = shape.types
-        if declared == {"integer"} and all(_is_whole(value) for value in values):
+        if declared == frozenset({"integer"}) and all(_is_whole(value) for value in values):
             values = tuple(map(int, values))
         names = {type(value).__name__ for value in values}
         if names == {"str"} and (declared is None or "string" in declared):
             return replace(shape, enum=values), "enum"
         if names == {"int"} and (declared is None or "integer" in declared):
             return replace(shape, enum=values), "enum"
-        plain = replace(shape, enum=None, types=declared or _types_of(values))
+        plain = replace(shape, enum=None, types=declared or types_of(values))
         kind = kind_of(plain)
         said = plain.types and len(plain.types) == 1 and next(iter(plain.types))
         self._log.review(
@@ -114,7 +116,7 @@ class Expressions:
             )
             return ANY, False
         inner = shape.items if kind == "array" else shape.extra
-        if kind == "nothing" or not inner:
+        if not inner:
             return (ArrayOf(items=ANY) if kind == "array" else MapOf(values=ANY)), False
         self._open.append(core.place)
         word = "items" if kind == "array" else "additionalProperties"
@@ -128,15 +130,19 @@ class Expressions:
 
     def fields(self, core: Node, shape: Shape) -> Iterator[FieldIR]:
         """Yield the fields of an object, in the document's order."""
-        for name in sorted(shape.required - shape.properties.keys()):
+        known = shape.properties.keys() | _discriminators(shape.notes)
+        for name in sorted(shape.required - known):
             self._log.review(core.place, f"{name!r:.60} is required but is no property")
         for name, parts in shape.properties.items():
+            if any(part.value is False for part in parts):
+                continue  # the schema ``false``: the property is never there
             node = combined("allOf", parts, core.place / "allOf" / "properties" / name)
-            if self._schemas.shape(node).types == frozenset() and node.value is False:
-                continue
             yield self._field(
                 name, self.typed(node), node.place, is_required=name in shape.required
             )
+        for name in sorted(_discriminators(shape.notes) - shape.properties.keys()):
+            self._log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
+            yield FieldIR(json_name=name, type=Scalar(kind="string"), required=True)
 
     def _field(self, name: str, typed: Typed, where: Place, *, is_required: bool) -> FieldIR:
         notes = typed.notes
@@ -172,6 +178,13 @@ def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
     return next((n[key] for n in notes if isinstance(n.get(key), str) and n[key].strip()), None)
 
 
+def _discriminators(notes: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the names of the properties that tell variants apart, in either dialect."""
+    declared = (note.get("discriminator") for note in notes)
+    names = (d.get("propertyName") if isinstance(d, dict) else d for d in declared)
+    return {name for name in names if isinstance(name, str)}
+
+
 def _flag(notes: Iterable[Mapping[str, Any]], key: str) -> bool:
     """Return the first word on ``key``; false where there is none."""
     return next((note[key] for note in notes if isinstance(note.get(key), bool)), False)
@@ -185,7 +198,7 @@ def _narrowed(overlay: Iterable[Mapping[str, Any]]) -> tuple[Any, ...] | None:
 
 
 def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
-    types = shape.types or _types_of(shape.enum or ())
+    types = shape.types or types_of(shape.enum or ())
     if len(types) != 1 and not types <= {"integer", "number"}:
         return ANY
     name = "number" if len(types) > 1 else next(iter(types))
@@ -193,11 +206,6 @@ def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
     if wanted is None:
         return ANY
     return Scalar(kind=wanted, format=shape.format or text_in(notes, "format"))
-
-
-def _types_of(values: Iterable[Any]) -> frozenset[str]:
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
-    return frozenset(names.get(type(value), "object") for value in values)
 
 
 def _is_whole(value: Any) -> bool:  # noqa: ANN401 - any JSON value

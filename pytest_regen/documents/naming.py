@@ -21,10 +21,10 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _LAST_HUMP: Final = re.compile(r"(.*?)([A-Z]?[^A-Z\W_]+|[A-Z]+s?)$")
 
 _SAME: Final = frozenset(
-    "series species news status means data metadata media info canvas atlas alias bias lens chaos "
-    "cosmos sms dns https aws gps ios os pos gas bus always previous this is has was us plus "
-    "analytics statistics metrics physics mathematics logistics headquarters".split()
-) - {"metrics", "statistics"}
+    {"series", "species", "news", "status", "means", "info", "canvas", "atlas", "alias", "bias"}
+    | {"lens", "chaos", "cosmos", "sms", "dns", "https", "aws", "gps", "ios", "os", "pos", "gas"}
+    | {"always", "has", "was", "analytics", "physics", "mathematics", "logistics", "headquarters"}
+)
 _IRREGULAR: Final = {
     "people": "person", "children": "child", "men": "man", "women": "woman", "feet": "foot",
     "teeth": "tooth", "mice": "mouse", "geese": "goose", "indices": "index", "indexes": "index",
@@ -73,10 +73,10 @@ def singular(name: str) -> str:
 
 def _regular(word: str) -> str:
     """Return the singular of a word in small letters that follows the rules."""
-    if not word.endswith("s") or word.endswith(("ss", "us", "is")) or len(word) < 3:
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies"):
-        return word[:-3] + "y" if len(word) > 4 else word[:-1]
+        return word[:-3] + "y" if len(word) > len("ties") else word[:-1]
     if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
         return word[:-2]
     if re.search(r"[^aeo]uses$", word):
@@ -98,7 +98,10 @@ def home_name(place: Place) -> str:
             _skip_to_schema(path)
         elif part in _CONTAINERS:
             name = next(path, name)
-        elif part in {"properties", "patternProperties"}:
+        elif part == "patternProperties":
+            next(path, None)
+            name = singular(name)
+        elif part == "properties":
             name = words(name) + words(next(path, ""))
         elif part in _INSIDE:
             name = singular(name)
@@ -138,11 +141,14 @@ def _digest(text: str, length: int) -> str:
 
 def _is_component(place: Place) -> bool:
     """Return whether the schema has a name of its own in the document."""
-    return (
-        len(place.path) >= 2
-        and place.path[-2] in _CONTAINERS
-        or bool(place.file and len(place.path) <= 1)
-    )
+    match place.path:
+        case ("components", "schemas" | "responses", _) | ("definitions", _) | (*_, "$defs", _):
+            return True
+        case (_,) | ():
+            return bool(place.file)
+        case (*_, container, _):
+            return bool(place.file) and container in _CONTAINERS
+    return False
 
 
 def _candidates(place: Place, title: str | None, *, is_root: bool) -> Iterator[str]:

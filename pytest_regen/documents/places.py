@@ -18,6 +18,10 @@ class Place:
     def __truediv__(self, segment: object) -> "Place":
         return Place(self.file, (*self.path, str(segment)))
 
+    def is_in(self, outer: "Place") -> bool:
+        """Return whether this place is ``outer`` or inside it."""
+        return self.file == outer.file and self.path[: len(outer.path)] == outer.path
+
     def __str__(self) -> str:
         escaped = (part.replace("~", "~0").replace("/", "~1") for part in self.path)
         return f"{self.file}#" + "".join(f"/{part}" for part in escaped)

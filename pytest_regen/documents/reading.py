@@ -260,7 +260,7 @@ class _YamlBuilder:
     def _refused(self, event: yaml.Event, why: str) -> DocumentUnreadableError:
         return DocumentUnreadableError(
             f"{str(self._path)!r} cannot be read as an API description",
-            why=f"line {event.start_mark.line + 1}: {why}",
+            why=f"line {event.start_mark.line + 1}: {why}" if event.start_mark else why,
             hint="correct the file at that line",
         )
 
@@ -290,7 +290,7 @@ class _YamlBuilder:
         )
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        is_plain = event.style is None and event.implicit[0]
+        is_plain = not event.style and event.implicit[0]
         if self._awaits_key():
             self._put_key("\0<<" if is_plain and event.value == "<<" else event.value)
             value: Any = event.value

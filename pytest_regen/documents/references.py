@@ -3,7 +3,7 @@
 import posixpath
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from referencing import Registry, Resource
@@ -15,6 +15,8 @@ from pytest_regen.documents.reading import LoadedFile, load_file
 from pytest_regen.errors import DocumentUnreadableError
 
 __all__ = ["Broken", "References"]
+
+_ONLY: Final = "; only files beside or below the document are read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class References:
     def __init__(self, main: Path, loaded: LoadedFile) -> None:
         self._main = main.name
         self._folder = main.parent
-        self._registry: Registry[Any] = Registry(retrieve=self._retrieve)
+        self._registry: Registry[Any] = Registry(
+            retrieve=self._retrieve  # type: ignore[call-arg]  # attrs calls _retrieve so
+        )
         self._registry = self._registry.with_resource("", Resource.opaque(loaded.value))
         self.root = Node(loaded.value, Place())
         self.log = DefectLog()
@@ -38,7 +42,7 @@ class References:
         self.log.extend(loaded.defects)
 
     def follow(self, node: Node) -> Node | Broken:
-        """Return the value that ``node`` refers to at last; ``node`` itself if it refers to none."""
+        """Return what ``node`` refers to in the end; ``node`` itself if it is no reference."""
         seen = set()
         while isinstance(node.value, dict) and "$ref" in node.value:
             if node.place in seen:
@@ -74,16 +78,12 @@ class References:
             is_remote = True
         name = unquote(written)
         if is_remote:
-            return Broken(
-                f"$ref {reference!r} is a URL; only files beside or below the document are read"
-            )
+            return Broken(f"$ref {reference!r} is a URL{_ONLY}")
         if name.startswith(("/", "\\")) or "\0" in name:
-            return Broken(
-                f"$ref {reference!r} is an absolute path; only files beside or below the document are read"
-            )
+            return Broken(f"$ref {reference!r} is an absolute path{_ONLY}")
         file = posixpath.normpath(posixpath.join(posixpath.dirname(base), name))
         if file == ".." or file.startswith("../"):
-            return Broken(f"$ref {reference!r} leaves the document's folder")
+            return Broken(f"$ref {reference!r} leaves the document's folder{_ONLY}")
         return "" if file == self._main else file
 
     def _look_up(self, file: str, fragment: str, reference: str) -> Node | Broken:

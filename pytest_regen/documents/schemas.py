@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pytest_regen.documents.defects import DefectLog
+from pytest_regen.documents.keywords import own_shape
 from pytest_regen.documents.places import Node, Place
 from pytest_regen.documents.references import Broken, References
 from pytest_regen.documents.shapes import ANYTHING, NOTHING, Shape, join, kind_of, meet
@@ -23,9 +24,6 @@ _VOID_BESIDE_REF: Final = frozenset(
     | {"nullable", "x-nullable", "readOnly", "writeOnly", "deprecated", "default"}
 )
 """Keywords that would change a field if they counted; others beside a ``$ref`` are no loss."""
-_TYPES: Final = frozenset({"object", "array", "string", "integer", "number", "boolean"})
-_UNREAD: Final = ("not", "if", "dependentSchemas", "$dynamicRef")
-_LABELS: Final = ("x-enumNames", "x-enum-varnames", "x-enumVarnames", "x-enum-names")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +62,13 @@ class Schemas:
         self._has_ref_siblings = has_ref_siblings
         self._reduced: dict[Place, Reduced] = {}
         self._shapes: dict[Place, Shape] = {}
+        self._cyclic: dict[Place, tuple[Shape, frozenset[Place]]] = {}
+        """Shapes at which a cycle was entered, with the schemas that take part in it."""
         self._open: dict[Place, int] = {}
         self._reducing: set[Place] = set()
         self._lowest = math.inf
-        self._work = 0
+        """Depth of the outermost open schema that was met again; infinite where none was."""
+        self._visited: list[Place] = []
 
     # --- one schema -----------------------------------------------------------------------------
 
@@ -150,7 +151,9 @@ class Schemas:
         limits = [member for member in narrowing if member is not targets[0]]
         if not self._may_narrow(targets[0], [view.own, *(limit.value for limit in limits)]):
             return None
-        around = [m.value for m in view.members if m not in targets and isinstance(m.value, dict)]
+        around: list[Mapping[str, Any]] = [
+            m.value for m in view.members if m not in targets and isinstance(m.value, dict)
+        ]
         return around, targets[0]
 
     def _may_narrow(self, target: Node, limits: list[Mapping[str, Any]]) -> bool:
@@ -184,34 +187,50 @@ class Schemas:
         """Return the merged shape of a schema."""
         if node.value is False:
             return NOTHING
-        known = self._shapes.get(node.place)
+        known = self._known(node.place)
         if known is not None:
             return known
         view = self._view(node)
-        self._work += 1
+        self._visited.append(node.place)
         if node.place in self._open:
             # Met inside its own composition: what it says by itself already holds there.
             self._lowest = min(self._lowest, self._open[node.place])
-            return self._own(view)
+            return own_shape(view.own, view.node, self._log)
         depth = len(self._open)
-        if depth > _MAX_COMPOSITION or self._work > _MAX_WORK:
+        if depth > _MAX_COMPOSITION or len(self._visited) > _MAX_WORK:
             self._log.error(node.place, "compositions are nested too deeply to be merged")
-            return self._own(view)
+            return own_shape(view.own, view.node, self._log)
+        start = len(self._visited)
         self._open[node.place] = depth
         shape = self._merged(view)
         del self._open[node.place]
-        if self._lowest >= depth:
-            # Complete. Inside a cycle the result depends on where the cycle was entered.
-            self._lowest = math.inf
-            self._shapes[node.place] = shape
+        self._remember(node.place, shape, depth, start)
         return shape
+
+    def _known(self, place: Place) -> Shape | None:
+        """Return the shape read before, if it would come out the same from here."""
+        if place in self._shapes:
+            return self._shapes[place]
+        shape, members = self._cyclic.get(place, (None, frozenset()))
+        if shape is None or members & self._open.keys():
+            return None
+        self._visited += members
+        return shape
+
+    def _remember(self, place: Place, shape: Shape, depth: int, start: int) -> None:
+        """Keep a shape for later, unless it depends on where its cycle was entered."""
+        if self._lowest > depth:
+            self._shapes[place] = shape
+        elif self._lowest == depth:
+            self._cyclic[place] = (shape, frozenset(self._visited[start:]))
+            self._lowest = math.inf
 
     def _merged(self, view: _View) -> Shape:
         inner = ANYTHING
         for member in view.members:
             # The first member's properties come first, and its words count most.
             inner = meet(inner, self.shape(member))
-        own = self._own(view)
+        own = own_shape(view.own, view.node, self._log)
         shape = meet(own, inner)
         order = dict.fromkeys((*inner.properties, *own.properties))
         shape = replace(shape, properties={name: shape.properties[name] for name in order})
@@ -228,10 +247,10 @@ class Schemas:
             # One branch is a schema that is being read: what it allows is known already.
             self._lowest = min(self._lowest, *entered)
             return shape
-        shapes = [self._branch(branch, each) for branch, each in zip(branches, cores, strict=True)]
+        shapes = [self._branch(branch) for branch in branches]
         return meet(shape, join(shapes, view.node.place / keyword))
 
-    def _branch(self, branch: Node, reduced: Reduced) -> Shape:
+    def _branch(self, branch: Node) -> Shape:
         if _is_null(branch):
             return Shape(types=frozenset(), null=True)
         shape = self.shape(branch)
@@ -240,146 +259,11 @@ class Schemas:
             return replace(shape, labels=(title,) if isinstance(title, str) and title else None)
         return shape
 
-    # --- own keywords ---------------------------------------------------------------------------
-
-    def _own(self, view: _View) -> Shape:
-        own, node = view.own, view.node
-        if not own:
-            return ANYTHING
-        types, null = self._types(own, node)
-        values, labels, null_in_enum = self._values(own, node)
-        if own.keys() & {"nullable", "x-nullable"}:
-            null = null or True in (own.get("nullable"), own.get("x-nullable"))
-        elif null_in_enum:
-            null = True
-        elif values is not None and null is None:
-            null = False
-        properties = self._properties(own, node)
-        extra = self._extra(own, node)
-        if types is None and (properties or extra):
-            types = frozenset({"object"})
-        items = self._items(own, node)
-        if types is None and ("items" in own or "prefixItems" in own):
-            types = frozenset({"array"})
-        for key in _UNREAD:
-            if key in own:
-                self._log.review(node.place, f"{key} is not read")
-        return Shape(
-            types=types,
-            null=null,
-            format=own["format"] if isinstance(own.get("format"), str) else None,
-            enum=values,
-            labels=labels,
-            is_const="const" in own,
-            properties=properties,
-            required=self._required(own, node),
-            extra=extra,
-            items=items,
-            notes=(own,),
-        )
-
-    def _types(
-        self, own: Mapping[str, Any], node: Node
-    ) -> tuple[frozenset[str] | None, bool | None]:
-        declared = own.get("type")
-        if declared is None:
-            return None, None
-        listed = declared if isinstance(declared, list) else [declared]
-        names = {"string" if name == "file" else name for name in listed if isinstance(name, str)}
-        unknown = sorted({str(name) for name in listed} - _TYPES - {"null", "file"})
-        if unknown:
-            self._log.review(
-                node.place, f"no JSON type: {', '.join(unknown):.80}; read as any value"
-            )
-            return None, True if "null" in names else None
-        return frozenset(names - {"null"}), "null" in names
-
-    def _values(
-        self, own: Mapping[str, Any], node: Node
-    ) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None, bool]:
-        """Return the values of ``enum`` or ``const`` without null, their labels, and null's."""
-        if "const" in own:
-            const = own["const"]
-            return (() if const is None else (const,)), None, const is None
-        values = own.get("enum")
-        if values is None:
-            return None, None, False
-        if not isinstance(values, list) or not values:
-            self._log.review(node.place, "enum must be a list of at least one value; it is ignored")
-            return None, None, False
-        labels = self._labels(own, values, node)
-        first: dict[tuple[str, str], int] = {}
-        for index, value in enumerate(values):
-            if value is not None:
-                first.setdefault((type(value).__name__, repr(value)), index)
-        if len(first) + values.count(None) < len(values):
-            self._log.review(node.place, "enum holds a value twice")
-        kept = first.values()
-        return (
-            tuple(values[i] for i in kept),
-            None if labels is None else tuple(labels[i] for i in kept),
-            None in values,
-        )
-
-    def _labels(self, own: Mapping[str, Any], values: list[Any], node: Node) -> list[str] | None:
-        for key in _LABELS:
-            labels = own.get(key)
-            if labels is None:
-                continue
-            if isinstance(labels, list) and len(labels) == len(values):
-                return [str(label) for label in labels]
-            if isinstance(labels, list) and len(labels) == len(values) - values.count(None):
-                names = iter(labels)
-                return ["" if value is None else str(next(names)) for value in values]
-            self._log.review(node.place, f"{key} does not have one name per value; it is ignored")
-        return None
-
-    def _properties(self, own: Mapping[str, Any], node: Node) -> dict[str, tuple[Node, ...]]:
-        properties = own.get("properties")
-        if properties is None:
-            return {}
-        if not isinstance(properties, dict):
-            self._log.error(node.place / "properties", "properties must be a mapping")
-            return {}
-        inner = node.child("properties")
-        return {name: (inner.child(name),) for name in properties}
-
-    def _extra(self, own: Mapping[str, Any], node: Node) -> tuple[Node, ...]:
-        found = []
-        if isinstance(own.get("additionalProperties"), dict) and own["additionalProperties"]:
-            found.append(node.child("additionalProperties"))
-        if isinstance(own.get("patternProperties"), dict):
-            patterns = node.child("patternProperties")
-            found += [patterns.child(key) for key in sorted(patterns.value)]
-        if len(found) > 1:
-            return (Node({"anyOf": found}, node.place / "additionalProperties" / "anyOf"),)
-        return tuple(found)
-
-    def _items(self, own: Mapping[str, Any], node: Node) -> tuple[Node, ...]:
-        listed = [node.child("items")] if isinstance(own.get("items"), dict) else []
-        tuple_key = "prefixItems" if "prefixItems" in own else "items"
-        parts = [*node.entries(tuple_key), *listed]
-        if not parts:
-            return ()
-        if len(parts) > 1:
-            return (Node({"anyOf": parts}, node.place / "items" / "anyOf"),)
-        return tuple(parts)
-
-    def _required(self, own: Mapping[str, Any], node: Node) -> frozenset[str]:
-        required = own.get("required")
-        if required is None:
-            return frozenset()
-        if not isinstance(required, list):
-            self._log.review(node.place, "required must be a list of names; it is ignored")
-            return frozenset()
-        return frozenset(name for name in required if isinstance(name, str))
-
 
 def _has_structure(own: Mapping[str, Any]) -> bool:
     """Return whether ``own`` says of which parts a value is made."""
-    return any(own.get(key) for key in _STRUCTURE) or isinstance(
-        own.get("additionalProperties"), dict
-    )
+    extra = own.get("additionalProperties")
+    return any(own.get(key) for key in _STRUCTURE) or bool(extra and extra is not True)
 
 
 def _only_describes(value: Any) -> bool:  # noqa: ANN401 - any JSON value
@@ -388,7 +272,8 @@ def _only_describes(value: Any) -> bool:  # noqa: ANN401 - any JSON value
         return value is True
     if _has_structure(value) or any(key in value for key in (*_COMPOSITION, "enum", "const")):
         return False
-    return value.get("type", "object") == "object"
+    declared = value.get("type")
+    return declared is None or declared == "object"
 
 
 def _only_narrows(value: Any) -> bool:  # noqa: ANN401 - any JSON value
@@ -406,8 +291,14 @@ def _is_null(node: Node) -> bool:
     value = node.value
     if not isinstance(value, dict):
         return False
-    has_null_const = "const" in value and value["const"] is None
-    return value.get("type") in ("null", ["null"]) or has_null_const or value.get("enum") == [None]
+    if value.get("nullable") is True and value.get("additionalProperties") is False:
+        # OpenAPI 3.0 has no type for null; this object without properties is how it is written.
+        return "properties" not in value
+    is_typed = value.get("type") in ("null", ["null"])
+    if is_typed or value.get("const", 0) is None:
+        return True
+    values = value.get("enum")
+    return isinstance(values, list) and values == [None]
 
 
 def allows_null(notes: Iterable[Mapping[str, Any]]) -> bool | None:

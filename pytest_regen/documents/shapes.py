@@ -1,4 +1,4 @@
-"""What a schema allows, as one flat value; how two of them meet (``allOf``) and join (``oneOf``)."""
+"""What a schema allows as one flat value; how two meet (``allOf``) and join (``oneOf``)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,17 @@ from typing import Any, Final, Literal
 
 from pytest_regen.documents.places import Node, Place
 
-__all__ = ["ANYTHING", "NOTHING", "Kind", "Shape", "combined", "join", "kind_of", "meet"]
+__all__ = [
+    "ANYTHING",
+    "NOTHING",
+    "Kind",
+    "Shape",
+    "combined",
+    "join",
+    "kind_of",
+    "meet",
+    "types_of",
+]
 
 Kind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
 
@@ -58,19 +68,22 @@ NOTHING: Final = Shape(types=frozenset(), null=False)
 
 def kind_of(shape: Shape) -> Kind:
     """Return what an IR type expression would say of ``shape``."""
-    if shape.doubt:
+    types = shape.types
+    if shape.doubt or (types == frozenset() and shape.null):
         return "any"
     if shape.enum and not shape.is_const:
         return "enum"
-    if shape.types is None:
+    if types is None:
         return "object" if shape.properties else "scalar" if shape.enum else "any"
-    if not shape.types:
-        return "any" if shape.null else "nothing"
-    if shape.types == {"object"}:
-        return "object" if shape.properties else "map"
-    if shape.types == {"array"}:
+    return _kind_of_types(types, has_properties=bool(shape.properties)) if types else "nothing"
+
+
+def _kind_of_types(types: frozenset[str], *, has_properties: bool) -> Kind:
+    if types == {"object"}:
+        return "object" if has_properties else "map"
+    if types == {"array"}:
         return "array"
-    return "scalar" if _one_scalar(shape.types) else "any"
+    return "scalar" if _one_scalar(types) else "any"
 
 
 def _one_scalar(types: frozenset[str]) -> bool:
@@ -96,7 +109,7 @@ def meet(outer: Shape, inner: Shape) -> Shape:
         doubt = doubt or "no value is in all of its enums"
     return Shape(
         types=types,
-        null=_common_null(outer.null, inner.null),
+        null=_common_null(outer, inner),
         format=outer.format or inner.format,
         enum=enum,
         labels=labels,
@@ -119,13 +132,11 @@ def _common_types(a: frozenset[str] | None, b: frozenset[str] | None) -> frozens
     return common
 
 
-def _common_null(outer: bool | None, inner: bool | None) -> bool | None:
+def _common_null(outer: Shape, inner: Shape) -> bool | None:
     """The outermost word counts where it allows null: that is how documents are written."""
-    if outer is True:
+    if outer.null is True:
         return True
-    if False in (outer, inner):
-        return False
-    return inner
+    return False if False in (outer.null, inner.null) else inner.null
 
 
 def _common_values(
@@ -192,19 +203,28 @@ def _joined(live: Sequence[Shape], place: Place) -> Shape:
         return ANYTHING
     if types == {"object"}:
         return _joined_objects(live, place)
+    return _joined_values(live, types, place)
+
+
+def _joined_values(live: Sequence[Shape], types: frozenset[str], place: Place) -> Shape:
+    """Return the union of branches that are arrays or scalars."""
     if types == {"array"}:
         items = [
             combined("allOf", branch.items, place / index / "items")
             for index, branch in enumerate(live)
             if branch.items
         ]
-        if len(items) < len(live):
-            return Shape(types)
-        return Shape(types, items=(combined("oneOf", _different(items), place / "items"),))
+        whole = len(items) == len(live)
+        joined = (combined("oneOf", _different(items), place / "items"),) if whole else ()
+        return Shape(types, items=joined)
     if _one_scalar(types):
-        formats = {branch.format for branch in live}
-        return Shape(types, format=formats.pop() if len(formats) == 1 else None)
+        return Shape(types, format=_shared_format(live))
     return Shape(doubt=f"it may be {_listed(types)}")
+
+
+def _shared_format(live: Sequence[Shape]) -> str | None:
+    formats = {branch.format for branch in live}
+    return formats.pop() if len(formats) == 1 else None
 
 
 def _joined_types(live: Sequence[Shape]) -> frozenset[str] | None:
@@ -213,13 +233,14 @@ def _joined_types(live: Sequence[Shape]) -> frozenset[str] | None:
     for branch in live:
         if branch.types is None and branch.enum is None and not branch.required:
             return None
-        types |= branch.types or _value_types(branch) or {"object"}
+        types |= branch.types or types_of(branch.enum or ()) or {"object"}
     return types - {"integer"} if "number" in types else types
 
 
-def _value_types(branch: Shape) -> frozenset[str]:
+def types_of(values: Iterable[Any]) -> frozenset[str]:
+    """Return the JSON types of values."""
     names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
-    return frozenset(names.get(type(value), "object") for value in branch.enum or ())
+    return frozenset(names.get(type(value), "object") for value in values)
 
 
 def _joined_enums(live: Sequence[Shape]) -> Shape:
@@ -231,12 +252,11 @@ def _joined_enums(live: Sequence[Shape]) -> Shape:
                 values[_identity(value)] = value
                 names.extend(branch.labels[index : index + 1] if branch.labels else ())
     types = {branch.types for branch in live}
-    formats = {branch.format for branch in live}
     return Shape(
         types=types.pop() if len(types) == 1 else None,
         enum=tuple(values.values()),
         labels=tuple(names) if len(names) == len(values) else None,
-        format=formats.pop() if len(formats) == 1 else None,
+        format=_shared_format(live),
     )
 
 

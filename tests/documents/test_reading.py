@@ -1,0 +1,209 @@
+"""Files: what is read, and how what cannot be read is told."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.documents import read_document
+from pytest_regen.documents.reading import load_file
+from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
+
+
+def load(folder: Path, text: str | bytes, name: str = "api.yaml") -> object:
+    """Return the value of a file that holds ``text``."""
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return load_file(path).value
+
+
+def refusal(folder: Path, text: str | bytes, name: str = "api.yaml") -> str:
+    """Return the message with which a document is refused."""
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(DocumentUnreadableError) as caught:
+        read_document(path)
+    assert name in caught.value.what
+    assert caught.value.hint
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"),
+        ("on", "on"),
+        ("yes", "yes"),
+        ("true", True),
+        ("False", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("2024-01-31", "2024-01-31"),
+        ("2024-01-31T10:00:00Z", "2024-01-31T10:00:00Z"),
+        ("12:30", "12:30"),
+        ("1_000", "1_000"),
+        ("0x1F", 31),
+        ("0o17", 15),
+        ("-7", -7),
+        ("1.5e3", 1500.0),
+        ("'12'", "12"),
+        ("!!str 12", "12"),
+        ("!!timestamp 2024-01-31", "2024-01-31"),
+        ("!!python/object/apply:os.getcwd []", []),
+        ("=", "="),
+    ],
+)
+def test_yaml_scalars_follow_version_1_2(tmp_path: Path, text: str, value: object) -> None:
+    """Only YAML 1.2's own words are booleans, dates stay text, and tags execute nothing."""
+    assert load(tmp_path, f"key: {text}\n") == {"key": value}
+
+
+def test_keys_are_text_as_written(tmp_path: Path) -> None:
+    """A status, a country code and a boolean word are keys like any other."""
+    assert load(tmp_path, "200: a\nno: b\ntrue: c\n1.10: d\n") == {
+        "200": "a",
+        "no": "b",
+        "true": "c",
+        "1.10": "d",
+    }
+
+
+def test_an_anchor_may_be_given_twice(tmp_path: Path) -> None:
+    """YAML 1.2 lets an anchor be redefined; an alias means the last one before it."""
+    text = "a: &x {v: 1}\nb: *x\nc: &x {v: 2}\nd: *x\n"
+    assert load(tmp_path, text) == {"a": {"v": 1}, "b": {"v": 1}, "c": {"v": 2}, "d": {"v": 2}}
+
+
+def test_merge_keys_fill_what_is_not_given(tmp_path: Path) -> None:
+    """``<<`` adds what the mapping lacks; of several, the first counts."""
+    text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  <<: [*a, *b]\n  x: 3\nd:\n  '<<': 1\n"
+    value = load(tmp_path, text)
+    assert isinstance(value, dict)
+    assert value["c"] == {"x": 3, "y": 1, "z": 2}
+    assert value["d"] == {"<<": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"paths": {"/a": {"get": {"x": 1, "x": 2}}}}'),
+        ("a.yaml", "paths:\n  /a:\n    get:\n      x: 1\n      x: 2\n"),
+    ],
+)
+def test_a_doubled_key_is_a_defect_and_the_last_counts(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    """Both formats tell where the key stands."""
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    loaded = load_file(path)
+    assert loaded.value["paths"]["/a"]["get"] == {"x": 2}
+    assert [(defect.where, defect.severity) for defect in loaded.defects] == [
+        ("#/paths/~1a/get/x", "error")
+    ]
+
+
+def test_a_doubled_key_is_located_inside_lists(tmp_path: Path) -> None:
+    """The pointer counts list items."""
+    path = tmp_path / "a.yaml"
+    path.write_text("a:\n- 1\n- {x: 1, x: 2}\n", "utf-8")
+    assert [defect.where for defect in load_file(path).defects] == ["#/a/1/x"]
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    """A file saved by an editor on Windows is read like any other."""
+    assert load(tmp_path, b"\xef\xbb\xbf" + b'{"a": 1}', "a.json") == {"a": 1}
+    assert load(tmp_path, b"\xef\xbb\xbf" + b"a: 1\r\n") == {"a": 1}
+
+
+def test_huge_integers_are_kept(tmp_path: Path) -> None:
+    """Limits beyond 64 bits keep every digit; absurd lengths do not break the reader."""
+    assert load(tmp_path, f"a: {2**70}\n") == {"a": 2**70}
+    assert load(tmp_path, f'{{"a": {2**70}}}', "a.json") == {"a": 2**70}
+    assert load(tmp_path, '{"a": ' + "9" * 5000 + "}", "a.json") == {"a": float("inf")}
+
+
+def test_half_a_surrogate_pair_is_replaced_and_told(tmp_path: Path) -> None:
+    """JSON can smuggle in what no UTF-8 file can hold."""
+    path = tmp_path / "a.json"
+    path.write_text('{"a": ["\\ud800x", "\\ud83d\\ude00"]}', "utf-8")
+    loaded = load_file(path)
+    assert loaded.value == {"a": ["\ufffdx", "\U0001f600"]}
+    assert [defect.where for defect in loaded.defects] == ["#/a/0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "reason"),
+    [
+        ("", "a.yaml", "empty"),
+        (" \n\n", "a.json", "empty"),
+        ("a: [1\nb: 2\n", "a.yaml", "line 2"),
+        ('{"a": 1,\n "b": }', "a.json", "line 2"),
+        ("openapi: 3.0.0\n".encode("utf-16"), "a.yaml", "UTF-16"),
+        ("openapi: 3.0.0\n".encode("utf-16-le"), "a.yaml", "UTF-16"),
+        (b"openapi: \xff\n", "a.yaml", "UTF-8"),
+        ("just words\n", "a.yaml", "not a mapping"),
+        ("- a\n", "a.yaml", "a list"),
+        ("12\n", "a.yaml", "not a mapping"),
+        ("#%RAML 1.0\ntitle: x\n", "a.yaml", "neither the key 'openapi'"),
+        ("openapi: 4.0.0\n", "a.yaml", "4.0.0"),
+        ("swagger: '1.2'\n", "a.yaml", "1.2"),
+        ("openapi: 3.0.0\npaths: []\n", "a.yaml", "'paths' is not a mapping"),
+        ("a: 1\n---\nb: 2\n", "a.yaml", "second YAML document"),
+        ("a: *nowhere\n", "a.yaml", "&nowhere"),
+        ("a: &a [*a]\n", "a.yaml", "inside its own anchor"),
+        ("? [a, b]\n: 1\n", "a.yaml", "cannot be a key"),
+        ("[" * 3000 + "]" * 3000, "a.yaml", "nested too deeply"),
+        ("[" * 100_000, "a.json", "nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_told(
+    tmp_path: Path, text: str | bytes, name: str, reason: str
+) -> None:
+    """One error that names the file, the reason and what to do."""
+    assert reason in refusal(tmp_path, text, name)
+
+
+def test_an_alias_bomb_is_stopped(tmp_path: Path) -> None:
+    """Ten levels of ten aliases stand for ten thousand million values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 11)]
+    assert "aliases stand for" in refusal(tmp_path, "\n".join(lines))
+
+
+def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
+    """What the system says is passed on."""
+    with pytest.raises(DocumentUnreadableError, match="No such file"):
+        read_document(tmp_path / "none.yaml")
+    with pytest.raises(DocumentUnreadableError, match="directory"):
+        read_document(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["openapi: 3.1", "openapi: '3.0.3'", "swagger: 2.0"])
+def test_versions_may_be_unquoted(tmp_path: Path, version: str) -> None:
+    """YAML reads an unquoted version as a number; the document is meant all the same."""
+    path = tmp_path / "api.yaml"
+    path.write_text(version + "\npaths: {}\n", "utf-8")
+    assert read_document(path).operations == ()
+
+
+def test_operations_and_near_matches(tmp_path: Path) -> None:
+    """Operations are found by method and path; a miss lists what comes near."""
+    path = tmp_path / "api.yaml"
+    path.write_text(
+        """
+openapi: 3.0.0
+paths:
+  /v1/ships: {get: {tags: [fleet, 7], responses: {200: {description: x}}}, parameters: []}
+  /v1/ports/: {put: {responses: {}}, x-note: {}}
+  x-extension: {get: {}}
+""",
+        "utf-8",
+    )
+    document = read_document(path)
+    assert [str(each) for each in document.operations] == ["GET /v1/ships", "PUT /v1/ports/"]
+    ships = document.find("get /v1/ships/")
+    assert (ships.tags, ships.statuses, ships.json_statuses) == (("fleet", "7"), ("200",), ())
+    assert document.find("PUT /v1/ports").path == "/v1/ports/"
+    with pytest.raises(UnknownOperationError, match="'GET /v1/ships'"):
+        document.find("GET /v1/ship")

@@ -1,0 +1,68 @@
+"""API descriptions of a few lines, and the IR built from them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plain_names import PlainNames
+
+from pytest_regen.documents import FieldIR, IRBuild, build_ir, read_document
+
+
+def document_of(
+    schema: Any, components: Mapping[str, Any] | None = None, *, version: str = "3.1.0"
+) -> dict[str, Any]:
+    """Return a document whose only operation, GET /things, answers with ``schema``."""
+    if version.startswith("2"):
+        return {
+            "swagger": version,
+            "info": {"title": "t", "version": "1"},
+            "paths": {"/things": {"get": {"responses": {"200": {"schema": schema}}}}},
+            "definitions": dict(components or {}),
+        }
+    body = {"content": {"application/json": {"schema": schema}}}
+    return {
+        "openapi": version,
+        "info": {"title": "t", "version": "1"},
+        "paths": {"/things": {"get": {"responses": {"200": body}}}},
+        "components": {"schemas": dict(components or {})},
+    }
+
+
+def build_file(path: Path, operation: str = "GET /things", **options: Any) -> IRBuild:
+    """Return the build of one operation of the file at ``path``."""
+    document = read_document(path)
+    return build_ir(document, document.find(operation), language=PlainNames(), **options)
+
+
+def build(
+    folder: Path,
+    schema: Any,
+    components: Mapping[str, Any] | None = None,
+    *,
+    version: str = "3.1.0",
+) -> IRBuild:
+    """Return the build of a document whose only operation answers with ``schema``."""
+    path = folder / "api.json"
+    path.write_text(json.dumps(document_of(schema, components, version=version)), "utf-8")
+    return build_file(path)
+
+
+def build_field(
+    folder: Path,
+    schema: Any,
+    components: Mapping[str, Any] | None = None,
+    *,
+    version: str = "3.1.0",
+) -> tuple[FieldIR, IRBuild]:
+    """Return what ``schema`` becomes as the property ``x`` of the root, and the whole build."""
+    root = {"type": "object", "properties": {"x": schema}}
+    made = build(folder, root, components, version=version)
+    assert made.ir.root is not None
+    return made.ir.root.fields[0], made
+
+
+def messages(made: IRBuild) -> str:
+    """Return the defects of a build as lines of text."""
+    return "\n".join(map(str, made.defects))
