@@ -9,6 +9,7 @@ RegenError
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
 ├── SourceError                   generated source cannot be taken apart or put together
+│   ├── BoundaryError             boundary lines do not pair up, or two blocks share a name
 │   └── MissingBlockError         no boundary block of that name (also a ValueError)
 ├── StoreError                    a store's folder cannot serve
 │   ├── StoreMissingError         no store at that path
@@ -101,6 +102,24 @@ class DocumentDefectError(DocumentError):
 
 class SourceError(RegenError):
     """Generated source cannot be taken apart or put together."""
+
+
+class BoundaryError(SourceError):
+    """Boundary lines do not pair up, or two blocks share a name.
+
+    Args:
+        problem: ``unclosed``, ``unopened``, ``nested`` or ``duplicate``.
+        line: of the boundary at fault, counted from 1.
+        name: the type that this boundary names.
+    """
+
+    def __init__(
+        self, what: str, *, problem: str, line: int, name: str, why: str = "", hint: str
+    ) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.problem = problem
+        self.line = line
+        self.name = name
 
 
 class MissingBlockError(SourceError, ValueError):

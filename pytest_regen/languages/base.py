@@ -32,6 +32,8 @@ class Stitched:
     """For each line of ``text``, the page it came from (counts from 1)."""
     faults: tuple[PageFault, ...] = ()
     """Pages that are no legal piece; their text is kept all the same, so that nothing is lost."""
+    page_lines: tuple[int, ...] = ()
+    """For each line of ``text``, the line of that page's output it came from (counts from 1)."""
 
 
 class Language(Protocol):
@@ -93,4 +95,15 @@ class Language(Protocol):
 
     def unwrap_page(self, code: str, mode: OutputMode) -> str:
         """Return the members of a continuation page without what was put around them."""
+        ...
+
+    def illegality(self, code: str) -> int:
+        """Return how far ``code`` is from a page of generated code.
+
+        0 means declarations, members or enum values and nothing else; more is worse.
+        """
+        ...
+
+    def leaves(self, code: str) -> tuple[str, ...]:
+        """Return the tokens and comments of ``code``, without the white space between them."""
         ...

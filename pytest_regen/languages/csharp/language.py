@@ -84,3 +84,17 @@ class CSharp:
         )
 
         return unwrap_page(code, mode)
+
+    def illegality(self, code: str) -> int:
+        """Return how far ``code`` is from a page of generated code; 0 is legal."""
+        from pytest_regen.languages.csharp.weighing import (  # noqa: PLC0415 - see the class
+            illegality,
+        )
+
+        return illegality(code)
+
+    def leaves(self, code: str) -> tuple[str, ...]:
+        """Return the tokens and comments of ``code``, without the white space between them."""
+        from pytest_regen.languages.csharp.weighing import leaves  # noqa: PLC0415 - see the class
+
+        return leaves(code)

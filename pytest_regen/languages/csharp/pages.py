@@ -1,0 +1,250 @@
+"""The pages of a C# type joined into one declaration: by syntax tree, with every line accounted."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from pytest_regen.languages.base import PageFault, Stitched
+from pytest_regen.languages.csharp.lines import Edit, Line, cut, indented, is_blank, trimmed
+from pytest_regen.languages.csharp.pagetree import (
+    HEADS,
+    TAILS,
+    Container,
+    Page,
+    Shell,
+    has_spanning_text,
+    items,
+    read_members,
+    read_shell,
+)
+from pytest_regen.languages.csharp.repairs import diagnose
+from pytest_regen.languages.csharp.tree import Node, parse
+from pytest_regen.prompts.values import OutputMode
+
+__all__ = ["stitch", "unwrap_page"]
+
+_SURROUNDED: Final = re.compile(
+    r"^[ \t]*(?:global\s+)?(?:using|namespace|extern)\b|_FIELDS", re.MULTILINE
+)
+"""What a page must hold to have anything taken away; a page without it need not be parsed."""
+_INDENT: Final = "    "
+
+
+def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
+    """Return the pages of one type as one declaration.
+
+    Page 1 declares the type; the members of the other pages go before its closing brace, or
+    before the parenthesis of a positional record. Each page is parsed alone. One that is not
+    legal alone is a fault and stands where it would, unchanged.
+
+    A single page is only parsed if it may have usings or a namespace around it: whether the type
+    is legal, its reader finds.
+
+    Args:
+        outputs: code of the pages, page 1 first; any line ends.
+        name: of the type; a root may leave its suffix out.
+        is_enum: whether the pages hold enum values. Page 1 is believed if it declares an enum.
+    """
+    codes = [_plain(output) for output in outputs]
+    if len(codes) <= 1:
+        return _stitched(_only_page(codes[0], name) if codes else [], [])
+    first = codes[0].encode("utf-8", "surrogatepass")
+    root, edits, shell = read_shell(first, name)
+    faults: list[PageFault] = []
+    if shell is None:
+        faults.append(_shell_fault(first, root, name))
+    container: Container = "enum" if is_enum or (shell and shell.is_enum) else "body"
+    is_positional = shell is not None and shell.parameters is not None
+    pages = [
+        read_members(
+            code.encode("utf-8", "surrogatepass"),
+            number,
+            name=name,
+            container=container,
+            is_positional=is_positional,
+        )
+        for number, code in enumerate(codes[1:], 2)
+    ]
+    faults += [_page_fault(page) for page in pages if not page.is_legal]
+    if shell is None:
+        lines = trimmed(cut(first, edits, page=1))
+        return _stitched(_joined(lines, _lines_of(pages, ""), is_apart=True), faults)
+    return _stitched(_filled(first, edits, shell, pages), faults)
+
+
+def unwrap_page(code: str, mode: OutputMode) -> str:
+    """Return what a page contributes: its members, or its declaration without usings.
+
+    Args:
+        code: the page's text.
+        mode: what the page was asked for.
+    """
+    text = _plain(code)
+    if mode not in {"fields_only", "enum_values_only"}:
+        lines = _only_page(text, None)
+    else:
+        data = text.encode("utf-8", "surrogatepass")
+        container: Container = "enum" if mode == "enum_values_only" else "body"
+        page = read_members(data, 1, name=None, container=container, is_positional=True)
+        lines = cut(data, page.edits, page=1)
+    return "\n".join(line.text for line in trimmed(lines))
+
+
+def _plain(output: str) -> str:
+    """Return a page's text with LF line ends and without a byte order mark."""
+    return output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _only_page(code: str, name: str | None) -> list[Line]:
+    if _SURROUNDED.search(code) is None:
+        lines = [Line(text, 1, number) for number, text in enumerate(code.split("\n"), 1)]
+        return trimmed(lines)
+    data = code.encode("utf-8", "surrogatepass")
+    _, edits, _ = read_shell(data, name)
+    return trimmed(cut(data, edits, page=1))
+
+
+def _stitched(lines: Sequence[Line], faults: Sequence[PageFault]) -> Stitched:
+    return Stitched(
+        text="\n".join([line.text for line in lines]),
+        line_pages=tuple([line.page for line in lines]),
+        faults=tuple(faults),
+        page_lines=tuple([line.number for line in lines]),
+    )
+
+
+def _filled(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Page]) -> list[Line]:
+    """Return page 1 with the members of the other pages inside its declaration."""
+    parameters = [page for page in pages if page.container == "parameters"]
+    members = [page for page in pages if page.container != "parameters"]
+    if shell.parameters is not None and parameters:
+        _separate(shell.parameters, parameters, edits)
+    if shell.is_enum and shell.body is not None:
+        _separate(shell.body, members, edits)
+    lines: list[Line] = []
+    position = 0
+    if shell.parameters is not None and parameters:
+        closer = shell.parameters.children[-1]
+        position = _line_start(code, closer.start_byte)
+        lines = cut(code, edits, page=1, end=position)
+        indent = _member_indent(code, shell.parameters, shell.node)
+        lines = _joined(lines, _lines_of(parameters, indent), is_apart=False)
+    if not members:
+        return trimmed(lines + cut(code, edits, page=1, start=position))
+    return trimmed(lines + _with_members(code, edits, shell, members, position))
+
+
+def _with_members(
+    code: bytes, edits: list[Edit], shell: Shell, members: Sequence[Page], start: int
+) -> list[Line]:
+    """Return page 1 from ``start`` on, with members before the end of its declaration."""
+    closer = shell.closer
+    if shell.body is None:
+        outer = _indent_at(code, shell.node)
+        number = closer.start_point.row + 1
+        head = cut(code, edits, page=1, start=start, end=closer.start_byte)
+        head.append(Line(outer + "{", 1, number))
+        tail = [Line(outer + "}", 1, number)]
+        tail += cut(code, edits, page=1, start=closer.end_byte)
+        inside = _lines_of(members, outer + _INDENT)
+        return _joined(head, inside, is_apart=True) + tail
+    position = _line_start(code, closer.start_byte)
+    head = cut(code, edits, page=1, start=start, end=position)
+    tail = cut(code, edits, page=1, start=position)
+    if not tail[0].is_whole:
+        tail[0] = Line(_indent_at(code, shell.node) + tail[0].text, 1, tail[0].number)
+    inside = _lines_of(members, _member_indent(code, shell.body, shell.node))
+    is_apart = not shell.is_enum or any(map(is_blank, trimmed(head[1:])))
+    return _joined(head, inside, is_apart=is_apart) + tail
+
+
+def _separate(inner: Node, pages: Sequence[Page], edits: list[Edit]) -> None:
+    """Put a comma after the last item of each page that another item follows."""
+    last, has_comma = items(inner)
+    comma_at = None if last is None or has_comma else last.end_byte
+    target = edits
+    for page in pages:
+        if not page.has_items:
+            continue
+        if comma_at is not None:
+            target.append(Edit(comma_at, comma_at, b","))
+        comma_at, target = page.comma_at, page.edits
+
+
+def _lines_of(pages: Sequence[Page], indent: str) -> list[list[Line]]:
+    """Return the lines of each continuation page, the second page's first."""
+    return [_moved(page, indent) for page in pages]
+
+
+def _moved(page: Page, indent: str) -> list[Line]:
+    lines = trimmed(cut(page.code, page.edits, page=page.number))
+    if not page.is_legal or has_spanning_text(page.code):
+        return lines
+    return indented(lines, indent)
+
+
+def _joined(head: list[Line], pieces: Sequence[list[Line]], *, is_apart: bool) -> list[Line]:
+    """Return ``head`` and the pieces below one another, with a blank line between them or none."""
+    lines = list(head)
+    while lines and is_blank(lines[-1]):
+        lines.pop()
+    if lines:
+        lines[-1] = replace(lines[-1], text=lines[-1].text.rstrip())
+    for piece in pieces:
+        if piece and is_apart and lines and not lines[-1].text.endswith("{"):
+            lines.append(Line("", piece[0].page, piece[0].number))
+        lines += piece
+    return lines
+
+
+def _line_start(code: bytes, at: int) -> int:
+    """Return where the line of ``at`` begins if only white space is before it, else ``at``."""
+    start = code.rfind(b"\n", 0, at) + 1
+    return at if code[start:at].strip() else start
+
+
+def _indent_at(code: bytes, node: Node) -> str:
+    """Return the white space at the start of the line that ``node`` begins on."""
+    start = code.rfind(b"\n", 0, node.start_byte) + 1
+    before = code[start : node.end_byte]
+    return before[: len(before) - len(before.lstrip(b" \t"))].decode()
+
+
+def _member_indent(code: bytes, inner: Node, owner: Node) -> str:
+    """Return the indentation of the members in ``inner``, or what would be usual there."""
+    for node in inner.named_children:
+        starts_line = _line_start(code, node.start_byte) != node.start_byte
+        if starts_line and not node.type.startswith("preproc"):
+            return _indent_at(code, node)
+    return _indent_at(code, owner) + _INDENT
+
+
+def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
+    if root.has_error:
+        fault = diagnose(code, parse(code)).faults[0]
+        return PageFault(1, fault.line, fault.code, fault.message)
+    return PageFault(1, 1, "MISSING_CLASS", f"the page declares no type called {name!r}")
+
+
+def _page_fault(page: Page) -> PageFault:
+    """Return why the members of a page cannot stand in their type."""
+    root = parse(page.code).root_node
+    if not root.has_error and page.container == "enum" and root.named_child_count:
+        message = "the page declares another type instead of enum values"
+        return PageFault(page.number, 1, "FOREIGN_TYPE", message)
+    head = HEADS[page.container]
+    whole = head + page.code + TAILS[page.container]
+    tree = parse(whole)
+    before, last = head.count(b"\n"), page.code.count(b"\n") + 1
+    if tree.root_node.has_error:
+        fault = diagnose(whole, tree).faults[0]
+        line = min(max(fault.line - before, 1), last)
+        return PageFault(page.number, line, fault.code, fault.message)
+    first = tree.root_node.children[0]
+    if first.end_byte < len(whole):
+        line = min(max(first.end_point.row + 1 - before, 1), last)
+        message = "a closing brace more than the page opens: it ends the type too early"
+        return PageFault(page.number, line, "SYNTAX", message)
+    message = "the page cannot continue this type: one of them is a positional record"
+    return PageFault(page.number, 1, "SYNTAX", message)
