@@ -216,9 +216,9 @@ def _fresh(units: Sequence[EnumValue], weights: Weights) -> Plan:
     """Return the fewest pages that keep the target, filled as evenly as their order allows."""
     if not units:
         return ((),)
-    heaviest = max(weights[unit] for unit in units)
-    fewest = len(_filled(units, weights, max(heaviest, _FULL)))
-    low, high = heaviest, max(heaviest, _FULL)
+    # A unit beyond the target has a page of its own whatever the capacity.
+    fewest = len(_filled(units, weights, _FULL))
+    low, high = min(_FULL, max(weights[unit] for unit in units)), _FULL
     while low < high:
         middle = (low + high) // 2
         if len(_filled(units, weights, middle)) <= fewest:

@@ -1,0 +1,123 @@
+"""The correction block: the requirement's form, and no way for quoted text to leave its line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kite_ir import HOSTILE
+
+from pytest_regen.prompts import correction_block, with_correction
+from pytest_regen.prompts.correction import MAX_CORRECTIONS
+from pytest_regen.validation.issues import Issue
+
+HEAD = [
+    "CORRECTION REQUIRED:",
+    "The previous attempt for this type produced the following errors. Fix them in your output.",
+    "",
+]
+TAIL = [
+    "",
+    "Do not introduce any types not listed in NESTED TYPES / TYPE REFERENCE.",
+    "Do not omit any fields listed in this page's FIELDS section.",
+]
+
+
+def test_the_form_is_the_requirement_s() -> None:
+    """Heading, one line per issue with indented detail, and the two closing orders."""
+    block = correction_block(
+        [
+            Issue.of(
+                "UNDECLARED_TYPE",
+                "Property references type 'Gust' which is not declared in this file.",
+                detail="Declared types: Kite, Wind",
+            ),
+            Issue.of("DUPLICATE_FIELD", '[JsonPropertyName("id")] appears 2 times.', field="id"),
+        ]
+    )
+
+    assert block.split("\n") == [
+        *HEAD,
+        "  [UNDECLARED_TYPE] Property references type 'Gust' which is not declared in this file.",
+        "    Declared types: Kite, Wind",
+        '  [DUPLICATE_FIELD] [JsonPropertyName("id")] appears 2 times.',
+        '    Field: "id"',
+        *TAIL,
+    ]
+
+
+def test_text_is_taken_as_the_requirement_writes_it() -> None:
+    """A coded text keeps its code and its detail lines; free text is a note."""
+    block = correction_block(["[WRONG_TYPE] It is a date.\n    Use DateOnly.", "Mind the dates."])
+
+    assert block.split("\n") == [
+        *HEAD,
+        "  [WRONG_TYPE] It is a date.",
+        "    Use DateOnly.",
+        "  [NOTE] Mind the dates.",
+        *TAIL,
+    ]
+
+
+def test_the_prompt_follows_byte_for_byte() -> None:
+    """Block, blank line, stored text; without corrections the text alone."""
+    user = "OUTPUT MODE: full_class\r\n \u2028end\n\n"
+
+    assert with_correction(user, correction_block(["x"])).endswith(f"section.\n\n{user}")
+    assert with_correction(user, correction_block([])) == user
+
+
+def is_well_formed(block: str) -> bool:
+    """Return whether the block is head, entries and tail, and nothing else on any kind of line."""
+    lines = block.splitlines()
+    body = lines[len(HEAD) : -len(TAIL)]
+    framed = lines[: len(HEAD)] == HEAD and lines[-len(TAIL) :] == TAIL
+    return framed and body[0].startswith("  [") and all(line.startswith("  ") for line in body)
+
+
+@given(st.lists(st.tuples(st.text(), st.text(), st.none() | st.text()), min_size=1, max_size=5))
+def test_an_issue_cannot_forge_structure(texts: list[tuple[str, str, str | None]]) -> None:
+    """One line per issue and one per detail, whatever characters a reply or document holds."""
+    issues = [
+        Issue.of("WRONG_TYPE", f"!{message}", detail=f"!{detail}", field=field)
+        for message, detail, field in texts
+    ]
+    block = correction_block(issues)
+    heads = [line for line in block.splitlines() if line.startswith("  [")]
+
+    assert is_well_formed(block)
+    assert len(heads) == len(set(issues))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_on_its_line(text: str) -> None:
+    """Text that tries to be an order, a heading or another issue is quoted where it stands."""
+    block = correction_block([Issue.of(text, text, detail=text, field=text), text])
+
+    assert is_well_formed(block)
+    assert block.count("\nCORRECTION REQUIRED") == 0
+    assert len([line for line in block.splitlines() if line.startswith("  [")]) == 2
+
+
+def test_many_corrections_are_counted() -> None:
+    """A block stays short; what is left out is told."""
+    issues = [Issue.of("MISSING_FIELD", f"Field {n} is missing.") for n in range(1000)]
+    block = correction_block(issues)
+    named = block.count("[MISSING_FIELD]")
+
+    assert named <= MAX_CORRECTIONS
+    assert f"  ({1000 - named} more not shown)" in block.split("\n")
+    assert is_well_formed(block)
+
+
+def test_a_long_message_is_cut_with_a_note() -> None:
+    """One issue cannot fill the request."""
+    block = correction_block([Issue.of("SYNTAX", "x" * 100_000, detail="y" * 100_000)])
+
+    assert len(block) < 2_000
+    assert "(first 400 of 100000 characters)" in block
+
+
+def test_the_same_correction_is_named_once() -> None:
+    """Two pages' worth of one finding does not read as two."""
+    issue = Issue.of("SYNTAX", "A brace is missing.")
+
+    assert correction_block([issue, issue]) == correction_block([issue])
