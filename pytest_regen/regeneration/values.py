@@ -1,10 +1,12 @@
 """What regenerating asks for and gives back, as values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from pytest_regen.documents import Defect
+from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.regeneration.budget import Budget
@@ -136,6 +138,8 @@ class PartialRegenResult:
     calls: int = 0
     failures: tuple[RegenError, ...] = ()
     """What ended work early: refusals, transport, budget, cassette misses."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Type name to why nothing was tried: it was edited by hand, say."""
     diff: str = ""
 
     @property
@@ -154,13 +158,14 @@ class GenerateResult:
     """What ``generate_store`` did, or would do in a dry run."""
 
     path: Path
-    ir: Mapping[str, Any]
+    ir: IR
     prompts: tuple[PromptEntry, ...]
     """All prompts of the store."""
     asked: tuple[PageKey, ...]
     """Pages asked, or to be asked in a dry run."""
-    defects: Sequence[Any] = ()
-    """What the document does not say plainly (``documents.Defect``)."""
+    source_file: str = ""
+    defects: tuple[Defect, ...] = ()
+    """What the document does not say plainly."""
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()

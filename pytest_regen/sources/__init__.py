@@ -12,6 +12,7 @@ from pytest_regen.sources.boundaries import (
     replace_type_block,
     wrap_type_block,
 )
+from pytest_regen.sources.edits import insert_type_block, remove_type_block
 
 __all__ = [
     "DEFAULT_TAG",
@@ -22,7 +23,9 @@ __all__ = [
     "assemble_cs",
     "blocks",
     "extract_type_block",
+    "insert_type_block",
     "list_type_names",
+    "remove_type_block",
     "replace_type_block",
     "stitch",
     "stitch_and_assemble",

@@ -1,0 +1,29 @@
+"""``emulator``: the Messages API on loopback, answering from a script."""
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pytest_regen.cli.options import AsJson
+from pytest_regen.cli.output import emit_json, say
+from pytest_regen.emulator import Emulator
+
+__all__ = ["emulator"]
+
+
+def emulator(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
+    replies: Annotated[
+        Path | None, typer.Option("--replies", metavar="FILE", help="YAML script of replies.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Act out the Messages API on loopback until stopped. Everything it says is labelled."""
+    with Emulator(script=replies, port=port) as running:
+        if as_json:
+            emit_json({"base_url": running.base_url})
+        say(f"emulator of the Messages API on {running.base_url}; stop it with Ctrl-C")
+        say(f"  next: export ANTHROPIC_BASE_URL={running.base_url} ANTHROPIC_API_KEY=any-key")
+        threading.Event().wait()

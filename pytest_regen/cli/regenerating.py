@@ -1,0 +1,245 @@
+"""``regenerate``: types or pages of a store, from stored prompts."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pytest_regen.cli.options import (
+    AsJson,
+    Attempts,
+    BudgetTokens,
+    CassetteFile,
+    DryRun,
+    Jobs,
+    Model,
+    ProviderName,
+    Record,
+    RecordChoice,
+    TurnOptions,
+)
+from pytest_regen.cli.output import (
+    confirm,
+    describe_failure,
+    emit_json,
+    is_terminal,
+    progress_bar,
+    say,
+    show_diff,
+    show_issues,
+    usage_line,
+)
+from pytest_regen.errors import StaleStoreError, UsageError
+from pytest_regen.prompts import estimated_input_tokens
+from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.regeneration import (
+    PartialRegenResult,
+    fixable,
+    heal_store,
+    pages_at_fault,
+    partial_regenerate,
+    targets,
+)
+from pytest_regen.stores import RegenStore
+from pytest_regen.validation import stale_types, validate_store
+
+__all__ = ["regenerate"]
+
+
+def regenerate(
+    path: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a store.")],
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Type to regenerate; may be repeated.")
+    ] = None,
+    pages: Annotated[
+        list[int] | None,
+        typer.Option("--page", help="Page of the one type named; may be repeated."),
+    ] = None,
+    from_errors: Annotated[
+        bool, typer.Option("--from-errors", help="Only what has errors, validated afresh.")
+    ] = False,
+    correction: Annotated[
+        str | None, typer.Option("--correction", help="What was wrong, in your words.")
+    ] = None,
+    model: Model = None,
+    attempts: Attempts = None,
+    jobs: Jobs = 1,
+    budget: BudgetTokens = None,
+    cassette: CassetteFile = None,
+    record: Record = RecordChoice.NONE,
+    provider: ProviderName = None,
+    accept_any: Annotated[
+        bool, typer.Option("--accept-any", help="Keep new outputs even if they are worse.")
+    ] = False,
+    discard_edits: Annotated[
+        bool, typer.Option("--discard-edits", help="Replace blocks edited by hand.")
+    ] = False,
+    ignore_stale: Annotated[
+        bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing before regenerating everything.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Regenerate types or pages of a store from their stored prompts."""
+    store = RegenStore.open(path)
+    asked = _asked(store, types, pages, from_errors=from_errors)
+    if dry_run:
+        _show_plan(store, asked, as_json=as_json)
+        return
+    _refuse_stale(store, {entry.type_name for entry in asked}, ignore_stale=ignore_stale)
+    if types is None and not from_errors and not yes:
+        _confirm_everything(store, asked)
+    turns = TurnOptions(model, attempts, budget, jobs, cassette, record, provider)
+    with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
+        if from_errors:
+            result = heal_store(
+                path,
+                settings=settings,
+                attempts=turns.replies(),
+                type_names=[store.resolve_type(name) for name in types] if types else None,
+                accept_any=accept_any,
+            )
+        else:
+            names = list(dict.fromkeys(entry.type_name for entry in asked))
+            result = partial_regenerate(
+                path,
+                names,
+                {names[0]: pages} if pages else None,
+                correction_context={name: [correction] for name in names} if correction else None,
+                attempts=turns.replies(),
+                settings=settings,
+                accept_any=accept_any,
+                discard_edits=discard_edits,
+            )
+    if as_json:
+        emit_json(_report(result))
+    else:
+        _show(store, result)
+    raise typer.Exit(_exit_code(result))
+
+
+def _asked(
+    store: RegenStore, types: list[str] | None, pages: list[int] | None, *, from_errors: bool
+) -> list[PromptEntry]:
+    """Return the prompts to execute first.
+
+    Raises:
+        UsageError: unknown types or pages, or ``--page`` without one ``--type``.
+    """
+    if pages and (types is None or len(types) != 1):
+        raise UsageError(
+            f"--page {pages[0]} does not say of which type",
+            why="a page belongs to one type",
+            hint=f"name it with --type, one of: {', '.join(store.type_names)}",
+        )
+    if not from_errors:
+        named = {types[0]: pages} if types and pages else {}
+        chosen = targets(store, types, named)
+    else:
+        results = validate_store(store)
+        wanted = {store.resolve_type(name) for name in types} if types else set(store.type_names)
+        chosen = {
+            name: {
+                page: list(notes)
+                for page, notes in pages_at_fault(
+                    fixable(results.get(name)), len(store.prompts_of(name))
+                ).items()
+            }
+            for name in store.type_names
+            if name in wanted
+        }
+    return [entry for entry in store.prompts if entry.page in chosen.get(entry.type_name, {})]
+
+
+def _refuse_stale(store: RegenStore, names: set[str], *, ignore_stale: bool) -> None:
+    stale = [name for name in stale_types(store) if name in names]
+    if not stale or ignore_stale:
+        return
+    say(f"warning: stale, made for another version of the document: {', '.join(stale)}")
+    if is_terminal() and confirm("Regenerate from the old prompts all the same?"):
+        return
+    raise StaleStoreError(
+        f"{store.path} is stale: {', '.join(stale)}",
+        why="the stored prompts were made from another IR than the document gives now",
+        hint="update the store with pytest-regen generate, or go on with --ignore-stale",
+    )
+
+
+def _confirm_everything(store: RegenStore, asked: list[PromptEntry]) -> None:
+    tokens = sum(estimated_input_tokens(entry) for entry in asked)
+    what = f"all {len(asked)} pages of {store.path}, about {tokens:,} tokens of input"
+    if is_terminal():
+        if confirm(f"Regenerate {what}?"):
+            return
+        raise typer.Exit(0)
+    raise UsageError(
+        f"regenerating {what} was not confirmed",
+        why="no --type was named, which means every type",
+        hint="add --yes, or name types with --type, or --from-errors",
+    )
+
+
+def _show_plan(store: RegenStore, asked: list[PromptEntry], *, as_json: bool) -> None:
+    if as_json:
+        emit_json(
+            {
+                "path": store.path.as_posix(),
+                "pages": [
+                    {**entry.key._asdict(), "estimated_input_tokens": estimated_input_tokens(entry)}
+                    for entry in asked
+                ],
+            }
+        )
+        return
+    for entry in asked:
+        say(
+            f"  {entry.type_name} page {entry.page} of {entry.total_pages}: "
+            f"about {estimated_input_tokens(entry):,} tokens"
+        )
+    say(f"{store.path}: {len(asked)} pages would be asked; nothing written")
+
+
+def _report(result: PartialRegenResult) -> dict[str, Any]:
+    return {
+        "source_path": result.source_path.as_posix(),
+        "ok": _exit_code(result) == 0,
+        "regenerated": [{"type_name": name, "page": page} for name, page in result.regenerated],
+        "rejected": list(result.rejected),
+        "stop_reasons": dict(result.stop_reasons),
+        "skipped": dict(result.skipped),
+        "model_used": result.model_used,
+        "calls": result.calls,
+        "tokens": result.usage.total_tokens,
+        "errors": [issue.to_json() for issue in result.validation.errors],
+        "warnings": [issue.to_json() for issue in result.validation.warnings],
+        "failures": [describe_failure(failure) for failure in result.failures],
+        "diff": result.diff,
+    }
+
+
+def _show(before: RegenStore, result: PartialRegenResult) -> None:
+    show_diff(result.diff)
+    for name, page in result.regenerated:
+        say(f"  regenerated {name} page {page}")
+    for entry in result.rejected:
+        say(f"  not better, put aside: history/{entry}")
+    for name, why in result.skipped.items():
+        say(f"  skipped {name}: {why}")
+    for name, reason in result.stop_reasons.items():
+        if reason != "clean":
+            say(f"  {name} stopped: {reason}")
+    show_issues({"": result.validation}, str(result.source_path))
+    for failure in dict.fromkeys(map(str, result.failures)):
+        say(f"error: {failure}")
+    say(f"{result.source_path}: {usage_line(result.calls, result.usage)}")
+    if _exit_code(result):
+        say(f"  next: pytest-regen validate {before.path} --by-type")
+
+
+def _exit_code(result: PartialRegenResult) -> int:
+    if result.failures:
+        return max(failure.exit_code for failure in result.failures)
+    return int(result.validation.has_errors)

@@ -1,0 +1,255 @@
+"""The main flow: an API description becomes a store, or an existing store follows its document."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_regen.documents import Document, Operation
+from pytest_regen.errors import HandEditError, RegenError
+from pytest_regen.languages import language_named
+from pytest_regen.regeneration.asking import Ask, ask_pages
+from pytest_regen.regeneration.candidate import (
+    model_for,
+    page_of,
+    revised,
+    source_diff,
+    without_types,
+)
+from pytest_regen.regeneration.heal import heal_type, stop_reason_of
+from pytest_regen.regeneration.planning import StorePlan, plan_store
+from pytest_regen.regeneration.schema import schema_markdown
+from pytest_regen.regeneration.summary import write_summary
+from pytest_regen.regeneration.values import (
+    GenerateResult,
+    HealResult,
+    PageAnswer,
+    Progress,
+    StopReason,
+    TurnSettings,
+)
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns.defaults import DEFAULT_MODEL
+from pytest_regen.turns.values import Provider, Usage
+from pytest_regen.validation import validate_store
+
+__all__ = ["generate_store"]
+
+
+def generate_store(
+    document: Document | Path | str,
+    operation: Operation | str,
+    out: Path | str,
+    *,
+    provider: Provider | None = None,
+    settings: TurnSettings | None = None,
+    language: str = "csharp",
+    status: str | None = None,
+    fields_per_page: int | None = None,
+    namespace: str | None = None,
+    profile: str | None = None,
+    attempts: int = 2,
+    force: bool = False,
+    discard_edits: bool = False,
+    dry_run: bool = False,
+) -> GenerateResult:
+    """Generate the types of one operation's response into a folder below ``out``.
+
+    A folder that holds a store already is updated: pages whose fields are unchanged are kept, the
+    others asked, vanished types go to the history. A run that was stopped is resumed the same way.
+
+    Args:
+        document: an API description, or the path of one.
+        operation: one of its operations, or its method and path: ``GET /v1/projects``.
+        out: the folder in which each store has a folder of its own.
+        provider: answers instead of the Anthropic API.
+        settings: provider, model, budget, jobs and hooks in one; wins over ``provider``.
+        language: name of the target language.
+        status: of the response to read; by default 200, else the lowest 2xx with JSON.
+        fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
+        namespace: of the source; by default the stored one, else one made from the operation.
+        profile: of the language; by default the stored one, else ``default``.
+        attempts: replies per page at most, the draft included.
+        force: ask every page, whatever is stored.
+        discard_edits: rebuild types that were edited by hand and have changed in the document.
+        dry_run: plan only; nothing is asked or written.
+
+    Raises:
+        DocumentError, UsageError, StoreError: the work cannot start; nothing was written.
+    """
+    plan = plan_store(
+        document,
+        operation,
+        out,
+        language=language,
+        status=status,
+        fields_per_page=fields_per_page,
+        namespace=namespace,
+        profile=profile,
+        force=force,
+    )
+    if dry_run:
+        return _result(plan)
+    settings = settings or TurnSettings(provider or AnthropicProvider())
+    if not discard_edits:
+        _refuse_edited(plan)
+    before = plan.previous.source if plan.previous else ""
+    _write_plan(plan)
+    draft = _Draft(plan, settings)
+    draft.ask()
+    heals = _mend(plan, settings, attempts - 1) if draft.failure is None else []
+    return _finished(plan, draft, heals, before)
+
+
+def _refuse_edited(plan: StorePlan) -> None:
+    """Refuse to rebuild blocks that somebody edited, before anything is written or asked."""
+    if plan.previous is None:
+        return
+    touched = {*plan.changed, *plan.removed}
+    for name, result in validate_store(plan.previous).items():
+        if name in touched and any(issue.code == "DRIFT" for issue in result.issues):
+            raise HandEditError(
+                f"{name} in {plan.previous.source_path} was edited by hand",
+                why="the document changed this type, and updating it would discard the edit",
+                hint=f"keep it: pytest-regen adopt {plan.path} --type {name}; "
+                "or drop it: the same command with --discard-edits",
+            )
+
+
+def _write_plan(plan: StorePlan) -> None:
+    """Store IR, prompts and what is kept, so that a run stopped from here on can be resumed."""
+    if plan.previous is None:
+        RegenStore.create(
+            plan.path,
+            ir=plan.ir,
+            prompts=plan.prompts,
+            source_file=plan.source_file,
+            schema=schema_markdown(plan.ir),
+            namespace=plan.namespace,
+            profile=plan.profile,
+        )
+        return
+    with RegenStore.update(plan.path) as tx:
+        tx.write(
+            ir=plan.ir.model_copy(update={"validation": tx.store.ir.validation}),
+            prompts=plan.prompts,
+            pages=plan.carried.values(),
+            source=without_types(tx.store.source, plan.removed) if plan.removed else None,
+            schema=schema_markdown(plan.ir),
+            envelope=replace(
+                tx.store.envelope,
+                source_file=plan.source_file,
+                namespace=plan.namespace,
+                profile=plan.profile,
+            ),
+        )
+        # A type may have lost a page without any of its others changing.
+        whole = {name for name in plan.changed if name not in {e.type_name for e in plan.asked}}
+        rebuilt = revised(tx.store, [p for p in tx.store.pages.values() if p.type_name in whole])
+        if rebuilt.source != tx.store.source:
+            tx.write(source=rebuilt.source)
+
+
+class _Draft:
+    """The pages asked for the first time in this run, each stored as it arrives."""
+
+    def __init__(self, plan: StorePlan, settings: TurnSettings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self.usage = Usage()
+        self.calls = 0
+        self.failures: dict[str, RegenError] = {}
+        """Type name to why one of its pages has no output."""
+        self.failure: RegenError | None = None
+        """What would stop every further page as well."""
+
+    def ask(self) -> None:
+        """Ask all pages that have no output; a refusal stops its own page only."""
+        store = RegenStore.open(self._plan.path)
+        language = language_named(store.ir.language)
+        waiting = [
+            Ask(entry, model_for(store, entry, self._settings.model, DEFAULT_MODEL))
+            for entry in self._plan.asked
+        ]
+        total = len(waiting)
+        while waiting and self.failure is None:
+            answered = set()
+            for answer in ask_pages(waiting, self._settings, language=language):
+                answered.add(answer.entry.key)
+                self._take(answer)
+                self._tell(answer, total - len(waiting) + len(answered), total)
+            waiting = [ask for ask in waiting if ask.entry.key not in answered]
+
+    def _take(self, answer: PageAnswer) -> None:
+        self.usage += answer.usage
+        self.calls += answer.calls
+        if answer.failure is None:
+            with RegenStore.update(self._plan.path) as tx:
+                page = page_of(tx.store, answer)
+                tx.write(pages=[page], source=revised(tx.store, [page]).source or None)
+            return
+        self.failures.setdefault(answer.entry.type_name, answer.failure)
+        if stop_reason_of(answer.failure) != "refused":
+            self.failure = answer.failure
+
+    def _tell(self, answer: PageAnswer, done: int, total: int) -> None:
+        if self._settings.progress:
+            self._settings.progress(
+                Progress(answer.entry.key, done, total, "failed" if answer.failure else "asked")
+            )
+
+
+def _mend(plan: StorePlan, settings: TurnSettings, rounds: int) -> list[HealResult]:
+    """Mend the types asked in this run that have errors; the others are only reported."""
+    asked = {entry.type_name for entry in plan.asked}
+    failing = [
+        name
+        for name, result in validate_store(RegenStore.open(plan.path)).items()
+        if result.has_errors and name in asked
+    ]
+    heals: list[HealResult] = []
+    for name in failing:
+        heals.append(heal_type(plan.path, name, settings=settings, rounds=rounds))
+        if heals[-1].stop_reason in {"transport", "budget", "cassette_miss"}:
+            break
+    return heals
+
+
+def _result(plan: StorePlan) -> GenerateResult:
+    return GenerateResult(
+        path=plan.path,
+        ir=plan.ir,
+        prompts=plan.prompts,
+        asked=tuple(entry.key for entry in plan.asked),
+        source_file=plan.source_file,
+        defects=plan.defects,
+        added=plan.added,
+        changed=plan.changed,
+        removed=plan.removed,
+        kept=plan.kept,
+    )
+
+
+def _finished(
+    plan: StorePlan, draft: _Draft, heals: Sequence[HealResult], before: str
+) -> GenerateResult:
+    store = RegenStore.open(plan.path)
+    results = validate_store(store)
+    write_summary(store, results)
+    usage = draft.usage
+    for heal in heals:
+        usage += heal.usage
+    reasons: dict[str, StopReason] = {
+        name: stop_reason_of(failure) for name, failure in draft.failures.items()
+    }
+    reasons |= {heal.type_name: heal.stop_reason for heal in heals if heal.stop_reason}
+    failures = [*draft.failures.values(), *(heal.failure for heal in heals if heal.failure)]
+    return replace(
+        _result(plan),
+        validation=results,
+        stop_reasons=reasons,
+        usage=usage,
+        calls=draft.calls + sum(heal.calls for heal in heals),
+        failures=tuple(failures),
+        diff=source_diff(before, store.source, store.source_path.name),
+    )

@@ -1,0 +1,250 @@
+"""The rounds of work on one type: ask, settle, and stop with a reason.
+
+Serves healing (what fails is mended) and named work (what was named is asked again). They differ in
+which pages the first round asks and in what may replace a stored output.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_regen.errors import BudgetError, CassetteError, RefusedError, RegenError
+from pytest_regen.languages import language_named
+from pytest_regen.regeneration.asking import Ask, ask_pages
+from pytest_regen.regeneration.candidate import model_for, source_diff
+from pytest_regen.regeneration.judge import pages_at_fault, signature
+from pytest_regen.regeneration.settling import (
+    Check,
+    Policy,
+    findings_of,
+    settle,
+    settle_by_test,
+)
+from pytest_regen.regeneration.values import (
+    Feedback,
+    HealResult,
+    PageAnswer,
+    StopReason,
+    TurnSettings,
+)
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns.defaults import DEFAULT_MODEL
+from pytest_regen.validation import validate_store
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["heal_type", "regenerate_pages", "stop_reason_of"]
+
+
+def heal_type(
+    path: Path | str,
+    type_name: str,
+    *,
+    settings: TurnSettings,
+    rounds: int = 1,
+    feedback: Sequence[Feedback] = (),
+    check: Check | None = None,
+    accept_any: bool = False,
+) -> HealResult:
+    """Mend one type: ask its pages at fault again until nothing is wrong, or a reason to stop.
+
+    Args:
+        path: the store's folder.
+        type_name: the declared name.
+        settings: with what, and within which limits, pages are asked.
+        rounds: how often pages may be asked again.
+        feedback: what the asking test says, beyond the validator's issues.
+        check: calls that test again; it sees the candidate.
+        accept_any: keep a new output even if it is not better.
+
+    Raises:
+        StoreError: the folder cannot be read or written.
+    """
+    policy: Policy = "any" if accept_any else "heal"
+    work = _Work(
+        Path(path), type_name, settings=settings, policy=policy, feedback=feedback, check=check
+    )
+    if work.is_edited:
+        return work.skipped("it was edited by hand: adopt the edit, or discard it")
+    return work.mend(rounds)
+
+
+def regenerate_pages(
+    path: Path | str,
+    type_name: str,
+    pages: Mapping[int, Sequence[Feedback]],
+    *,
+    settings: TurnSettings,
+    rounds: int = 1,
+    accept_any: bool = False,
+    discard_edits: bool = False,
+) -> HealResult:
+    """Ask named pages of one type again, whatever their state, then mend what is left to mend.
+
+    Args:
+        path: the store's folder.
+        type_name: the declared name.
+        pages: page number to the corrections for it.
+        settings: with what, and within which limits, pages are asked.
+        rounds: how often pages may be asked; the rounds after the first mend.
+        accept_any: keep a new output even if errors rise.
+        discard_edits: replace the block even if it was edited by hand.
+
+    Raises:
+        StoreError: the folder cannot be read or written.
+    """
+    policy: Policy = "any" if accept_any else "named"
+    work = _Work(Path(path), type_name, settings=settings, policy=policy)
+    if work.is_edited and not discard_edits:
+        return work.skipped("it was edited by hand: adopt the edit, or discard it")
+    return work.replace_pages(pages, rounds)
+
+
+def stop_reason_of(failure: RegenError) -> StopReason:
+    """Return the stop reason of a turn that gave no reply."""
+    match failure:
+        case RefusedError():
+            return "refused"
+        case BudgetError():
+            return "budget"
+        case CassetteError():
+            return "cassette_miss"
+        case _:
+            return "transport"
+
+
+class _Work:
+    """What is known of one type while it is worked on."""
+
+    def __init__(
+        self,
+        path: Path,
+        type_name: str,
+        *,
+        settings: TurnSettings,
+        policy: Policy,
+        feedback: Sequence[Feedback] = (),
+        check: Check | None = None,
+    ) -> None:
+        self._path = path
+        self._type = type_name
+        self._settings = settings
+        self._policy = policy
+        self._check = check
+        self._store = RegenStore.open(path)
+        self._source_before = self._store.source
+        self._results = validate_store(self._store)
+        self._feedback = tuple(feedback)
+        self._findings = findings_of(self._results, type_name, feedback)
+        self._seen = [signature(self._findings)]
+        self._so_far = HealResult(type_name, None, issues_before=self._issues())
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether the type's block is not what its pages make."""
+        return any(issue.code == "DRIFT" for issue in self._issues())
+
+    def skipped(self, why: str) -> HealResult:
+        """Return a result that says why nothing was tried."""
+        return replace(
+            self._so_far, skipped=why, issues_after=self._issues(), feedback_after=self._feedback
+        )
+
+    def mend(self, rounds: int) -> HealResult:
+        """Ask the pages at fault until nothing is wrong, or a reason to stop."""
+        for _ in range(rounds):
+            if not self._findings:
+                break
+            pages = pages_at_fault(self._findings, len(self._store.prompts_of(self._type)))
+            stop = self._round(pages)
+            if stop is not None:
+                return self._ended(stop)
+        return self._ended(self._reason())
+
+    def replace_pages(self, pages: Mapping[int, Sequence[Feedback]], rounds: int) -> HealResult:
+        """Ask ``pages`` whatever their state, then mend with the rounds that are left."""
+        self._seen.clear()  # Bringing the same output again is no lack of progress here.
+        stop = self._round(pages)
+        if stop is not None:
+            return self._ended(stop)
+        if self._policy == "named":
+            self._policy = "heal"
+        return self.mend(rounds - 1)
+
+    def _round(self, pages: Mapping[int, Sequence[Feedback]]) -> StopReason | None:
+        """Ask, count and settle once; return why no further round can help."""
+        language = language_named(self._store.ir.language)
+        answers = list(ask_pages(self._asks(pages), self._settings, language=language))
+        self._count(answers)
+        replies = [answer for answer in answers if answer.failure is None]
+        stop = self._settled(replies) if replies else None
+        failure = next((answer.failure for answer in answers if answer.failure), None)
+        if failure is not None:
+            self._so_far = replace(self._so_far, failure=failure)
+            return stop_reason_of(failure)
+        return stop
+
+    def _asks(self, pages: Mapping[int, Sequence[Feedback]]) -> list[Ask]:
+        return [
+            Ask(
+                entry,
+                model_for(self._store, entry, self._settings.model, DEFAULT_MODEL),
+                tuple(pages[entry.page]),
+            )
+            for entry in self._store.prompts_of(self._type)
+            if entry.page in pages
+        ]
+
+    def _count(self, answers: Sequence[PageAnswer]) -> None:
+        so_far = self._so_far
+        usage = so_far.usage
+        for answer in answers:
+            usage += answer.usage
+        self._so_far = replace(
+            so_far,
+            attempts=so_far.attempts + any(answer.failure is None for answer in answers),
+            calls=so_far.calls + sum(answer.calls for answer in answers),
+            usage=usage,
+        )
+
+    def _settled(self, replies: Sequence[PageAnswer]) -> StopReason | None:
+        if self._check is None:
+            settled = settle(self._path, self._type, replies, self._policy)
+        else:
+            settled = settle_by_test(self._path, self._type, replies, self._feedback, self._check)
+            self._feedback = settled.feedback
+        self._store, self._results = settled.store, settled.results
+        pairs = dict.fromkeys((page.type_name, page.page) for page in settled.kept)
+        self._so_far = replace(
+            self._so_far,
+            regenerated=tuple(dict.fromkeys((*self._so_far.regenerated, *pairs))),
+            rejected=(*self._so_far.rejected, *settled.rejected),
+        )
+        self._findings = settled.findings
+        mark = signature(settled.said)
+        if mark and mark in self._seen:
+            return "no_progress"
+        self._seen.append(mark)
+        return None
+
+    def _reason(self) -> StopReason:
+        if self._findings:
+            return "attempts"
+        unfixable = any(issue.code == "UNFIXABLE" for issue in self._issues())
+        return "unfixable" if unfixable else "clean"
+
+    def _ended(self, stop: StopReason) -> HealResult:
+        store = self._store
+        diff = source_diff(self._source_before, store.source, store.source_path.name)
+        changed = (store.source_path, store.path / "pages.json") if self._so_far.regenerated else ()
+        return replace(
+            self._so_far,
+            stop_reason=stop,
+            issues_after=self._issues(),
+            feedback_after=self._feedback,
+            changed_paths=changed,
+            diff=diff,
+        )
+
+    def _issues(self) -> tuple[Issue, ...]:
+        result = self._results.get(self._type)
+        return result.issues if result else ()

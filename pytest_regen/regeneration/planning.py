@@ -1,0 +1,209 @@
+"""What a document asks of a store: its IR, its prompts, the pages to keep and the pages to ask.
+
+Reads, plans, and writes nothing; a dry run ends here.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
+from pytest_regen.documents.ir import IR, DocumentRef, TypeIR, type_hash
+from pytest_regen.errors import StoreMissingError, UsageError
+from pytest_regen.languages import language_named
+from pytest_regen.languages.base import Language
+from pytest_regen.prompts import build_prompts, page_content_hash, stored_plan
+from pytest_regen.prompts.values import PageKey, PromptEntry
+from pytest_regen.stores import RegenStore, StoredPage, safe_file_name, store_slug
+
+__all__ = ["StorePlan", "plan_store"]
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlan:
+    """A store as the document wants it, beside what is there."""
+
+    path: Path
+    ir: IR
+    prompts: tuple[PromptEntry, ...]
+    defects: tuple[Defect, ...]
+    previous: RegenStore | None
+    """What the folder holds now."""
+    carried: Mapping[PageKey, StoredPage]
+    """Stored pages that still answer, under the identity they have from now on."""
+    namespace: str
+    profile: str
+    source_file: str
+
+    @property
+    def asked(self) -> tuple[PromptEntry, ...]:
+        """The pages without an output that answers."""
+        return tuple(entry for entry in self.prompts if entry.key not in self.carried)
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Types that the store does not have yet."""
+        return tuple(name for name in self._names if name not in self._old)
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Types that the document no longer has."""
+        return tuple(name for name in self._old if name not in self._names)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Types that the store has, for another IR or with pages to ask."""
+        asking = {entry.type_name for entry in self.asked}
+        return tuple(
+            name
+            for name, type_ in self._names.items()
+            if name in self._old
+            and (name in asking or type_hash(type_) != type_hash(self._old[name]))
+        )
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Types that stay as they are."""
+        gone = {*self.added, *self.changed}
+        return tuple(name for name in self._names if name not in gone)
+
+    @property
+    def _names(self) -> dict[str, TypeIR]:
+        return {type_.name: type_ for type_ in self.ir.types}
+
+    @property
+    def _old(self) -> dict[str, TypeIR]:
+        return {type_.name: type_ for type_ in self.previous.ir.types} if self.previous else {}
+
+
+def plan_store(
+    document: Document | Path | str,
+    operation: Operation | str,
+    out: Path | str,
+    *,
+    language: str = "csharp",
+    status: str | None = None,
+    fields_per_page: int | None = None,
+    namespace: str | None = None,
+    profile: str | None = None,
+    force: bool = False,
+) -> StorePlan:
+    """Return what generating ``operation`` into the folder ``out`` comes to.
+
+    Args:
+        document: an API description, or the path of one.
+        operation: one of its operations, or its method and path: ``GET /v1/projects``.
+        out: the folder in which each store has a folder of its own.
+        language: name of the target language.
+        status: of the response to read; by default 200, else the lowest 2xx with JSON.
+        fields_per_page: fields or enum values per page, instead of a number chosen by tokens.
+        namespace: of the source; by default the stored one, else one made from the operation.
+        profile: of the language; by default the stored one, else ``default``.
+        force: ask every page, whatever is stored.
+
+    Raises:
+        DocumentError: the document or the operation cannot serve.
+        UnknownOperationError, UsageError: an argument is wrong.
+        StoreCorruptError: the folder holds a store that cannot be read.
+    """
+    if not isinstance(document, Document):
+        document = read_document(Path(document))
+    if isinstance(operation, str):
+        operation = document.find(operation)
+    target = language_named(language)
+    path = Path(out) / store_slug(operation.method, operation.path)
+    previous = _previous(path, language)
+    build = build_ir(document, operation, language=target, status=status, language_name=language)
+    ir = build.ir.model_copy(update={"document": _document_ref(document, path)})
+    profile = profile or (previous.envelope.profile if previous else "default")
+    plan = stored_plan(previous.prompts) if previous and not force else {}
+    prompts = build_prompts(
+        ir,
+        language=target,
+        profile=profile,
+        fields_per_page=fields_per_page,
+        stored_plan=plan,
+    )
+    fresh = previous if previous and not force and previous.envelope.profile == profile else None
+    return StorePlan(
+        path=path,
+        ir=ir,
+        prompts=prompts,
+        defects=build.defects,
+        previous=previous,
+        carried=_carried(fresh, ir, prompts) if fresh else {},
+        namespace=namespace or _namespace(previous, operation, target),
+        profile=profile,
+        source_file=_source_file(ir, target),
+    )
+
+
+def _previous(path: Path, language: str) -> RegenStore | None:
+    try:
+        store = RegenStore.open(path)
+    except StoreMissingError:
+        return None
+    if store.envelope.language != language:
+        raise UsageError(
+            f"the store {path} is written in {store.envelope.language}, not in {language}",
+            hint=f"give --language {store.envelope.language}, or another folder with --out",
+        )
+    return store
+
+
+def _document_ref(document: Document, path: Path) -> DocumentRef:
+    relative = os.path.relpath(document.path, path)
+    return DocumentRef(path=relative.replace(os.sep, "/"), sha256=document.sha256)
+
+
+def _namespace(previous: RegenStore | None, operation: Operation, language: Language) -> str:
+    """Return one namespace per store, so that forty endpoints can each have an ``Address``."""
+    if previous and previous.envelope.namespace:
+        return previous.envelope.namespace
+    name = language.type_name(f"{operation.method.lower()} {operation.path}", is_root=False)
+    return f"Generated.{name}"
+
+
+def _source_file(ir: IR, language: Language) -> str:
+    name = ir.root.name if ir.root else ir.types[0].name
+    return safe_file_name(name) + language.suffix
+
+
+def _carried(
+    previous: RegenStore, ir: IR, prompts: tuple[PromptEntry, ...]
+) -> dict[PageKey, StoredPage]:
+    """Return the stored pages that still answer a prompt, whatever their number was.
+
+    A page answers if the fields it stands for are as they were when it was written; a page whose
+    type has moved on since, because an update was interrupted, does not.
+    """
+    found: dict[PageKey, StoredPage] = {}
+    stored = _by_content(previous)
+    for entry in prompts:
+        type_ = ir.type_named(entry.type_name)
+        if type_ is None:
+            continue
+        content = page_content_hash(type_, entry.fields, first=entry.page == 1)
+        page = stored.get((entry.type_name, content))
+        if page is not None:
+            found[entry.key] = replace(
+                page,
+                page=entry.page,
+                total_pages=entry.total_pages,
+                is_root=entry.is_root,
+                type_hash=type_hash(type_),
+            )
+    return found
+
+
+def _by_content(store: RegenStore) -> dict[tuple[str, str], StoredPage]:
+    stored: dict[tuple[str, str], StoredPage] = {}
+    for entry in store.prompts:
+        page = store.pages.get(entry.key)
+        type_ = store.ir.type_named(entry.type_name)
+        if page is None or type_ is None or page.type_hash not in (None, type_hash(type_)):
+            continue
+        content = page_content_hash(type_, entry.fields, first=entry.page == 1)
+        stored[entry.type_name, content] = page
+    return stored

@@ -1,0 +1,70 @@
+"""``schema.md``: the types of a store for people to read."""
+
+from collections.abc import Iterator
+
+from pytest_regen.documents.ir import IR, ArrayOf, FieldIR, MapOf, Ref, TypeExpr, TypeIR
+
+__all__ = ["schema_markdown"]
+
+
+def schema_markdown(ir: IR) -> str:
+    """Return every type with its fields: wire names, types, required, nullable, description."""
+    endpoint = ir.endpoint
+    lines = [f"# {_cell(f'{endpoint.method} {endpoint.path}')} ({_cell(endpoint.status)})", ""]
+    for type_ in ir.types:
+        lines += _section(type_)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(type_: TypeIR) -> Iterator[str]:
+    root = ", root" if type_.is_root else ""
+    yield f"## {type_.name}"
+    yield ""
+    yield f"{type_.kind}{root}, `{_cell(type_.schema_id)}`"
+    yield ""
+    if type_.description:
+        yield _cell(type_.description)
+        yield ""
+    if type_.kind == "enum":
+        yield "| value |"
+        yield "|---|"
+        yield from (f"| `{_cell(str(value))}` |" for value in type_.enum_values)
+    elif type_.fields:
+        yield "| field | type | required | nullable | description |"
+        yield "|---|---|---|---|---|"
+        yield from map(_row, type_.fields)
+    yield ""
+
+
+def _row(field: FieldIR) -> str:
+    marks = [
+        word
+        for word, is_set in (
+            ("deprecated", field.deprecated),
+            ("read-only", field.read_only),
+            ("write-only", field.write_only),
+        )
+        if is_set
+    ]
+    notes = " ".join([*(f"*{mark}*" for mark in marks), _cell(field.description or "")])
+    required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
+    name, kind = f"`{_cell(field.json_name)}`", f"`{_cell(_type_text(field.type))}`"
+    return f"| {name} | {kind} | {required} | {nullable} | {notes.strip()} |"
+
+
+def _type_text(expression: TypeExpr) -> str:
+    match expression:
+        case Ref(name=name):
+            return name
+        case ArrayOf(items=items):
+            return f"{_type_text(items)}[]"
+        case MapOf(values=values):
+            return f"map<{_type_text(values)}>"
+        case _:
+            form = f" ({expression.format})" if expression.format else ""
+            return f"{expression.kind}{form}"
+
+
+def _cell(text: str) -> str:
+    """Return document text on one line, unable to end a cell, a code span or a heading."""
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
