@@ -20,7 +20,7 @@ from pytest_regen.documents.ir import IR, EnumValue, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.encoding import estimate_tokens
-from pytest_regen.prompts.units import unit_lines
+from pytest_regen.prompts.units import unit_lines, value_kind
 from pytest_regen.prompts.values import PromptEntry
 
 __all__ = [
@@ -131,7 +131,8 @@ def page_content_hash(type_: TypeIR, units: Sequence[EnumValue], *, first: bool)
         if key not in {"fields", "enum_values", "enum_names"}
         and (first or key in {"name", "kind", "primary_key"})
     }
-    shell["value_kinds"] = sorted({type(value).__name__ for value in type_.enum_values})
+    # Page 1 declares the enum for the values of all pages.
+    shell["values_are"] = value_kind(type_.enum_values)
     return canonical_hash([shell, sorted(own, key=canonical_json)])
 
 

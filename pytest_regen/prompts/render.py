@@ -13,7 +13,7 @@ from pytest_regen.languages.base import Language
 from pytest_regen.prompts.encoding import clip, estimate_tokens, quote
 from pytest_regen.prompts.plan import Plan, plan_pages
 from pytest_regen.prompts.system import system_prompt
-from pytest_regen.prompts.units import UnitLine, unit_lines
+from pytest_regen.prompts.units import UnitLine, unit_lines, value_kind
 from pytest_regen.prompts.values import PageKey, PromptEntry, output_mode
 
 __all__ = ["build_prompts", "estimated_input_tokens"]
@@ -23,7 +23,6 @@ _MAX_OTHER_FIELDS: Final = 1_500
 """Characters of the list of other pages' fields."""
 _MAX_OTHER_TYPES: Final = 1_500
 """Characters of the list of types that the page itself does not use."""
-_INT32: Final = range(-(2**31), 2**31)
 
 
 def build_prompts(
@@ -111,16 +110,8 @@ def _head(
         name = language.member_names(type_)[type_.primary_key]
         head.append(f"PRIMARY KEY: {quote(type_.primary_key)} identifier {quote(name)}")
     if type_.kind == "enum":
-        head.append(f"VALUES ARE: {_value_kind(type_.enum_values)}")
+        head.append(f"VALUES ARE: {value_kind(type_.enum_values)}")
     return head
-
-
-def _value_kind(values: Sequence[EnumValue]) -> str:
-    numbers = [value for value in values if isinstance(value, int)]
-    if not numbers:
-        return "strings"
-    kind = "integers" if len(numbers) == len(values) else "strings and integers"
-    return kind if all(value in _INT32 for value in numbers) else f"{kind}, exceeding 32 bits"
 
 
 def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:

@@ -1,17 +1,19 @@
 """One line per field or enum value: what a page is asked to write, as data."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.encoding import clip, quote
 
-__all__ = ["UnitLine", "unit_lines"]
+__all__ = ["UnitLine", "unit_lines", "value_kind"]
 
 _MAX_DESCRIPTION: Final = 600
 _MAX_CONSTRAINTS: Final = 500
 _MAX_LABEL: Final = 200
+_INT32: Final = range(-(2**31), 2**31)
 
 _FLAGS: Final = (
     ("required", "required"),
@@ -46,6 +48,15 @@ def unit_lines(type_: TypeIR, language: Language) -> dict[EnumValue, UnitLine]:
         )
         for field in type_.fields
     }
+
+
+def value_kind(values: Sequence[EnumValue]) -> str:
+    """Return in words what the wire values of an enum are."""
+    numbers = [value for value in values if isinstance(value, int)]
+    if not numbers:
+        return "strings"
+    kind = "integers" if len(numbers) == len(values) else "strings and integers"
+    return kind if all(value in _INT32 for value in numbers) else f"{kind}, exceeding 32 bits"
 
 
 def _value_line(value: EnumValue, name: str, label: str | None) -> UnitLine:

@@ -260,3 +260,12 @@ def test_the_first_page_carries_the_type_itself() -> None:
 
     assert hashes(told, pages)[0] != hashes(type_, pages)[0]
     assert hashes(told, pages)[1:] == hashes(type_, pages)[1:]
+
+
+def test_a_value_beyond_32_bits_asks_for_the_declaration_too() -> None:
+    """Page 1 of an enum of integers is declared for the values of every page."""
+    small = TypeIR(name="Hue", schema_id="#", kind="enum", enum_values=tuple(range(90)))
+    large = small.model_copy(update={"enum_values": (*range(90), 2**40)})
+    page = plan(small)[0]
+
+    assert page_content_hash(small, page, first=True) != page_content_hash(large, page, first=True)
