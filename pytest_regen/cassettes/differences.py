@@ -10,7 +10,7 @@ __all__ = ["Difference", "differences", "distance"]
 _SHOWN = 60
 """Characters of a value that are shown."""
 
-_BEFORE = 20
+_BEFORE = 30
 """Characters shown before the place where two texts part."""
 
 

@@ -48,7 +48,8 @@ def miss(
         command: what to run so that it is recorded.
     """
     sent = json_or_none(body) if isinstance(body, bytes) else body
-    asked = f"{method.upper()} {urlsplit(uri).path}{_subject(sent)}"
+    address = urlsplit(uri).path or "/"
+    asked = f"{method.upper()} {address}{_subject(sent)}"
     if not exists:
         return CassetteMissError(
             f"no cassette at {path}, and {asked} needs one",

@@ -81,6 +81,8 @@ def read_cassette(path: Path) -> CassetteFile | None:
         indexed = _indexed(path, text)
         if indexed is not None:
             return indexed
+        if not text.endswith("\n"):
+            raise _unreadable(path, "the file is cut: its last line does not end", line=_line(text))
     return _whole(path, text)
 
 
@@ -97,10 +99,10 @@ def _text(path: Path) -> str | None:
 
 
 def _indexed(path: Path, text: str) -> CassetteFile | None:
-    """Return the file through its keys alone; ``None`` where it is not laid out as we write it."""
+    """Return the file through its keys alone; ``None`` where it is cut, or laid out otherwise."""
     start = text.find("\n" + INTERACTIONS)
     if start < 0:
-        raise _unreadable(path, "the file is cut before its interactions", line=_line(text))
+        return None
     first = start + 1 + len(INTERACTIONS)
     heads = list(_CHUNK.finditer(text, first))
     if (heads[0].start() if heads else len(text)) != first:
@@ -111,7 +113,7 @@ def _indexed(path: Path, text: str) -> CassetteFile | None:
     for head, end in zip(heads, ends, strict=True):
         chunk = text[head.start() : end]
         if not _CHUNK_END.search(chunk, max(0, len(chunk) - 400)):
-            raise _unreadable(path, "the interaction that starts here is cut", line=line)
+            return None
         found.append(StoredInteraction(path, line, head[1], chunk))
         line += chunk.count("\n")
     head_data = _parsed(text[: start + 1], path, 1)
@@ -210,7 +212,8 @@ def _built(data: Any) -> Interaction:  # noqa: ANN401 - parsed YAML
         uri=str(request["uri"]),
         request_body=_body(request),
         status=int(response["status"]["code"]),
-        reason=str(response["status"].get("message") or ""),
+        # Required even where it is empty: it is the last line of an interaction.
+        reason=str(response["status"]["message"] or ""),
         response_body=content,
         request_headers=_headers(request.get("headers")),
         response_headers=headers,

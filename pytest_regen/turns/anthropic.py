@@ -4,7 +4,6 @@ The SDK takes more than a second to import, so it is imported by the first turn 
 turn answered by a cassette never does.
 """
 
-import asyncio
 import os
 import threading
 import weakref
@@ -37,6 +36,8 @@ from pytest_regen.turns.wire import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     import anthropic
     from anthropic import Anthropic, AsyncAnthropic
 
@@ -46,6 +47,13 @@ DEFAULT_BASE_URL = "https://api.anthropic.com"
 
 _REPLAY_KEY = "replayed"
 """Stands where a key would: the client demands one even if nothing is ever sent."""
+
+
+_Keepers = list[AsyncGenerator[None, None]]
+_keepers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Keepers]" = (
+    weakref.WeakKeyDictionary()
+)
+"""What closes the asynchronous clients; held here, because a provider may end before its loop."""
 
 
 class AnthropicProvider:
@@ -87,8 +95,10 @@ class AnthropicProvider:
         self._lock = threading.Lock()
         # By key: the environment may name another one between two turns, as it does in tests.
         self._clients: dict[str, Anthropic] = {}
+        # A provider nobody closed closes its sockets before Python warns about them.
+        weakref.finalize(self, _close_all, self._clients)
         self._async_clients: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[str, tuple[AsyncAnthropic, AsyncGenerator[None, None]]]
+            asyncio.AbstractEventLoop, dict[str, AsyncAnthropic]
         ] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
@@ -138,10 +148,16 @@ class AnthropicProvider:
     def close(self) -> None:
         """Close the connections that ``send`` opened; those of ``asend`` end with their loop."""
         with self._lock:
-            clients = list(self._clients.values())
-            self._clients.clear()
-        for client in clients:
-            client.close()
+            _close_all(self._clients)
+
+    async def aclose(self) -> None:
+        """Close the connections that ``asend`` opened in the running event loop."""
+        import asyncio  # noqa: PLC0415 - 40 ms that a replayed turn need not spend
+
+        with self._lock:
+            clients = self._async_clients.pop(asyncio.get_running_loop(), {})
+        for client in clients.values():
+            await client.close()
 
     def _body(self, request: TurnRequest) -> dict[str, Any]:
         body = request_body(request)
@@ -186,6 +202,8 @@ class AnthropicProvider:
             return client
 
     async def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
+        import asyncio  # noqa: PLC0415 - 40 ms that a replayed turn need not spend
+
         import anthropic  # noqa: PLC0415 - the import costs more than a second
 
         key = self._key_for(interceptor)
@@ -194,12 +212,13 @@ class AnthropicProvider:
             clients = self._async_clients.setdefault(asyncio.get_running_loop(), {})
             known = clients.get(key)
             if known is not None:
-                return known[0]
+                return known
             client = anthropic.AsyncAnthropic(
                 **self._options(key), middleware=[_astop_at_spend_limit]
             )
+            clients[key] = client
             keeper = _closed_with_loop(client)
-            clients[key] = (client, keeper)
+            _keepers.setdefault(asyncio.get_running_loop(), []).append(keeper)
         await anext(keeper)
         return client
 
@@ -272,6 +291,12 @@ class AnthropicProvider:
                     why=scrub_text(f"{type(error).__name__}: {error}"),
                     hint="run the command again; what was finished before is kept",
                 )
+
+
+def _close_all(clients: "dict[str, Anthropic]") -> None:
+    while clients:
+        _, client = clients.popitem()
+        client.close()
 
 
 async def _closed_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, None]:

@@ -1,0 +1,321 @@
+"""Files on disk: what is refused, what foreign recorders wrote, what survives a round trip."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vcr
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded import outcome, record, replaying
+from turn_values import turn
+
+from pytest_regen.cassettes import Interaction, read_cassette, use_cassette
+from pytest_regen.cassettes.format import FIRST_LINE, header_text, interaction_text
+from pytest_regen.errors import CassetteUnreadableError
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "anthropic-cassettes"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the cassette under test stands."""
+    return tmp_path / "c.yaml"
+
+
+def interaction(**changes: Any) -> Interaction:
+    """Return a small recording."""
+    given: dict[str, Any] = {
+        "method": "POST",
+        "uri": "https://api.anthropic.com/v1/messages",
+        "request_body": b'{"a": 1}',
+        "status": 200,
+        "reason": "OK",
+        "response_body": b'{"b": 2}',
+        "request_headers": {"content-type": ("application/json",)},
+        "response_headers": {"content-type": ("application/json",)},
+    }
+    return Interaction(**{**given, **changes})
+
+
+def text_of(*interactions: Interaction) -> str:
+    """Return a cassette of these recordings."""
+    return header_text({"source": "other"}) + "".join(map(interaction_text, interactions))
+
+
+EXOTIC = st.text(max_size=60) | st.sampled_from(
+    [
+        "\u2028", "\u0085", "\x7f", "\ufeff", "\r\n", "\t", "# no comment", "- key: sha256:0",
+        "---", "...", "%YAML 1.1", "  leading", "trailing  ", "\n\n", "x\n", "null", "true", "'",
+        '"',
+        "<<: *a", "!!python/name:os.system", "😀", "\ud800", "a: b", "|", ">-", "\\u0041",
+    ]
+)  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | EXOTIC,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(EXOTIC, inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(sent=JSON, said=JSON)
+def test_json_survives_the_file(tmp_path_factory: Any, sent: Any, said: Any) -> None:
+    """Whatever JSON was sent and answered is what our reader and vcrpy's find, laid out or not."""
+    path = tmp_path_factory.mktemp("c") / "c.yaml"
+    whole = interaction(
+        request_body=json.dumps(sent).encode(), response_body=json.dumps(said).encode()
+    )
+    path.write_text(text_of(whole, interaction()), "utf-8", newline="")
+
+    file = read_cassette(path)
+
+    assert file is not None
+    first = file.interactions[0].interaction
+    assert json.loads(first.request_body) == sent
+    assert json.loads(first.response_body) == said
+    with vcr.use_cassette(str(path), record_mode="none") as cassette:
+        assert json.loads(cassette.requests[0].body or b"null") == sent
+        stored = cassette.responses[0]
+        assert json.loads(stored["body"]["string"]) == said
+        assert stored["headers"]["content-length"] == [str(len(stored["body"]["string"]))]
+
+
+@given(body=st.binary(max_size=80) | EXOTIC.map(lambda t: t.encode("utf-8", "replace")))
+def test_any_body_survives_the_file(tmp_path_factory: Any, body: bytes) -> None:
+    """Binary bodies, streams and odd text come back byte for byte."""
+    path = tmp_path_factory.mktemp("c") / "c.yaml"
+    stream = interaction(
+        response_body=body, response_headers={"content-type": ("text/event-stream",)}
+    )
+    path.write_text(text_of(stream), "utf-8", newline="")
+
+    file = read_cassette(path)
+
+    assert file is not None
+    assert file.interactions[0].interaction.response_body == body
+
+
+@given(sent=JSON.filter(lambda value: value not in (None, "", [], {}, 0, False)))
+def test_the_layout_of_a_body_is_no_difference(sent: Any) -> None:
+    """Order and spacing of JSON have no part in the key; host and port neither."""
+    compact = json.dumps(sent, separators=(",", ":"), sort_keys=True).encode()
+    wide = json.dumps(sent, indent=4).encode()
+
+    keys = {
+        interaction(request_body=compact).key,
+        interaction(request_body=wide, uri="http://127.0.0.1:8080/v1/messages").key,
+    }
+
+    assert len(keys) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "PUT"},
+        {"uri": "https://api.anthropic.com/v1/complete"},
+        {"uri": "https://api.anthropic.com/v1/messages?beta=true"},
+        {"request_body": b'{"a": 2}'},
+        {"request_body": b'{"a": true}'},
+        {"request_body": b'{"a": "1"}'},
+        {"request_body": b""},
+    ],
+)
+def test_method_path_query_and_body_make_the_key(change: dict[str, Any]) -> None:
+    """A request that differs in any of them is another request."""
+    assert interaction(**change).key != interaction().key
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (b"", 1, "empty"),
+        (b" \n\n ", 1, "empty"),
+        (b"version: 1\n\xff\xfe\x00", 2, "binary"),
+        (b"just some words", 1, "no cassette"),
+        (b"- a\n- b\n", 3, "no cassette"),
+        (b"version: 1\ninteractions: nope\n", 1, "no cassette"),
+        (b"version: 1\ninteractions:\n- request: [\n", 4, "broken"),
+        (b"interactions:\n- request: {method: GET, uri: x}\n", 2, "'response' is missing"),
+        (b'{"interactions": [', 1, "no cassette"),
+        (b"interactions:\n- request: !!python/object/apply:os.mkdir [x]\n", 2, "Python object"),
+    ],
+)
+def test_what_is_no_cassette_is_refused_by_line(
+    path: Path, content: bytes, line: int, reason: str
+) -> None:
+    """File, line and reason; in replay it is never taken for an empty cassette."""
+    path.write_bytes(content)
+
+    with pytest.raises(CassetteUnreadableError, match=reason) as caught:
+        read_cassette(path)
+    with pytest.raises(CassetteUnreadableError), use_cassette(path):
+        pass
+
+    assert f"{path}:{line}:" in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_python_tag_is_never_constructed(path: Path, tmp_path: Path) -> None:
+    """In a file of our own layout, too, and the tag is named."""
+    victim = tmp_path / "made"
+    planted = f"      string: !!python/object/apply:os.mkdir [{victim}]\n"
+    lines = text_of(interaction(), interaction(status=201)).splitlines(keepends=True)
+    at = next(n for n, line in enumerate(lines) if line.startswith("      string:"))
+    end = next(n for n, line in enumerate(lines) if n > at and line.startswith("    status:"))
+    path.write_text("".join([*lines[:at], planted, *lines[end:]]), "utf-8")
+
+    with pytest.raises(CassetteUnreadableError, match=r"python/object/apply:os\.mkdir") as caught:
+        read_cassette(path)
+
+    assert not victim.exists()
+    assert f"{path}:{at + 1}:" in str(caught.value)
+
+
+def test_talking_about_python_tags_is_allowed(path: Path) -> None:
+    """A prompt that mentions one is text like any other."""
+    record(path, [turn("What does !!python/object/apply:os.system do?")])
+
+    with use_cassette(path):
+        assert "python/object" in getattr(outcome(replaying(), turn(
+            "What does !!python/object/apply:os.system do?")), "text", "")  # fmt: skip
+
+
+def test_a_file_cut_anywhere_is_noticed(path: Path) -> None:
+    """Wherever a write ended early, but between two recordings, the file is refused by line."""
+    whole = text_of(interaction(), interaction(request_body=b'{"a": 2}'))
+    ends = {len(header_text({"source": "other"})), len(text_of(interaction())), len(whole)}
+
+    for length in range(1, len(whole)):
+        if length in ends:
+            continue
+        path.write_text(whole[:length], "utf-8")
+        with pytest.raises(CassetteUnreadableError, match=r"c\.yaml:\d+:"):
+            read_cassette(path)
+
+
+def test_an_edited_request_is_noticed(path: Path) -> None:
+    """A key that is no longer true would answer a question nobody asked."""
+    path.write_text(text_of(interaction()).replace('"a": 1', '"a": 9'), "utf-8")
+    file = read_cassette(path)
+    assert file is not None
+
+    with pytest.raises(CassetteUnreadableError, match="was edited"):
+        _ = file.interactions[0].interaction
+
+
+def test_an_edited_answer_is_played(path: Path) -> None:
+    """Answers may be written by hand; their length is counted anew."""
+    record(path, [turn("one")])
+    path.write_text(path.read_text("utf-8").replace('"text": "one"', '"text": "by hand"'), "utf-8")
+
+    for answers_turns in (True, False):
+        with use_cassette(path, answers_turns=answers_turns):
+            assert replaying().send(turn("one")).text == "by hand"
+
+
+def test_a_reformatted_file_is_read_whole(path: Path) -> None:
+    """A formatter that changes the layout costs time, not the cassette."""
+    record(path, [turn("one")])
+    data = yaml.safe_load(path.read_text("utf-8"))
+    path.write_text(FIRST_LINE + yaml.safe_dump(data), "utf-8")
+
+    with use_cassette(path):
+        assert replaying().send(turn("one")).text == "one"
+
+
+def test_windows_line_ends_are_no_edit(path: Path) -> None:
+    """A checkout that converts them plays as before."""
+    record(path, [turn("one")])
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+    with use_cassette(path):
+        assert replaying().send(turn("one")).text == "one"
+
+
+# What others wrote
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "identity"])
+def test_compressed_answers_are_read(path: Path, encoding: str) -> None:
+    """Vcrpy keeps them as they came over the wire."""
+    plain = b'{"b": 2}'
+    packed = {"gzip": gzip.compress, "deflate": __import__("zlib").compress}.get(encoding, bytes)
+    response = {
+        "status": {"code": 200, "message": "OK"},
+        "headers": {"Content-Encoding": [encoding], "Transfer-Encoding": ["chunked"]},
+        "body": {"string": packed(plain)},
+    }
+    data = {"interactions": [{"request": REQUEST, "response": response}], "version": 1}
+    path.write_text(yaml.safe_dump(data), "utf-8")
+
+    file = read_cassette(path)
+
+    assert file is not None
+    found = file.interactions[0].interaction
+    assert found.response_body == plain
+    assert not found.response_headers
+
+
+REQUEST = {"method": "POST", "uri": "http://x/v1/messages", "body": '{"a": 1}', "headers": {}}
+RESPONSE = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": "{}"}}
+
+
+def test_json_cassettes_are_read(tmp_path: Path) -> None:
+    """Vcrpy's other format."""
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"version": 1, "interactions": [
+        {"request": REQUEST, "response": RESPONSE}]}), "utf-8")  # fmt: skip
+
+    file = read_cassette(path)
+
+    assert file is not None
+    assert file.interactions[0].interaction.response_body == b"{}"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real recordings are not beside this checkout")
+@pytest.mark.parametrize("name", sorted(p.name for p in REAL.glob("*.yaml")) or ["none"])
+def test_real_recordings_are_read(name: str) -> None:
+    """Recordings of other projects: plain, compressed, with bodies laid out as YAML."""
+    file = read_cassette(REAL / name)
+
+    assert file is not None
+    assert file.interactions
+    for stored in file.interactions:
+        found = stored.interaction
+        assert found.status in {200, 400, 404}
+        if not found.is_stream:
+            assert isinstance(json.loads(found.response_body), dict)
+
+
+def test_a_replayed_turn_loads_no_sdk_and_no_client(path: Path) -> None:
+    """A fresh process answers from the cassette without vcrpy, HTTP clients or pydantic."""
+    record(path, [turn("one")])
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from pytest_regen.cassettes import use_cassette, ReplayProvider\n"
+        "from pytest_regen.turns import AnthropicProvider, Message, TurnRequest\n"
+        "said = (Message('user', 'one'),)\n"
+        "turn = TurnRequest('You are terse.', said, 'claude-sonnet-5-5', 200)\n"
+        "with use_cassette(Path(sys.argv[1]), http_clients=False):\n"
+        "    assert AnthropicProvider().send(turn).text == 'one'\n"
+        "assert ReplayProvider(Path(sys.argv[1])).send(turn).text == 'one'\n"
+        "print(*{name.split('.')[0] for name in sys.modules})\n"
+    )
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
+    ).stdout.split()
+
+    heavy = {"anthropic", "vcr", "httpx2", "pydantic", "filelock", "ssl", "asyncio", "pytest"}
+    assert sorted(heavy & set(loaded)) == []

@@ -1,0 +1,408 @@
+"""Recording and replaying: modes, matching, misses, several threads."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+import vcr
+from recorded import KEY, echo, outcome, record, replaying
+from turn_values import MODEL, turn
+
+from pytest_regen.cassettes import RecordMode, read_cassette, use_cassette
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault
+from pytest_regen.errors import CassetteMissError, TransportError, UsageError
+from pytest_regen.turns import AnthropicProvider, Reply
+
+BOTH = pytest.mark.parametrize("answers_turns", [True, False], ids=["without-sdk", "through-sdk"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A cassette in a folder that is not there yet."""
+    return tmp_path / "cassettes" / "turns.yaml"
+
+
+def texts(path: Path) -> list[str]:
+    """Return the last message of each recorded request."""
+    file = read_cassette(path)
+    assert file is not None
+    bodies = [json.loads(stored.interaction.request_body) for stored in file.interactions]
+    return [body["messages"][-1]["content"] for body in bodies]
+
+
+@BOTH
+def test_what_was_recorded_comes_back(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
+    """Text, usage, model and id are the recorded ones; no key and no server are needed."""
+    requests = [turn("one"), turn("two", max_tokens=30_000), turn("three", cache="5m")]
+    recorded, _ = record(path, requests)
+
+    with use_cassette(path, answers_turns=answers_turns) as run:
+        replayed = [replaying().send(request) for request in requests]
+
+    assert replayed == recorded
+    assert (run.played, run.unplayed, run.recorded) == (3, 0, 0)
+    assert run.emulated
+
+
+def test_order_does_not_matter(path: Path) -> None:
+    """Each request finds its own answer, in whatever order they come."""
+    record(path, [turn("one"), turn("two")])
+
+    with use_cassette(path):
+        assert [replaying().send(turn(t)).text for t in ("two", "one")] == ["two", "one"]
+
+
+@BOTH
+def test_an_extra_identical_call_is_a_miss(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
+    """Each recording answers once; the message says that it was played."""
+    record(path, [turn("one")])
+
+    with use_cassette(path, answers_turns=answers_turns):
+        replaying().send(turn("one"))
+        with pytest.raises(CassetteMissError, match="played already"):
+            replaying().send(turn("one"))
+
+
+@BOTH
+def test_identical_calls_answer_in_recorded_order(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
+    """A request recorded twice has two answers, the first one first."""
+    said = iter(["first", "second"])
+    record(path, [turn("same")] * 2, responder=lambda _body: next(said))
+
+    with use_cassette(path, answers_turns=answers_turns):
+        assert [replaying().send(turn("same")).text for _ in "ab"] == ["first", "second"]
+
+
+@BOTH
+def test_a_miss_is_told_at_once(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
+    """Cassette, request, nearest recording, the differing path, and the command to record."""
+    record(path, [turn("Write the type Invoice."), turn("Unrelated.")])
+
+    with use_cassette(path, answers_turns=answers_turns):
+        provider = replaying(max_retries=5)
+        outcome(provider, turn("warm up the SDK"))
+        start = time.perf_counter()
+        with pytest.raises(CassetteMissError) as caught:
+            provider.send(turn("Write the type Invoices."))
+        assert time.perf_counter() - start < 0.4  # one retry of the SDK alone takes longer
+
+    shown = str(caught.value)
+    assert str(path) in shown
+    assert "POST /v1/messages" in shown
+    assert MODEL in shown
+    assert "turns.yaml:13" in shown
+    assert '$.messages[0].content: recorded "Write the type Invoice.", sent' in shown
+    assert "--regen-record new_episodes" in shown
+
+
+def test_a_missing_cassette_is_a_miss_that_says_so(path: Path) -> None:
+    """The next command records it; no file appears."""
+    with use_cassette(path), pytest.raises(CassetteMissError, match="no cassette at") as caught:
+        replaying().send(turn())
+
+    assert "--regen-record once" in caught.value.hint
+    assert not path.parent.exists()
+
+
+def test_a_users_own_client_gets_our_message(path: Path) -> None:
+    """A miss crosses the SDK unretried and leaves the block as what it is."""
+    client = anthropic.Anthropic(api_key="x", base_url="http://127.0.0.1:9", max_retries=5)
+    with pytest.raises(CassetteMissError, match="no cassette"), use_cassette(path):
+        client.messages.create(
+            model=MODEL, max_tokens=5, messages=[{"role": "user", "content": "x"}]
+        )
+    client.close()
+
+
+def test_a_miss_that_somebody_swallows_is_told_at_the_end(path: Path) -> None:
+    """A bare except around the client does not turn a missing recording into a pass."""
+    record(path, [turn("one")])
+    client = anthropic.Anthropic(api_key="x", base_url="http://127.0.0.1:9")
+
+    def careless() -> None:
+        with contextlib.suppress(BaseException):
+            client.messages.create(
+                model=MODEL, max_tokens=5, messages=[{"role": "user", "content": "x"}]
+            )
+
+    with pytest.raises(CassetteMissError, match="has no answer"), use_cassette(path):
+        careless()
+    client.close()
+
+
+def test_a_miss_that_the_caller_handles_stays_handled(path: Path) -> None:
+    """Who catches our error from our provider was told; the block ends well."""
+    record(path, [turn("one")])
+
+    with use_cassette(path, answers_turns=False), pytest.raises(CassetteMissError):
+        replaying().send(turn("other"))
+
+
+def test_nothing_leaves_the_process_in_replay(path: Path) -> None:
+    """Neither a socket nor another HTTP client gets out, loopback included."""
+    with Emulator() as emulator:
+        host, port = emulator.base_url.removeprefix("http://").split(":")
+        with use_cassette(path), pytest.raises(ConnectionRefusedError, match="replays"):
+            socket.create_connection((host, int(port)))
+        with pytest.raises(CassetteMissError, match="no cassette"), use_cassette(path):
+            urllib.request.urlopen(emulator.base_url)
+        assert not emulator.requests
+        socket.create_connection((host, int(port))).close()
+
+
+def test_a_recorded_retry_replays_without_waiting(path: Path) -> None:
+    """A 529 that asked for a second is played in no time, and so is the answer after it."""
+    said = iter([Fault(529, retry_after=0.2), "later"])
+    record(path, [turn()], responder=lambda _body: next(said))
+
+    for answers_turns in (True, False):
+        with use_cassette(path, answers_turns=answers_turns) as run:
+            start = time.perf_counter()
+            assert replaying().send(turn()).text == "later"
+            assert run.played == 2
+    assert time.perf_counter() - start < 0.2
+
+
+def test_a_recorded_failure_fails_again(path: Path) -> None:
+    """What the API refused then is refused now."""
+    recorded, _ = record(path, [turn()], responder=lambda _body: Fault(404, message="model: x"))
+
+    for answers_turns in (True, False):
+        with use_cassette(path, answers_turns=answers_turns):
+            replayed = outcome(replaying(), turn())
+        assert type(replayed) is type(recorded[0])
+        assert "model: x" in str(replayed)
+
+
+# Modes
+
+
+def test_once_records_where_there_is_no_file_and_replays_after(path: Path) -> None:
+    """The second run sends nothing; what is new then is a miss."""
+    record(path, [turn("one")], mode="once")
+    again, run = record(path, [turn("one"), turn("two")], mode="once")
+
+    assert (run.played, run.recorded) == (1, 0)
+    assert isinstance(again[1], CassetteMissError)
+    assert texts(path) == ["one"]
+
+
+def test_new_episodes_keeps_the_old_byte_for_byte(path: Path) -> None:
+    """What is recorded is played, the rest sent and added behind."""
+    record(path, [turn("one"), turn("two")])
+    before = path.read_text("utf-8").partition("interactions:\n")[2]
+
+    _, run = record(path, [turn("one"), turn("new")], mode="new_episodes")
+
+    assert (run.played, run.recorded, run.unplayed) == (1, 1, 1)
+    assert path.read_text("utf-8").partition("interactions:\n")[2].startswith(before)
+    assert texts(path) == ["one", "two", "new"]
+
+
+def test_all_sends_everything_and_keeps_what_was_not_sent(path: Path) -> None:
+    """A request made again replaces its recording."""
+    record(path, [turn("one"), turn("two")])
+
+    replies, run = record(path, [turn("two")], mode="all", responder=lambda _body: "anew")
+
+    assert (run.played, run.recorded) == (0, 1)
+    assert isinstance(replies[0], Reply)
+    assert replies[0].text == "anew"
+    assert texts(path) == ["one", "two"]
+    with use_cassette(path):
+        assert replaying().send(turn("two")).text == "anew"
+
+
+def test_rewrite_keeps_nothing_of_the_old(path: Path) -> None:
+    """The file holds what this run recorded, even if the old one could not be read."""
+    record(path, [turn("one")])
+    path.write_bytes(b"\xff\xfe broken")
+
+    record(path, [turn("two")], mode="rewrite")
+
+    assert texts(path) == ["two"]
+
+
+def failing_run(path: Path, **options: Any) -> None:
+    """Record one turn, then fail."""
+    before = path.read_bytes() if path.exists() else None
+    with Emulator(echo) as emulator, use_cassette(path, **options):
+        AnthropicProvider(api_key=KEY, base_url=emulator.base_url).send(turn("two"))
+        assert (path.read_bytes() if path.exists() else None) == before
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("mode", ["all", "rewrite", "new_episodes"])
+def test_a_failed_run_leaves_the_cassette_alone(path: Path, mode: RecordMode) -> None:
+    """What it recorded stands beside it, in a file that loads, until it is asked for."""
+    record(path, [turn("one")])
+    before = path.read_bytes()
+
+    with pytest.raises(ZeroDivisionError):
+        failing_run(path, mode=mode)
+
+    assert path.read_bytes() == before
+    assert texts(path.with_name("turns.yaml.partial")) == ["two"]
+    assert sorted(p.name for p in path.parent.iterdir()) == ["turns.yaml", "turns.yaml.partial"]
+
+
+def test_a_failed_run_may_keep_what_it_paid_for(path: Path) -> None:
+    """Asked to, the cassette takes the recordings of a run that failed."""
+    with pytest.raises(ZeroDivisionError):
+        failing_run(path, mode="once", keep_on_failure=True)
+
+    assert [p.name for p in path.parent.iterdir()] == ["turns.yaml"]
+
+
+def test_a_run_that_sends_nothing_writes_nothing(path: Path) -> None:
+    """No empty cassette appears, and no folder for it."""
+    with use_cassette(path, mode="rewrite"):
+        pass
+
+    assert not path.parent.exists()
+
+
+def test_recording_the_same_again_changes_nothing(path: Path) -> None:
+    """The emulator says the same to the same, so the file is the same, byte for byte."""
+    record(path, [turn("one"), turn("two", max_tokens=30_000)])
+    before = path.read_bytes()
+
+    record(path, [turn("one"), turn("two", max_tokens=30_000)], mode="rewrite")
+
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", ["always", "NONE", ""])
+def test_an_unknown_mode_lists_the_known(path: Path, mode: Any) -> None:
+    """The five modes are named."""
+    with pytest.raises(UsageError, match="new_episodes"), use_cassette(path, mode=mode):
+        pass
+
+
+def test_json_cassettes_are_not_written(tmp_path: Path) -> None:
+    """A YAML text in a file called .json would mislead everyone."""
+    path = tmp_path / "c.json"
+    with pytest.raises(UsageError, match=r"\.yaml"), use_cassette(path, mode="once"):
+        pass
+
+
+# Several at once
+
+
+@BOTH
+def test_threads_get_their_own_answers(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
+    """Twenty-four turns in eight threads: each gets the answer to its own question."""
+    with Emulator(echo) as emulator, use_cassette(path, mode="once"):
+        live = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: live.send(turn(f"number {n}")), range(24)))
+    live.close()
+
+    with use_cassette(path, answers_turns=answers_turns) as run, ThreadPoolExecutor(8) as pool:
+        provider = replaying()
+        replies = list(pool.map(lambda n: provider.send(turn(f"number {n}")).text, range(24)))
+
+    assert replies == [f"number {n}" for n in range(24)]
+    assert run.unplayed == 0
+
+
+@BOTH
+def test_asynchronous_turns_get_their_own_answers(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
+    """The same through gather, recorded and replayed by the asynchronous client."""
+
+    async def gathered(provider: AnthropicProvider) -> list[str]:
+        replies = await asyncio.gather(*(provider.asend(turn(f"number {n}")) for n in range(8)))
+        return [reply.text for reply in replies]
+
+    with Emulator(echo) as emulator, use_cassette(path, mode="once"):
+        asyncio.run(gathered(AnthropicProvider(api_key=KEY, base_url=emulator.base_url)))
+
+    with use_cassette(path, answers_turns=answers_turns):
+        assert asyncio.run(gathered(replaying())) == [f"number {n}" for n in range(8)]
+
+
+def test_two_runs_recording_one_cassette_lose_nothing(path: Path) -> None:
+    """Each writes a partial file of its own; the cassette takes both."""
+    with Emulator(echo) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        with use_cassette(path, mode="once") as outer:
+            provider.send(turn("outer"))
+            with use_cassette(path, mode="once") as inner:
+                provider.send(turn("inner"))
+                assert inner.partial != outer.partial
+        provider.close()
+
+    assert sorted(texts(path)) == ["inner", "outer"]
+    assert [p.name for p in path.parent.iterdir()] == ["turns.yaml"]
+
+
+def test_the_innermost_cassette_answers(tmp_path: Path) -> None:
+    """A block inside a block has its own recordings; after it, the outer one is back."""
+    record(tmp_path / "a.yaml", [turn("x")], responder=lambda _body: "from a")
+    record(tmp_path / "b.yaml", [turn("x")], responder=lambda _body: "from b")
+
+    with use_cassette(tmp_path / "a.yaml"):
+        with use_cassette(tmp_path / "b.yaml"):
+            assert replaying().send(turn("x")).text == "from b"
+        assert replaying().send(turn("x")).text == "from a"
+
+
+# Other clients, and vcrpy itself
+
+
+def test_any_http_client_is_recorded(path: Path) -> None:
+    """What is not a turn is kept and replayed just so; the path and the body decide."""
+    with Emulator() as emulator, use_cassette(path, mode="once"):
+        live = httpx2.get(f"{emulator.base_url}/v1/models", headers={"x-api-key": KEY})
+
+    with use_cassette(path):
+        assert httpx2.get("http://127.0.0.1:9/v1/models").json() == live.json()
+    assert KEY not in path.read_text("utf-8")
+
+
+def test_vcrpy_loads_and_plays_our_file(path: Path) -> None:
+    """A team that leaves keeps its cassettes."""
+    record(path, [turn("one"), turn("two", max_tokens=30_000)])
+
+    with vcr.use_cassette(str(path), record_mode="none", match_on=["method", "path", "body"]) as c:
+        provider = AnthropicProvider(api_key="x")
+        assert provider.send(turn("two", max_tokens=30_000)).text == "two"
+        assert provider.send(turn("one")).text == "one"
+        assert c.all_played
+    provider.close()
+
+
+def test_we_play_what_vcrpy_recorded(path: Path) -> None:
+    """Its own layout, headers and all, with compressed bodies."""
+    with Emulator(echo) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        with vcr.use_cassette(str(path)):
+            live = [provider.send(turn("one")), provider.send(turn("two", max_tokens=30_000))]
+        provider.close()
+
+    with use_cassette(path) as run:
+        assert [
+            replaying().send(turn("one")),
+            replaying().send(turn("two", max_tokens=30_000)),
+        ] == live
+        assert run.unplayed == 0
+
+
+def test_a_cut_stream_is_told_as_cut(path: Path) -> None:
+    """While recording, a stream that breaks off is a transport error, as it is live."""
+    outcomes, _ = record(
+        path,
+        [turn(max_tokens=30_000)],
+        responder=lambda _body: Fault(kind="cut", reply=EmulatedReply("long " * 50)),
+    )
+
+    assert isinstance(outcomes[0], TransportError)

@@ -1,0 +1,50 @@
+"""Cassettes for tests: turns recorded from the emulator through the real SDK and real vcrpy."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.cassettes import CassetteRun, RecordMode, use_cassette
+from pytest_regen.emulator import Emulator
+from pytest_regen.errors import RegenError
+from pytest_regen.turns import AnthropicProvider, Reply, TurnRequest
+
+KEY = "opaque-key-of-a-gateway"
+
+
+def echo(body: dict[str, Any]) -> str:
+    """Say what the last message said."""
+    content = body["messages"][-1]["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+def record(
+    path: Path,
+    requests: Iterable[TurnRequest],
+    *,
+    mode: RecordMode = "once",
+    responder: Callable[..., Any] = echo,
+    **options: Any,
+) -> tuple[list[Reply | RegenError], CassetteRun]:
+    """Make these turns with the emulator while the cassette records; return what came of them."""
+    with Emulator(responder) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        with use_cassette(path, mode=mode, **options) as run:
+            outcomes = [outcome(provider, request) for request in requests]
+        provider.close()
+    return outcomes, run
+
+
+def outcome(provider: Any, request: TurnRequest) -> Reply | RegenError:
+    """Return the reply, or the error of ours."""
+    try:
+        reply = provider.send(request)
+    except RegenError as error:
+        return error
+    assert isinstance(reply, Reply)
+    return reply
+
+
+def replaying(**options: Any) -> AnthropicProvider:
+    """Return a provider without a key, at an address where nobody listens."""
+    return AnthropicProvider(base_url="http://127.0.0.1:9", **options)
