@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kite_ir import HOSTILE, field_named, kite_ir
+from kite_ir import HOSTILE, field_named, kite_ir, scalar
 from reference_writer import PageRequest, parse_request, request_body
 from syrupy.assertion import SnapshotAssertion
 
@@ -360,3 +360,31 @@ def test_a_hostile_path_stays_in_its_place() -> None:
         "FIELDS",
         "TYPE REFERENCE",
     ]
+
+
+def test_the_documented_page_is_a_real_one() -> None:
+    """The sample in the docs is what a store would hold."""
+    name = "KiteDataObject"
+    kite = TypeIR(
+        name=name,
+        schema_id="#/components/schemas/Kite",
+        is_root=True,
+        kind="object",
+        description="A kite in the air.",
+        primary_key="kite_id",
+        fields=(
+            *(FieldIR(json_name=field, type=scalar()) for field in ("kite_id", "tail", "wind")),
+            FieldIR(json_name="knots", type=ArrayOf(items=scalar()), description="Knots used."),
+            FieldIR(json_name="colour", type=Ref(name="KiteColour"), required=True),
+        ),
+    )
+    ir = IR(
+        endpoint=Endpoint(method="GET", path="/v1/kites/{id}"),
+        language="csharp",
+        types=(kite, enum_of("red", name="KiteColour")),
+    )
+    page = build_prompts(ir, language=CSHARP, fields_per_page=3)[1]
+    docs = Path(__file__).parents[2] / "docs" / "prompts.md"
+
+    assert page.type_name == name
+    assert f"```\n{page.user}```\n" in docs.read_text("utf-8")
