@@ -13,20 +13,27 @@ from pytest_regen.sources.boundaries import (
     wrap_type_block,
 )
 from pytest_regen.sources.edits import insert_type_block, remove_type_block
+from pytest_regen.sources.extract import Extraction, extract_code
+from pytest_regen.sources.sourcemap import Place, SourceMap, same_leaves
 
 __all__ = [
     "DEFAULT_TAG",
     "MARKER_BEGIN",
     "MARKER_END",
     "Block",
+    "Extraction",
+    "Place",
+    "SourceMap",
     "assemble",
     "assemble_cs",
     "blocks",
+    "extract_code",
     "extract_type_block",
     "insert_type_block",
     "list_type_names",
     "remove_type_block",
     "replace_type_block",
+    "same_leaves",
     "stitch",
     "stitch_and_assemble",
     "wrap_type_block",
