@@ -33,7 +33,10 @@ class UnitError(AssertionError):
 
     def __str__(self) -> str:
         parts = [f"{self.check.place}::{self.type_name}: {_count(len(self.issues), 'error')}"]
-        parts += [_issue_text(self.check, self.type_name, one) for one in self._first]
+        for page in dict.fromkeys(issue.page for issue in self._first):
+            parts += [_issue_text(self.check, one) for one in self._first if one.page == page]
+            # Below the last issue of a page, so that what to do is said once.
+            parts[-1] += "\n" + "\n".join(_origin(self.check, self.type_name, page))
         if len(self.issues) > _SHOWN_ISSUES:
             parts.append(f"… and {len(self.issues) - _SHOWN_ISSUES} more")
         if self.healing:
@@ -90,7 +93,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _issue_text(check: "StoreCheck", type_name: str, issue: "Issue") -> str:
+def _issue_text(check: "StoreCheck", issue: "Issue") -> str:
     path = f"{check.place}/{check.source_path.name}"
     place = f"{path}:{issue.line}" if issue.line else path
     lines = [f"{place}: {issue.code}: {issue.message}"]
@@ -98,7 +101,6 @@ def _issue_text(check: "StoreCheck", type_name: str, issue: "Issue") -> str:
         lines += [f"    {line}" for line in issue.detail.splitlines()]
     if issue.line:
         lines += _excerpt(check.store.source.splitlines(), issue.line, issue.field)
-    lines += _origin(check, type_name, issue.page)
     return "\n".join(lines)
 
 

@@ -83,16 +83,17 @@ class _Work:
 
     def _heal(self, target: Target) -> None:
         check = self._check(target)
+        nodeid, unit = self._item.nodeid, f"{check.place}::{target.type_name}"
         try:
             if check.store.is_stale(target.type_name) and not self._choices.ignore_stale:
                 why = "its pages were written for another IR (STALE)"
-                self._record(skipped(check, target.type_name, why, "--regen-ignore-stale"))
+                self._record(skipped(nodeid, unit, why, "--regen-ignore-stale"))
             elif self._choices.dry_run:
-                self._record(planned(check, target))
+                self._record(planned(nodeid, check, target))
             else:
                 self._conclude(target, self._ask(target))
         except RegenError as error:
-            self._record(skipped(check, target.type_name, str(error)))
+            self._record(skipped(nodeid, unit, str(error)))
 
     def _ask(self, target: Target) -> HealResult:
         before = self._failure
@@ -145,7 +146,8 @@ class _Work:
         if isinstance(item, TypeItem) and result.regenerated:
             self._call(target)
         item.config.hook.pytest_regen_after_heal(item=item, result=result)
-        self._record(heal_of(self._check(target), result, passed=self._failure is None))
+        passed = self._failure is None
+        self._record(heal_of(item.nodeid, self._check(target), result, passed=passed))
 
     def _record(self, heal: Heal) -> None:
         add_heal(self._item, heal)

@@ -84,6 +84,15 @@ def pytest_make_collect_report(
     return report
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--regen``, let a marked test's own ``regen_provider`` fixture be heard."""
+    if config.option.regen_heal:
+        for item in items:
+            names: list[str] | None = getattr(item, "fixturenames", None)
+            if names is not None and item.get_closest_marker("regen") is not None:
+                names += {"regen_provider"}.difference(names)
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Heal a failing item within its call, inside every other plugin's wrapper."""

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.pytest_plugin.checks import StoreCheck
-from pytest_regen.pytest_plugin.failures import pytest_command, regenerate_command
+from pytest_regen.pytest_plugin.failures import node_command, regenerate_command
 from pytest_regen.pytest_plugin.locate import unit_path
 from pytest_regen.pytest_plugin.records import Heal, Outcome
-from pytest_regen.regeneration import HealResult
-from pytest_regen.regeneration.judge import fixable, pages_at_fault
+from pytest_regen.regeneration import HealResult, fixable, pages_at_fault
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.feedback import Target
@@ -22,7 +21,7 @@ _WHY = {
 }
 
 
-def heal_of(check: StoreCheck, result: HealResult, *, passed: bool) -> Heal:
+def heal_of(nodeid: str, check: StoreCheck, result: HealResult, *, passed: bool) -> Heal:
     """Return the story of a regeneration that was tried."""
     outcome: Outcome = "regenerated" if passed else "failed"
     if result.stop_reason is None:
@@ -42,18 +41,17 @@ def heal_of(check: StoreCheck, result: HealResult, *, passed: bool) -> Heal:
         changed=[unit_path(path, root) for path in result.changed_paths],
         diff=result.diff,
         why="" if passed else _why(result),
-        next="" if passed else _next(check, result),
+        next="" if passed else _next(nodeid, check, result),
         emulated=result.emulated,
     )
 
 
-def skipped(check: StoreCheck, type_name: str, why: str, *options: str) -> Heal:
+def skipped(nodeid: str, unit: str, why: str, *options: str) -> Heal:
     """Return the story of a type that was left alone."""
-    command = pytest_command(check.place, type_name, "--regen", *options)
-    return Heal(f"{check.place}::{type_name}", "skipped", why=why, next=command)
+    return Heal(unit, "skipped", why=why, next=node_command(nodeid, "--regen", *options))
 
 
-def planned(check: StoreCheck, target: "Target") -> Heal:
+def planned(nodeid: str, check: StoreCheck, target: "Target") -> Heal:
     """Return the story of a dry run: the pages that would be asked, and their estimate."""
     prompts = check.store.prompts_of(target.type_name)
     found = (*fixable(check.result(target.type_name)), *target.feedback)
@@ -64,7 +62,7 @@ def planned(check: StoreCheck, target: "Target") -> Heal:
         "planned",
         pages=pages,
         estimate=sum(estimate_tokens(prompt.system + prompt.user) for prompt in asked),
-        next=pytest_command(check.place, target.type_name, "--regen"),
+        next=node_command(nodeid, "--regen"),
     )
 
 
@@ -76,19 +74,19 @@ def _why(result: HealResult) -> str:
     return _WHY.get(result.stop_reason or "", result.stop_reason or "")
 
 
-def _next(check: StoreCheck, result: HealResult) -> str:
+def _next(nodeid: str, check: StoreCheck, result: HealResult) -> str:
     name = result.type_name
     page = next((issue.page for issue in result.issues_after if issue.page), None)
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
-            return pytest_command(check.place, name, "--regen", "--regen-attempts", more)
+            return node_command(nodeid, "--regen", "--regen-attempts", more)
         case "no_progress" | "unfixable":
             command = regenerate_command(check.place, name, page)
             return f"{command} --correction 'what is wrong'"
         case "refused":
-            return pytest_command(check.place, name, "--regen", "--regen-model", "MODEL")
+            return node_command(nodeid, "--regen", "--regen-model", "MODEL")
         case "cassette_miss":
-            return pytest_command(check.place, name, "--regen", "--regen-record", "once")
+            return node_command(nodeid, "--regen", "--regen-record", "once")
         case _:
-            return pytest_command(check.place, name, "--regen")
+            return node_command(nodeid, "--regen")

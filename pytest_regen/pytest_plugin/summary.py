@@ -49,7 +49,7 @@ class RunLog:
         self._write_step_summary()
         if not (self._heals or self._warnings or self._notes):
             return
-        terminalreporter.section("regen", purple=True)
+        terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
             terminalreporter.write_line(line, **dict.fromkeys(colour, True))
 

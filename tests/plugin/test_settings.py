@@ -1,0 +1,97 @@
+"""The table [tool.pytest-regen]."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.errors import UsageError
+from pytest_regen.settings import Price, Settings, find_settings, read_settings
+
+
+def written(folder: Path, text: str) -> Path:
+    """Write a pyproject.toml and return its folder."""
+    (folder / "pyproject.toml").write_text(text, "utf-8")
+    return folder
+
+
+def test_no_file_and_no_table_are_the_defaults(tmp_path: Path) -> None:
+    """A project need not say anything."""
+    assert read_settings(tmp_path) == Settings()
+    assert read_settings(written(tmp_path, "[project]\nname='x'\n")) == Settings()
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    """Codes, attempts, model and prices arrive as values."""
+    folder = written(
+        tmp_path,
+        """
+        [tool.pytest-regen]
+        ignore = ["NULLABILITY"]
+        attempts = 3
+        model = "some-model"
+        [tool.pytest-regen.price."some-model"]
+        input = 3
+        output = 15.5
+        """,
+    )
+
+    settings = read_settings(folder)
+
+    assert settings.attempts == 3
+    assert settings.model == "some-model"
+    assert settings.price == {"some-model": Price(Decimal(3), Decimal("15.5"))}
+    assert settings.ignored("any/store::Type") == {"NULLABILITY"}
+
+
+def test_codes_are_ignored_by_store_and_type(tmp_path: Path) -> None:
+    """A glob over STORE::Type limits what is ignored; STRUCTURAL is another word for SYNTAX."""
+    folder = written(
+        tmp_path,
+        """
+        [tool.pytest-regen.ignore]
+        "generated/GET_a::*" = ["STALE"]
+        "generated/GET_[x]::Owner" = ["STRUCTURAL"]
+        """,
+    )
+
+    settings = read_settings(folder)
+
+    assert settings.ignored("generated/GET_a::Owner") == {"STALE"}
+    assert settings.ignored("generated/GET_[x]::Owner") == {"SYNTAX"}
+    assert settings.ignored("generated/GET_b::Owner") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("colour = 1", "colour"),
+        ("attempts = 0", "attempts = 0"),
+        ("attempts = true", "attempts = True"),
+        ("model = 4", "model = 4"),
+        ("ignore = 'STALE'", "ignore"),
+        ("ignore = [1]", "ignore"),
+        ("price = {m = {input = 1}}", "price"),
+        ("price = {m = {input = 'x', output = 1}}", "price"),
+    ],
+)
+def test_a_wrong_value_is_named(tmp_path: Path, text: str, named: str) -> None:
+    """A key that is unknown or of the wrong kind is a usage error that shows it."""
+    with pytest.raises(UsageError, match=named):
+        read_settings(written(tmp_path, f"[tool.pytest-regen]\n{text}\n"))
+
+
+@pytest.mark.parametrize("text", ["[tool", "[tool]\npytest-regen = 3\n"])
+def test_a_file_that_holds_no_table_is_a_usage_error(tmp_path: Path, text: str) -> None:
+    """Neither broken TOML nor a value in the table's place passes silently."""
+    with pytest.raises(UsageError, match=r"pyproject\.toml"):
+        read_settings(written(tmp_path, text))
+
+
+def test_commands_find_the_nearest_file(tmp_path: Path) -> None:
+    """From a folder below, the settings of the project hold."""
+    written(tmp_path, "[tool.pytest-regen]\nattempts = 4\n")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+
+    assert find_settings(below).attempts == 4
