@@ -61,6 +61,10 @@ class Language(Protocol):
         """Return an identifier for each field or enum value, all of them different."""
         ...
 
+    def is_legal_type_name(self, name: str) -> bool:
+        """Return whether a type may be declared as ``name``."""
+        ...
+
     def spell(self, field: FieldIR) -> str:
         """Return the spelling of the field's type that prompts ask for."""
         ...

@@ -39,6 +39,10 @@ class CSharp:
         """Return an identifier for each field or enum value, all of them different."""
         return names.member_names(type_)
 
+    def is_legal_type_name(self, name: str) -> bool:
+        """Return whether a type may be declared as ``name``."""
+        return names.is_type_identifier(name)
+
     def spell(self, field: FieldIR) -> str:
         """Return the spelling of the field's type that prompts ask for, ``?`` included."""
         return types.spell(field)

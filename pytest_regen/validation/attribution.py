@@ -1,0 +1,94 @@
+"""Which page is at fault: by what it was asked for, and by the lines it wrote."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from pytest_regen.documents.ir import EnumValue
+from pytest_regen.languages import language_named
+from pytest_regen.languages.base import Stitched
+
+__all__ = ["PageMap", "PageText", "stitched"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """One page of a type, as a store holds it."""
+
+    page: int
+    """Counts from 1."""
+    total_pages: int
+    fields: Sequence[str | int]
+    """JSON names or enum values that its prompt asks for."""
+    output: str
+    stop_reason: str | None = "end_turn"
+    was_written: bool = True
+    """Whether a model was ever asked; the output of a page that was not is empty."""
+
+
+@lru_cache(maxsize=4096)
+def stitched(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> Stitched:  # noqa: FBT001 - a cache key
+    """Return the pages of a type joined; the same pages are joined once."""
+    return language_named(language).stitch(outputs, name=name, is_enum=is_enum)
+
+
+class PageMap:
+    """The pages of one type, and the way back from its block to them.
+
+    Args:
+        pages: all of them, in order.
+        language: name of the language they are written in.
+        name: of the type.
+        is_enum: whether pages hold enum values.
+        text: the type's block in the source, which may have been edited by hand.
+    """
+
+    def __init__(
+        self, pages: Sequence[PageText], *, language: str, name: str, is_enum: bool, text: str
+    ) -> None:
+        self.pages = tuple(pages)
+        self._language, self._name, self._is_enum, self._text = language, name, is_enum, text
+        self._asked = {unit: page.page for page in pages for unit in page.fields}
+
+    def page_of_unit(self, unit: EnumValue) -> int | None:
+        """Return the page that was asked for a field or value; ``None`` if none was."""
+        return self._asked.get(unit)
+
+    def page_of_line(self, line: int) -> int | None:
+        """Return the page that wrote a line of the block, counted from 1; ``None`` by hand."""
+        if len(self.pages) == 1:
+            return self.pages[0].page
+        return self._line_pages.get(line)
+
+    def first_line_of(self, page: int) -> int | None:
+        """Return the first line of the block that a page wrote."""
+        if len(self.pages) == 1:
+            return 1
+        return next((line for line, wrote in self._line_pages.items() if wrote == page), None)
+
+    @cached_property
+    def stitched(self) -> Stitched:
+        """The pages joined, and which of them are illegal alone."""
+        outputs = tuple(page.output for page in self.pages)
+        return stitched(self._language, outputs, self._name, self._is_enum)
+
+    @cached_property
+    def _line_pages(self) -> dict[int, int]:
+        """Lines of the block to pages; an edited line belongs to the page around it."""
+        joined, pages = self.stitched.text.split("\n"), self.stitched.line_pages
+        lines = self._text.split("\n")
+        if [line.rstrip() for line in lines] == [line.rstrip() for line in joined]:
+            return dict(enumerate(pages, 1))
+        matcher = difflib.SequenceMatcher(
+            None,
+            [line.strip() for line in joined],
+            [line.strip() for line in lines],
+            autojunk=False,
+        )
+        found: dict[int, int] = {}
+        for _, start, _, first, last in matcher.get_opcodes():
+            for offset, line in enumerate(range(first + 1, last + 1)):
+                if pages:
+                    found[line] = pages[min(start + offset, len(pages) - 1)]
+        return found

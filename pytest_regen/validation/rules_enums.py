@@ -1,0 +1,92 @@
+"""The rule about enum values: ENUM_MEMBER."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from pytest_regen.documents.ir import EnumValue
+from pytest_regen.languages.facts import Member
+from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.subject import Subject
+
+__all__ = ["enum_values"]
+
+_NEAR = 0.7
+
+
+def enum_values(subject: Subject) -> Iterator[Issue]:
+    """Yield wire values that are missing, invented, misspelt or carried twice."""
+    expected = subject.type.enum_values
+    carried = _carried(subject)
+    seen: dict[EnumValue, Member] = {}
+    invented: list[tuple[EnumValue, Member]] = []
+    for value, member in carried:
+        if value in seen:
+            message = f"value {value!r} is carried again by {member.name!r}"
+            detail = f"{seen[value].name!r} carries it already; keep one of the two"
+            yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value, detail=detail)
+        elif value not in expected:
+            invented.append((value, member))
+        seen.setdefault(value, member)
+    missing = [value for value in expected if value not in seen]
+    for value, member in invented:
+        yield from _invented(subject, value, member, missing)
+    for value in missing:
+        yield from _missing(subject, value)
+
+
+def _carried(subject: Subject) -> list[tuple[EnumValue, Member]]:
+    """Return what each member is on the wire, by the kind of values the enum has."""
+    has_strings = any(isinstance(value, str) for value in subject.type.enum_values)
+    has_numbers = any(isinstance(value, int) for value in subject.type.enum_values)
+    found: list[tuple[EnumValue, Member]] = []
+    number = -1
+    for member in subject.members:
+        wire = member.wire_name
+        number = wire if isinstance(wire, int) else number + 1
+        if isinstance(wire, str) or not member.name:
+            found.append((wire if wire is not None else "", member))
+        elif has_numbers and not (has_strings and wire is None):
+            found.append((number, member))
+        else:
+            found.append((member.name, member))
+    return found
+
+
+def _invented(
+    subject: Subject, value: EnumValue, member: Member, missing: list[EnumValue]
+) -> Iterator[Issue]:
+    """Yield one issue for a value nobody asked for; a misspelt one is no longer missing."""
+    if subject.is_near_fault(member) or not member.name:
+        return
+    meant = _meant(subject, value, member, missing)
+    if meant is None:
+        message = f"value {value!r} ({member.name!r}) is not among the values of the enum"
+        yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
+        return
+    missing.remove(meant)
+    message = f"{member.name!r} carries {value!r}; the value is {meant!r}, to the letter"
+    yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant)
+
+
+def _meant(
+    subject: Subject, value: EnumValue, member: Member, missing: list[EnumValue]
+) -> EnumValue | None:
+    """Return the missing value that a member was meant to carry, by its name or its spelling."""
+    names = subject.around.language.member_names(subject.type)
+    for candidate in missing:
+        if names[candidate] == member.name:
+            return candidate
+    texts = {str(candidate): candidate for candidate in missing if isinstance(candidate, str)}
+    near = get_close_matches(str(value), list(texts), 1, _NEAR)
+    return texts[near[0]] if near else None
+
+
+def _missing(subject: Subject, value: EnumValue) -> Iterator[Issue]:
+    if value in subject.silent_units or subject.is_unreadable([str(value)]):
+        return
+    page = subject.page_of_unit(value)
+    if subject.pages is not None and page is None:
+        message = f"value {value!r} is missing, and no stored prompt asks for it"
+        yield subject.issue("UNFIXABLE", message, unit=value, detail="generate the store again")
+        return
+    yield subject.issue("ENUM_MEMBER", f"value {value!r} is missing", page=page, unit=value)

@@ -1,0 +1,134 @@
+"""Rules about fields: MISSING_FIELD, PHANTOM_FIELD, DUPLICATE_FIELD, DUPLICATE_PROPERTY."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from pytest_regen.documents.ir import FieldIR
+from pytest_regen.languages.facts import Member
+from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.subject import Subject
+
+__all__ = ["duplicate_names", "field_presence", "matched"]
+
+
+def matched(subject: Subject) -> Iterator[tuple[FieldIR, Member]]:
+    """Yield each field of the type with the first member that carries it."""
+    carriers = _carriers(subject)
+    for field in subject.type.fields:
+        if found := carriers.get(field.json_name):
+            yield field, found[0]
+
+
+def _carriers(subject: Subject) -> Mapping[str, list[Member]]:
+    """Return the serialized members by the name they have on the wire."""
+    found: defaultdict[str, list[Member]] = defaultdict(list)
+    for member in subject.members:
+        if member.is_serialized:
+            wire = member.name if member.wire_name is None else str(member.wire_name)
+            found[wire].append(member)
+    return found
+
+
+def field_presence(subject: Subject) -> Iterator[Issue]:
+    """Yield fields that are missing, invented or carried twice."""
+    carriers = _carriers(subject)
+    expected = {field.json_name: field for field in subject.type.fields}
+    missing = [name for name in expected if name not in carriers]
+    unnamed = _without_wire_name(subject, missing)
+    for name in missing:
+        yield from _missing(subject, name, unnamed.get(name))
+    for wire, members in carriers.items():
+        if wire not in expected:
+            yield from _phantoms(subject, wire, members, missing, unnamed)
+        for member in members[1:]:
+            message = f"field {wire!r} is carried again by {member.name!r}"
+            detail = f"{members[0].name!r} carries it already; keep one of the two"
+            yield subject.issue(
+                "DUPLICATE_FIELD", message, line=member.line, unit=wire, detail=detail
+            )
+
+
+def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member]:
+    """Return members that would carry a missing field, if only they said so."""
+    names = subject.around.language.member_names(subject.type)
+    waiting = {names[name]: name for name in missing}
+    return {
+        waiting[member.name]: member
+        for member in subject.members
+        if member.name in waiting and (member.wire_name is None or not member.is_serialized)
+    }
+
+
+def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Issue]:
+    if name in subject.silent_units:
+        return
+    if unnamed is not None and not subject.is_near_fault(unnamed):
+        message = f"field {name!r} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
+        yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name)
+        return
+    if subject.is_unreadable([name]):
+        return
+    page = subject.page_of_unit(name)
+    if subject.pages is not None and page is None:
+        message = f"field {name!r} is missing, and no stored prompt asks for it"
+        yield subject.issue("UNFIXABLE", message, unit=name, detail="generate the store again")
+        return
+    yield subject.issue("MISSING_FIELD", f"field {name!r} is missing", page=page, unit=name)
+
+
+def _why_not(member: Member, name: str) -> str:
+    if member.kind == "field":
+        return "is a field, which is not serialized; make it a property"
+    if not member.is_serialized:
+        return "is not serialized; make it a public property with get and init"
+    return f'lacks [JsonPropertyName("{name}")]'
+
+
+def _phantoms(
+    subject: Subject,
+    wire: str,
+    members: list[Member],
+    missing: list[str],
+    unnamed: Mapping[str, Member],
+) -> Iterator[Issue]:
+    """Yield the first member that carries a field the type does not have."""
+    member = members[0]
+    is_told = any(member is known for known in unnamed.values())
+    if is_told or not member.name or subject.is_near_fault(member):
+        return
+    if member.wire_name is None and subject.facts.unread:
+        return  # its attribute may be what could not be read
+    owners = [name for name in subject.around.owners.get(wire, ()) if name != subject.type.name]
+    near = get_close_matches(wire, missing, 1, 0.6)
+    detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
+    if near:
+        detail = f"did you mean {near[0]!r}?"
+    message = f"{subject.type.name!r} has no field {wire!r} ({member.name!r} carries it)"
+    yield subject.issue("PHANTOM_FIELD", message, line=member.line, unit=wire, detail=detail)
+
+
+def duplicate_names(subject: Subject) -> Iterator[Issue]:
+    """Yield identifiers that are used twice in one type, or that repeat the type's own name."""
+    seen: dict[str, Member] = {}
+    nested = {entry.name for entry in subject.facts.declarations if entry.outer is not None}
+    for member in subject.members:
+        if not member.name:
+            continue
+        first = seen.setdefault(member.name, member)
+        if member.name == subject.type.name and subject.type.kind == "object":
+            message = f"{member.name!r} is named as the class it stands in"
+        elif member.name in nested and subject.type.kind == "object":
+            message = f"{member.name!r} is also the name of a nested type"
+        elif first is not member and _carries_another(subject, first, member):
+            message = f"the name {member.name!r} is used twice"
+        else:
+            continue
+        yield subject.issue("DUPLICATE_PROPERTY", message, line=member.line)
+
+
+def _carries_another(subject: Subject, first: Member, second: Member) -> bool:
+    """Return whether two members of one name differ on the wire; else DUPLICATE_FIELD tells it."""
+    if not (first.is_serialized and second.is_serialized) or subject.type.kind == "enum":
+        return True
+    return first.wire_name != second.wire_name

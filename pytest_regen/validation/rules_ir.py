@@ -1,0 +1,41 @@
+"""The rule about the prompt itself: UNFIXABLE, where no reply could be right."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pytest_regen.documents.ir import TypeIR, referenced_names
+from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.subject import Surroundings
+
+__all__ = ["unfixable"]
+
+_AGAIN = "no reply can fix it; correct the document and generate the store again"
+
+
+def unfixable(type_: TypeIR, around: Surroundings) -> Iterator[Issue]:
+    """Yield what is wrong with a type before any model is asked."""
+    for message, unit in _defects(type_, around):
+        yield Issue.of(
+            "UNFIXABLE",
+            message,
+            type_name=type_.name,
+            detail=_AGAIN,
+            field=None if unit is None else str(unit),
+        )
+
+
+def _defects(type_: TypeIR, around: Surroundings) -> Iterator[tuple[str, str | int | None]]:
+    if not around.language.is_legal_type_name(type_.name):
+        yield f"{type_.name!r} cannot be the name of a type", None
+    if sum(other.name == type_.name for other in around.ir.types) > 1:
+        yield f"several types of the IR are called {type_.name!r}", None
+    for unit, count in Counter(type_.units).items():
+        if count > 1:
+            yield f"{unit!r} is there {count} times in {type_.name!r}", unit
+    for field in type_.fields:
+        for name in referenced_names(field.type):
+            if name not in around.types:
+                yield (
+                    f"field {field.json_name!r} is of type {name!r}, which the IR lacks",
+                    (field.json_name),
+                )

@@ -1,0 +1,116 @@
+"""Rules about how a field is typed: WRONG_TYPE, NULLABILITY, PRIMARY_KEY."""
+
+from collections.abc import Iterator
+
+from pytest_regen.documents.ir import FieldIR, Scalar, referenced_names
+from pytest_regen.languages.facts import Attribute, Member
+from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.rules_fields import matched
+from pytest_regen.validation.subject import Subject
+
+__all__ = ["field_types", "primary_key"]
+
+_DEMANDS = frozenset({"JsonRequired", "Required"})
+
+
+def field_types(subject: Subject) -> Iterator[Issue]:
+    """Yield fields whose type cannot hold every value, or whose ``?`` is wrong."""
+    for field, member in matched(subject):
+        if member.type is None or not member.name or subject.is_near_fault(member):
+            continue
+        if _is_told_elsewhere(subject, field, member):
+            continue
+        if not subject.around.language.accepts(field.type, member.type):
+            spelled = subject.around.language.spell(field)
+            message = f"{member.name!r} has type '{member.type}'; field {field.json_name!r} is"
+            yield subject.issue(
+                "WRONG_TYPE",
+                f"{message} {spelled!r}",
+                line=member.type.line or member.line,
+                unit=field.json_name,
+            )
+        elif wrong := _nullability(subject, field, member):
+            line = member.type.line or member.line
+            yield subject.issue("NULLABILITY", wrong, line=line, unit=field.json_name)
+
+
+def _is_told_elsewhere(subject: Subject, field: FieldIR, member: Member) -> bool:
+    """Return whether a type that does not exist is the reason."""
+    around = subject.around
+    if any(name not in around.types for name in referenced_names(field.type)):
+        return True
+    used = member.type.walk() if member.type else ()
+    return any(
+        not (entry.name in around.declared or entry.name in around.types)
+        and not around.language.is_known(entry)
+        for entry in used
+    )
+
+
+def _nullability(subject: Subject, field: FieldIR, member: Member) -> str | None:
+    """Return what is wrong about absence and null, or ``None``."""
+    spelled = subject.around.language.spell(field)
+    is_nullable = member.type is not None and member.type.nullable
+    if field.nullable or not field.required:
+        why = "may be null" if field.nullable else "is optional"
+        if not is_nullable and not _is_anything(field):
+            return f"{member.name!r} must be {spelled!r}: field {field.json_name!r} {why}"
+        if not field.required and _demands_a_value(member):
+            return f"{member.name!r} must not be required: field {field.json_name!r} is optional"
+    elif is_nullable and not _is_anything(field):
+        why = "is required and never null"
+        return f"{member.name!r} must be {spelled!r}, without '?': field {field.json_name!r} {why}"
+    return None
+
+
+def _is_anything(field: FieldIR) -> bool:
+    """Return whether null is among the values whatever the spelling, as JsonElement holds it."""
+    is_any = isinstance(field.type, Scalar) and field.type.kind == "any"
+    return is_any and field.required
+
+
+def _demands_a_value(member: Member) -> bool:
+    if member.kind != "parameter" and member.is_required:
+        return True
+    return any(attribute.name in _DEMANDS for attribute in member.attributes)
+
+
+def primary_key(subject: Subject) -> Iterator[Issue]:
+    """Yield a root whose key is not declared, or declared of another field.
+
+    ``[PrimaryKey]`` is demanded by the profile that has it; a contradiction is told in any.
+    """
+    key = subject.type.primary_key
+    if key is None:
+        return
+    carrier = next((member for field, member in matched(subject) if field.json_name == key), None)
+    declared = [
+        attribute
+        for part in subject.main
+        for attribute in part.attributes
+        if attribute.name == "PrimaryKey"
+    ]
+    line = subject.main[0].name_line
+    if not declared and subject.around.profile == "xchange":
+        name = carrier.name if carrier else "…"
+        message = f'the class lacks [PrimaryKey("{key}", nameof({name}))]'
+        page = 1 if subject.pages else None
+        yield subject.issue("PRIMARY_KEY", message, line=line, page=page, unit=key)
+    for attribute in declared[:1]:
+        yield from _wrong_key(subject, attribute, key, carrier)
+    for field, member in matched(subject):
+        if field.json_name != key and any(entry.name == "Key" for entry in member.attributes):
+            message = f"[Key] is on {field.json_name!r}; the primary key is {key!r}"
+            yield subject.issue("PRIMARY_KEY", message, line=member.line, unit=key)
+
+
+def _wrong_key(
+    subject: Subject, attribute: Attribute, key: str, carrier: Member | None
+) -> Iterator[Issue]:
+    values = [value for value in attribute.arguments if isinstance(value, str)]
+    wanted = [key, *([carrier.name] if carrier else [])]
+    for value, right in zip(values, wanted, strict=False):
+        if value != right:
+            message = f"[PrimaryKey] names {value!r}; it must name {right!r}"
+            yield subject.issue("PRIMARY_KEY", message, line=attribute.line, unit=key)
+            return

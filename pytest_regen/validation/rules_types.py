@@ -1,0 +1,138 @@
+"""Rules about declarations: MISSING_CLASS, DUPLICATE_TYPE, FOREIGN_TYPE, UNDECLARED_TYPE."""
+
+from collections.abc import Iterator
+
+from pytest_regen.documents.ir import referenced_names
+from pytest_regen.languages.facts import Declaration, TypeRef
+from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.subject import Subject
+
+__all__ = ["declared_once", "foreign_types", "is_right_kind", "stands_in", "undeclared_types"]
+
+_HOLDS_FIELDS = ("class", "record", "struct")
+
+
+def is_right_kind(subject: Subject) -> bool:
+    """Return whether the type is declared as what it must be: an enum, or what holds fields."""
+    return bool(subject.main) and all(_is_right(subject, part) for part in subject.main)
+
+
+def _is_right(subject: Subject, part: Declaration) -> bool:
+    return part.kind == "enum" if subject.type.kind == "enum" else part.kind in _HOLDS_FIELDS
+
+
+def stands_in(subject: Subject) -> Declaration | None:
+    """Return the declaration that took the type's place under a name nobody asked for.
+
+    ``class Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
+    """
+    top = [entry for entry in subject.facts.declarations if entry.outer is None]
+    if subject.main or len(top) != 1 or top[0].name in subject.around.types:
+        return None
+    return top[0]
+
+
+def declared_once(subject: Subject) -> Iterator[Issue]:
+    """Yield a type that is not declared, declared as something else, or declared twice."""
+    name, expected = subject.type.name, _expected(subject)
+    if not subject.main:
+        yield from _missing(subject)
+        return
+    for part in subject.main:
+        if not _is_right(subject, part):
+            message = f"{name!r} is declared as {_article(part.kind)}; it must be {expected}"
+            yield subject.issue("MISSING_CLASS", message, line=part.name_line)
+            return
+    if len(subject.main) > 1 and not all(part.is_partial for part in subject.main):
+        for part in subject.main[1:]:
+            message = f"{name!r} is declared again; line {_line(subject, 0)} declares it already"
+            yield subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
+
+
+def _missing(subject: Subject) -> Iterator[Issue]:
+    name, expected = subject.type.name, _expected(subject)
+    instead = stands_in(subject)
+    if instead is not None:
+        if any(fault.line == instead.name_line for fault in subject.facts.faults):
+            return  # that its name is illegal is told already
+        message = f"{instead.name!r} stands where {name!r} must be declared, as {expected}"
+        yield subject.issue("MISSING_CLASS", message, line=instead.name_line)
+    elif not subject.is_unreadable([name]):
+        others = [entry.name for entry in subject.facts.declarations]
+        detail = f"declared there: {', '.join(others)}" if others else None
+        message = f"{subject.type.name!r} is not declared; it must be {expected}"
+        page = 1 if subject.pages else None
+        yield subject.issue("MISSING_CLASS", message, page=page, detail=detail)
+
+
+def _expected(subject: Subject) -> str:
+    return "an enum" if subject.type.kind == "enum" else "a class"
+
+
+def _article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _line(subject: Subject, part: int) -> int:
+    return subject.main[part].name_line + subject.first_line - 1
+
+
+def foreign_types(subject: Subject) -> Iterator[Issue]:
+    """Yield what else the type's block declares: another type of the store, or one of nobody's."""
+    instead = stands_in(subject)
+    own = {subject.type.name, instead.name if instead else None}
+    told: set[str] = set()
+    for entry in subject.facts.declarations:
+        if entry.name in own or entry.name in told or _is_at_home(subject, entry):
+            continue
+        if entry.outer in told:
+            continue
+        told.add(entry.name)
+        known = entry.name in subject.around.types
+        why = "another page declares it" if known else "no type of that name was asked for"
+        message = f"{entry.kind} {entry.name!r} does not belong into {subject.type.name!r}: {why}"
+        yield subject.issue("FOREIGN_TYPE", message, line=entry.name_line)
+
+
+def _is_at_home(subject: Subject, entry: Declaration) -> bool:
+    """Return whether a nested type of the store stands here and nowhere else."""
+    around = subject.around
+    return entry.outer is not None and entry.name in around.types.keys() - around.top_level
+
+
+def undeclared_types(subject: Subject) -> Iterator[Issue]:
+    """Yield each use of a type that exists nowhere, once per member."""
+    unfixable = _asked_for_in_vain(subject)
+    for part in subject.main:
+        known = frozenset(part.type_parameters)
+        for base in part.bases:
+            yield from _unknown(subject, base, known, f"the base type of {part.name!r}")
+    for part in subject.main:
+        known = frozenset(part.type_parameters) | unfixable
+        for member in part.members:
+            if member.type is None or not member.name or subject.is_near_fault(member):
+                continue
+            yield from _unknown(subject, member.type, known, f"{member.kind} {member.name!r}")
+
+
+def _asked_for_in_vain(subject: Subject) -> frozenset[str]:
+    """Return types that the prompt itself asks for and nobody declares: told as UNFIXABLE."""
+    names = {name for field in subject.type.fields for name in referenced_names(field.type)}
+    return frozenset(names - subject.around.types.keys())
+
+
+def _unknown(
+    subject: Subject, reference: TypeRef, known: frozenset[str], where: str
+) -> Iterator[Issue]:
+    around, told = subject.around, set(known)
+    for inner in reference.walk():
+        exists = inner.name in around.declared or inner.name in around.types
+        if inner.name in told or exists or around.language.is_known(inner):
+            continue
+        told.add(inner.name)
+        spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name
+        message = f"{where} uses type {spelled!r}, which is not declared"
+        detail = f"declared types: {', '.join(sorted(around.types))}"
+        yield subject.issue(
+            "UNDECLARED_TYPE", message, line=inner.line or reference.line, detail=detail[:1000]
+        )

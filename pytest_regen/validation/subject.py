@@ -1,0 +1,101 @@
+"""What a rule looks at: one type, what its block declares, and what the rest of the source does."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pytest_regen.documents.ir import IR, EnumValue, TypeIR
+from pytest_regen.languages import Language
+from pytest_regen.languages.facts import Declaration, Member, SourceFacts
+from pytest_regen.validation.attribution import PageMap
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["Subject", "Surroundings"]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all types of a source share."""
+
+    ir: IR
+    language: Language
+    profile: str
+    declared: frozenset[str]
+    """Names declared anywhere in the source, nested ones included."""
+    top_level: frozenset[str]
+    """Names declared at the top level of any block, or outside of the boundaries."""
+    types: Mapping[str, TypeIR]
+    owners: Mapping[str, tuple[str, ...]]
+    """JSON name of a field to the types that have it."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One type under validation."""
+
+    type: TypeIR
+    facts: SourceFacts
+    """Of its block; empty where the source has none."""
+    main: tuple[Declaration, ...]
+    """The declarations of the type itself: one, or the parts of a partial class."""
+    first_line: int
+    around: Surroundings
+    pages: PageMap | None = None
+    silent_units: frozenset[EnumValue] = field(default=frozenset())
+    """Fields and values whose absence is already told by a fault of their whole page."""
+
+    def issue(
+        self,
+        code: str,
+        message: str,
+        *,
+        line: int | None = None,
+        page: int | None = None,
+        unit: EnumValue | None = None,
+        detail: str | None = None,
+    ) -> Issue:
+        """Return an issue of this type; ``line`` counts from the first line of its block.
+
+        Without a page, it is put on the one that wrote the line.
+        """
+        if page is None and line is not None and self.pages is not None:
+            page = self.pages.page_of_line(line)
+        return Issue.of(
+            code,
+            message,
+            type_name=self.type.name,
+            detail=detail,
+            page=page,
+            line=None if line is None else line + self.first_line - 1,
+            field=None if unit is None else str(unit),
+        )
+
+    def page_of_unit(self, unit: EnumValue) -> int | None:
+        """Return the page that was asked for a field or value, if pages are known."""
+        return None if self.pages is None else self.pages.page_of_unit(unit)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Members of the type; a positional parameter that a property repeats is left out.
+
+        Of a type that is declared twice, only the first declaration counts, but for partial ones.
+        """
+        parts = [part for part in self.main if part is self.main[0] or part.is_partial]
+        members = [member for part in parts for member in part.members]
+        repeated = {member.name for member in members if member.kind == "property"}
+        return tuple(
+            member
+            for member in members
+            if not (member.kind == "parameter" and member.name in repeated)
+        )
+
+    def is_unreadable(self, words: Iterable[str]) -> bool:
+        """Return whether one of ``words`` may stand in the block, where it is illegal."""
+        return any(word in self.facts.unread for word in words)
+
+    def is_near_fault(self, member: Member) -> bool:
+        """Return whether a member was read from code that is illegal."""
+        return any(
+            member.line <= fault.line <= member.end_line
+            for fault in self.facts.faults
+            if fault.code == "SYNTAX"
+        )
