@@ -10,7 +10,7 @@ from pytest_regen.canonical import canonical_json
 from pytest_regen.emulator.accounting import CacheUse
 from pytest_regen.emulator.call import thinking_is_on
 from pytest_regen.emulator.models import Model
-from pytest_regen.emulator.prompt import bare
+from pytest_regen.emulator.prompt import Prompt, bare
 from pytest_regen.emulator.tokens import TRAILING, fit, text_tokens
 from pytest_regen.emulator.values import EmulatedReply
 
@@ -26,6 +26,7 @@ class Turn:
 
     body: Mapping[str, Any]
     model: Model
+    prompt: Prompt
     use: CacheUse
     tier: str = "standard"
     diagnostics: Mapping[str, Any] | None = None

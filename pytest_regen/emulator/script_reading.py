@@ -4,12 +4,12 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
 from pytest_regen.emulator.script import Match, Rule, Script, Step
-from pytest_regen.emulator.values import EmulatedReply, Fault, Said, ToolUse
+from pytest_regen.emulator.values import EmulatedReply, Fault, FaultKind, Said, ToolUse
 from pytest_regen.errors import UsageError
 
 __all__ = ["load_script"]
@@ -30,7 +30,7 @@ _VALUES: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("delay", "chunk_delay", "retry_after_ms"), _SECONDS),
     **dict.fromkeys(("should_retry", "check_schema"), _FLAG),
     "retry_after": ((int, float, str), "a number of seconds or an HTTP date"),
-    "chunks": ((int, list), "a number of characters or a list of pieces"),
+    "chunks": ((int, list), "a number of characters or a list of pieces, each a text"),
     "headers": ((dict,), "a mapping"),
     "tools": ((tuple,), "a list"),
     "reply": ((EmulatedReply,), "a reply"),
@@ -124,11 +124,23 @@ class _Reader:
             if "text" in fields:
                 raise self.wrong(where, "has both text and file")
             fields["text"] = self.text_of(fields.pop("file"), f"{where}.file")
-        tools = fields.get("tools") or []
-        for number, tool in enumerate(tools):
-            self.keys(tool, {"name", "input"}, f"{where}.tools[{number}]")
-        fields["tools"] = tuple(ToolUse(**tool) for tool in tools)
-        return EmulatedReply(**self.checked(fields, where))
+        if "tools" in fields:
+            tools = self.items(fields["tools"], f"{where}.tools")
+            fields["tools"] = tuple(
+                self.tool(tool, f"{where}.tools[{number}]") for number, tool in enumerate(tools)
+            )
+        try:
+            return EmulatedReply(**self.checked(fields, where))
+        except ValueError as error:
+            raise self.wrong(f"{where}.chunks", f"is wrong: {error}") from error
+
+    def tool(self, data: Any, where: str) -> ToolUse:  # noqa: ANN401 - whatever stands in the file
+        """Return one call of a tool."""
+        self.keys(data, {"name", "input"}, where)
+        name, given = data.get("name"), data.get("input", {})
+        if not isinstance(name, str) or not isinstance(given, dict):
+            raise self.wrong(where, "needs a name, a text, and may have an input, a mapping")
+        return ToolUse(name, given)
 
     def fault(self, data: Any, where: str) -> Fault:  # noqa: ANN401 - whatever stands in the file
         """Return one fault; a bare number is its status."""
@@ -136,9 +148,10 @@ class _Reader:
             return Fault(data)
         self.keys(data, _FAULT_KEYS, where)
         fields = dict(data)
-        if fields.get("kind", "status") not in {"status", "drop", "cut", "error_event"}:
+        kinds = get_args(FaultKind)
+        if fields.get("kind", "status") not in kinds:
             raise self.wrong(
-                f"{where}.kind", f"is {fields['kind']!r}, expected status, drop, cut or error_event"
+                f"{where}.kind", f"is {fields['kind']!r}, expected one of {', '.join(kinds)}"
             )
         if "reply" in fields:
             inner = fields["reply"]
@@ -161,6 +174,9 @@ class _Reader:
                 raise self.wrong(f"{where}.{key}", f"is {value!r}, expected {words}")
             if isinstance(value, int | float) and value < 0:
                 raise self.wrong(f"{where}.{key}", f"is {value!r}, expected no negative number")
+        chunks = data.get("chunks")
+        if isinstance(chunks, list) and not all(isinstance(piece, str) for piece in chunks):
+            raise self.wrong(f"{where}.chunks", f"is {chunks!r}, expected {_VALUES['chunks'][1]}")
         if "pattern" in data:
             try:
                 re.compile(data["pattern"])

@@ -17,7 +17,7 @@ from pytest_regen.emulator.rules import check_request
 from pytest_regen.emulator.schemas import check_answer
 from pytest_regen.emulator.streaming import events_of
 from pytest_regen.emulator.values import EmulatedReply, Fault, Responder, Said
-from pytest_regen.emulator.wire import ApiError, HttpResponse, dump
+from pytest_regen.emulator.wire import ApiError, End, HttpResponse, dump
 
 __all__ = ["MessageService", "count_tokens"]
 
@@ -89,7 +89,7 @@ class MessageService:
         use = self._cache.look_up(
             prompt.blocks, now=self._clock.now(), minimum=model.minimum, scope=model.id
         )
-        return Turn(body, model, use, tier, self._history.compare(body, prompt))
+        return Turn(body, model, prompt, use, tier, self._history.compare(body, prompt))
 
     def _ask(self, body: Body, headers: Headers) -> EmulatedReply | Fault:
         try:
@@ -107,7 +107,7 @@ class MessageService:
     def _message(self, turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
         check_answer(turn.body, reply)
         message = message_of(turn, reply)
-        self._history.remember(message["id"], turn.body, prompt_of(turn.body, turn.model))
+        self._history.remember(message["id"], turn.body, turn.prompt)
         return message
 
     def _response(
@@ -119,7 +119,7 @@ class MessageService:
         response = HttpResponse(
             headers={"content-type": "application/json"},
             delay=fault.delay if fault else reply.delay,
-            end="cut" if fault and fault.kind == "cut" else "whole",
+            end=_ending(fault, streamed=bool(turn.body.get("stream"))),
             on_start=turn.use.commit,
         )
         if not turn.body.get("stream"):
@@ -138,6 +138,13 @@ def count_tokens(body: Body, *, version: str) -> int:
         ApiError: the request would be refused.
     """
     return prompt_of(body, check_request(body, version=version, counting=True)).tokens
+
+
+def _ending(fault: Fault | None, *, streamed: bool) -> End:
+    breaks = fault is not None and (
+        fault.kind == "cut" or (fault.kind == "unfinished" and not streamed)
+    )
+    return "cut" if breaks else "whole"
 
 
 def _reply_or_fault(said: object) -> EmulatedReply | Fault:

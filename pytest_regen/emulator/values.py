@@ -52,8 +52,22 @@ class EmulatedReply:
     check_schema: bool = True
     """Whether text that breaks the request's ``output_config.format`` is a fault of the script."""
 
+    def __post_init__(self) -> None:
+        """Check the pieces.
 
-FaultKind = Literal["status", "drop", "cut", "error_event"]
+        Raises:
+            ValueError: ``chunks`` is below 1, or pieces that are empty or do not make the text.
+        """
+        if isinstance(self.chunks, int):
+            if self.chunks < 1:
+                raise ValueError(f"a delta holds at least 1 character, not {self.chunks}")
+        elif self.chunks is not None and (
+            not all(self.chunks) or "".join(self.chunks) != self.text
+        ):
+            raise ValueError("the pieces must not be empty and must join to the text")
+
+
+FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,8 @@ class Fault:
     - ``status``: an error response with ``status``.
     - ``drop``: the connection is closed before the first byte.
     - ``cut``: the connection is closed in the middle of ``reply``.
+    - ``unfinished``: a stream that ends politely, but before its message does; not streamed, it
+      is ``cut``.
     - ``error_event``: a stream that ends in ``event: error``; not streamed, it is ``status``.
     """
 

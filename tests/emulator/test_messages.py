@@ -1,0 +1,250 @@
+"""A message follows from the request and the reply, and from nothing else."""
+
+import json
+from typing import Any
+
+import pytest
+from emulator_requests import api, ask, body, said, send, text, user
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_regen.emulator.streaming import split_text
+from pytest_regen.emulator.values import EmulatedReply, Fault, ToolUse
+from pytest_regen.emulator.wire import HttpResponse
+
+LINE = '{"type":"content_block_delta"'
+
+
+def events(response: HttpResponse) -> list[tuple[str, dict[str, Any]]]:
+    """Return the events of a stream."""
+    found = []
+    for part in response.parts or ():
+        name, data = part.data.decode().rstrip("\n").split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def test_the_order_of_requests_changes_nothing() -> None:
+    """Ids, signatures and counts are the same whatever was asked before, by whichever worker."""
+    one, other = api(), api()
+    ask(other, messages=[user("Something else.")])
+    ask(other)
+
+    assert ask(one) == ask(other)
+
+
+def test_another_request_has_another_id() -> None:
+    """Ids tell requests and replies apart."""
+    ids = {
+        ask(api())["id"],
+        ask(api("Bye."))["id"],
+        ask(api(), messages=[user("Bye.")])["id"],
+    }
+
+    assert len(ids) == 3
+
+
+def test_the_keys_come_in_the_order_of_the_api() -> None:
+    """Field by field as recorded traffic has them."""
+    message = ask(api(EmulatedReply("Hi.", thinking="Hm.")))
+
+    assert list(message) == [
+        "model",
+        "id",
+        "type",
+        "role",
+        "content",
+        "stop_reason",
+        "stop_sequence",
+        "stop_details",
+        "usage",
+    ]
+    assert list(message["usage"]) == [
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "cache_creation",
+        "output_tokens",
+        "output_tokens_details",
+        "service_tier",
+        "inference_geo",
+    ]
+
+
+def test_a_reply_over_max_tokens_is_cut() -> None:
+    """It ends at the limit, and says so."""
+    message = ask(api("x" * 1_000), max_tokens=41)
+
+    assert message["content"][-1]["text"] == "x" * 100
+    assert message["stop_reason"] == "max_tokens"
+    assert message["usage"]["output_tokens"] == 41
+
+
+def test_given_output_tokens_are_reported() -> None:
+    """A script may say what a reply costs; it is then not cut."""
+    message = ask(api(EmulatedReply("x" * 1_000, output_tokens=7)), max_tokens=10)
+
+    assert message["usage"]["output_tokens"] == 7
+    assert message["stop_reason"] == "end_turn"
+
+
+def test_a_stop_sequence_ends_the_reply() -> None:
+    """The earliest of those that occur, itself left out."""
+    message = ask(api("one two three"), stop_sequences=["three", " two"])
+
+    assert message["content"][-1]["text"] == "one"
+    assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", " two")
+
+
+def test_warming_answers_with_nothing() -> None:
+    """``max_tokens: 0`` writes the cache and says nothing."""
+    core = api()
+    system = [text("x" * 2_000, "5m")]
+
+    warmed = ask(core, max_tokens=0, system=system)
+
+    assert (warmed["content"], warmed["stop_reason"]) == ([], "max_tokens")
+    assert warmed["usage"]["output_tokens"] == 0
+    assert ask(core, system=system)["usage"]["cache_read_input_tokens"] == 820
+
+
+@pytest.mark.parametrize(
+    ("thinking", "shown"),
+    [
+        (None, ""),
+        ({"type": "adaptive"}, ""),
+        ({"type": "adaptive", "display": "summarized"}, "Hm."),
+        ({"type": "disabled"}, None),
+    ],
+)
+def test_thinking_is_shown_as_asked(thinking: dict[str, str] | None, shown: str | None) -> None:
+    """Omitted by default, summarized on request, absent where it is off; it costs either way."""
+    message = ask(api(EmulatedReply("Hi.", thinking="Hm.")), thinking=thinking)
+
+    blocks = [block for block in message["content"] if block["type"] == "thinking"]
+    assert [block["thinking"] for block in blocks] == ([] if shown is None else [shown])
+
+
+def test_tools_are_used() -> None:
+    """Each call has an id of its own, and the message stops for them."""
+    tools = [ToolUse("look", {"at": "a"}), ToolUse("look", {"at": "a"})]
+    message = ask(api(EmulatedReply(tools=tools)), tools=[{"name": "look", "input_schema": {}}])
+
+    first, second = (block for block in message["content"] if block["type"] == "tool_use")
+    assert list(first) == ["type", "id", "name", "input"]
+    assert first["id"] != second["id"]
+    assert message["stop_reason"] == "tool_use"
+
+
+def test_a_stream_has_its_events_in_order() -> None:
+    """One start, a ping after the first block begins, deltas, one end."""
+    reply = EmulatedReply("Hello there.", chunks=("Hel", "lo ", "there."))
+
+    names = [name for name, _ in events(send(api(reply), body(stream=True)))]
+
+    assert names == [
+        "message_start",
+        "content_block_start",
+        "ping",
+        "content_block_delta",
+        "content_block_stop",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+
+
+def test_padding_changes_no_event() -> None:
+    """White space before the last brace is all that differs."""
+    plain = send(api("Hello."), body(stream=True))
+    padded = send(api("Hello.", padding=True), body(stream=True))
+
+    assert events(plain) == events(padded)
+    assert [part.data for part in plain.parts or ()] != [part.data for part in padded.parts or ()]
+
+
+@given(words=st.text(), chunks=st.none() | st.integers(1, 50))
+def test_pieces_join_to_the_text(words: str, chunks: int | None) -> None:
+    """Whatever the text, its pieces are the text, and each says something."""
+    pieces = split_text(words, chunks)
+
+    assert "".join(pieces) == words
+    assert all(pieces)
+
+
+@given(words=st.text(st.characters(exclude_categories=[])), stream=st.booleans())
+def test_any_text_can_be_said(words: str, stream: bool) -> None:  # noqa: FBT001 - drawn
+    """Lone surrogates, control characters and emoji arrive as they were said."""
+    response = send(api(words), body(max_tokens=100_000, stream=stream))
+
+    if stream:
+        deltas = [
+            data["delta"]
+            for name, data in events(response)
+            if name.endswith("_delta") and "index" in data
+        ]
+        heard = "".join(delta.get("text", "") for delta in deltas)
+    else:
+        heard = "".join(b.get("text", "") for b in said(response)["content"])
+    assert heard == words
+
+
+def test_a_responder_that_fails_is_not_asked_again() -> None:
+    """Its error is answered, not retried, and kept."""
+    core = api()
+
+    def fails(_: dict[str, Any]) -> str:
+        raise KeyError("lost")
+
+    core.service.responder = fails
+    response = send(core, body())
+
+    assert response.status == 500
+    assert response.headers["x-should-retry"] == "false"
+    assert "KeyError: 'lost'" in said(response)["error"]["message"]
+    assert [type(error) for error in core.service.failures] == [KeyError]
+
+
+def test_a_fault_writes_no_cache() -> None:
+    """What never began wrote nothing."""
+    core = api(Fault(529))
+    system = [text("x" * 2_000, "5m")]
+    send(core, body(system=system))
+    core.service.responder = lambda _body: "Hi."
+
+    assert ask(core, system=system)["usage"]["cache_read_input_tokens"] == 0
+
+
+def test_a_cut_stream_has_written_the_cache() -> None:
+    """What began, wrote."""
+    core = api(Fault(kind="cut"))
+    system = [text("x" * 2_000, "5m")]
+    send(core, body(system=system, stream=True))
+    core.service.responder = lambda _body: "Hi."
+
+    assert ask(core, system=system)["usage"]["cache_read_input_tokens"] == 820
+
+
+def test_retry_headers_are_as_scripted() -> None:
+    """Seconds, milliseconds, dates and x-should-retry are sent as given."""
+    fault = Fault(
+        429, retry_after="Sat, 21 Nov 2026 10:00:00 GMT", retry_after_ms=1.5, should_retry=True
+    )
+
+    headers = send(api(fault), body()).headers
+
+    assert headers["retry-after"] == "Sat, 21 Nov 2026 10:00:00 GMT"
+    assert headers["retry-after-ms"] == "1.5"
+    assert headers["x-should-retry"] == "true"
+
+
+def test_a_proxy_answers_in_plain_text() -> None:
+    """A body given as text replaces the envelope."""
+    response = send(api(Fault(503, body="upstream"), compress=False), body())
+
+    assert (response.status, response.body) == (503, b"upstream")
+    assert response.headers["content-type"] == "text/plain"

@@ -1,0 +1,371 @@
+"""The emulator refuses what the API refuses, in the API's words, and nothing else."""
+
+from typing import Any
+
+import pytest
+from emulator_requests import api, ask, assistant, body, said, send, text, user
+
+from pytest_regen.emulator.messages import signature
+from pytest_regen.emulator.models import MODELS, find_model
+
+OLD = "claude-sonnet-4-5"
+TOOL = {"name": "look", "input_schema": {"type": "object"}}
+OBJECT = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def with_format(schema: object, **fields: Any) -> dict[str, Any]:
+    """Return a request for structured output."""
+    config = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    return body(**config, **fields)
+
+
+def marked(count: int) -> list[dict[str, Any]]:
+    """Return text blocks that each carry a breakpoint."""
+    return [text(f"part {number}", "5m") for number in range(count)]
+
+
+def used(id_: str) -> dict[str, Any]:
+    """Return a call of a tool."""
+    return {"type": "tool_use", "id": id_, "name": "look", "input": {}}
+
+
+def result(id_: str) -> dict[str, Any]:
+    """Return the answer to a call of a tool."""
+    return {"type": "tool_result", "tool_use_id": id_, "content": "It is red."}
+
+
+REFUSED = {
+    "no max_tokens": (body(max_tokens=...), "max_tokens: Field required"),
+    "no model": (body(model=...), "model: Field required"),
+    "no messages": (body(messages=...), "messages: Field required"),
+    "empty messages": (body(messages=[]), "messages: at least one message is required"),
+    "unknown field": (body(colour="red"), "colour: Extra inputs are not permitted"),
+    "max_tokens as text": (body(max_tokens="9"), "max_tokens: Input should be a valid integer"),
+    "max_tokens null": (body(max_tokens=None), "max_tokens: Input should be a valid integer"),
+    "negative max_tokens": (
+        body(max_tokens=-1),
+        "max_tokens: Input should be greater than or equal to 0",
+    ),
+    "message as text": (
+        body(messages=["Invalid content"]),
+        "messages.0: Input does not match the expected shape.",
+    ),
+    "no content": (body(messages=[{"role": "user"}]), "messages.0.content: Field required"),
+    "content as number": (
+        body(messages=[user(1)]),
+        "messages.0.content: Input should be a valid list",
+    ),
+    "empty content": (body(messages=[user("")]), "must have non-empty content"),
+    "unknown role": (body(messages=[{"role": "robot", "content": "x"}]), "messages.0.role: "),
+    "assistant first": (
+        body(messages=[assistant("Hi."), user("Hi.")]),
+        'first message must use the "user" role',
+    ),
+    "unknown block": (body(messages=[user([{"type": "smell"}])]), "Input tag 'smell' found"),
+    "block without type": (
+        body(messages=[user([{"text": "x"}])]),
+        "content.0.type: Field required",
+    ),
+    "empty text block": (
+        body(messages=[user([text("")])]),
+        "messages: text content blocks must be non-empty",
+    ),
+    "five breakpoints": (
+        body(system=marked(5)),
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ),
+    "four and the automatic one": (
+        body(system=marked(4), cache_control={"type": "ephemeral"}),
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ),
+    "an hour after five minutes": (
+        body(messages=[user([text("a", "5m"), text("b", "1h")])]),
+        (
+            "messages.0.content.1.cache_control.ttl: a ttl='1h' cache_control block must not come "
+            "after a ttl='5m' cache_control block. Note that blocks are processed in the following "
+            "order: `tools`, `system`, `messages`."
+        ),
+    ),
+    "an automatic hour after five minutes": (
+        body(system=[text("a", "5m")], cache_control={"type": "ephemeral", "ttl": "1h"}),
+        "must not come after a ttl='5m'",
+    ),
+    "automatic and explicit disagree": (
+        body(messages=[user([text("a", "5m")])], cache_control={"type": "ephemeral", "ttl": "1h"}),
+        "cache_control: ttl='1h' conflicts",
+    ),
+    "breakpoint on empty text": (
+        body(messages=[user([text("", "5m"), text("x")])]),
+        "messages.0.content.0.text: cache_control cannot be set for empty text blocks",
+    ),
+    "breakpoint of another type": (
+        body(cache_control={"type": "forever"}),
+        "cache_control.type: Input should be 'ephemeral'",
+    ),
+    "breakpoint of another lifetime": (
+        body(system=[text("a", "2h")]),
+        "system.0.cache_control.ttl: Input should be '5m' or '1h'",
+    ),
+    "temperature": (body(temperature=1.0), "`temperature` is deprecated for this model."),
+    "top_p on an old model": (body(model=OLD, top_p=0.9), "`top_p` is deprecated"),
+    "prefill": (
+        body(messages=[user("Hi."), assistant("{")]),
+        (
+            "This model does not support assistant message prefill. "
+            "The conversation must end with a user message."
+        ),
+    ),
+    "thinking enabled": (
+        body(thinking={"type": "enabled", "budget_tokens": 1024}),
+        '"thinking.type.enabled" is not supported for this model.',
+    ),
+    "thinking disabled": (
+        body(model="claude-opus-5-5", thinking={"type": "disabled"}),
+        '"thinking.type.disabled" is not supported for this model.',
+    ),
+    "adaptive thinking on an old model": (
+        body(model=OLD, thinking={"type": "adaptive"}),
+        "adaptive thinking is not supported on this model",
+    ),
+    "small thinking budget": (
+        body(model=OLD, thinking={"type": "enabled", "budget_tokens": 10}),
+        "greater than or equal to 1024",
+    ),
+    "thinking budget of the whole answer": (
+        body(model=OLD, thinking={"type": "enabled", "budget_tokens": 1024}),
+        "`max_tokens` must be greater than `thinking.budget_tokens`.",
+    ),
+    "forced tool": (
+        body(tools=[TOOL], tool_choice={"type": "any"}),
+        '"tool_choice.type.any" is not supported for this model.',
+    ),
+    "tool choice without tools": (
+        body(tool_choice={"type": "auto"}),
+        "tool_choice: may only be specified while providing tools",
+    ),
+    "effort": (
+        body(model="claude-opus-4-6", output_config={"effort": "xhigh"}),
+        (
+            "This model does not support effort level 'xhigh'. "
+            "Supported levels: high, low, max, medium."
+        ),
+    ),
+    "too much output": (
+        body(max_tokens=128_001),
+        (
+            "max_tokens: 128001 > 128000, which is the maximum allowed number of output tokens for "
+            "claude-sonnet-5-5"
+        ),
+    ),
+    "too much input": (
+        body(model=OLD, messages=[user("x" * 1_000_000)]),
+        "prompt is too long: 230003 tokens > 200000 maximum",
+    ),
+    "warming a stream": (body(max_tokens=0, stream=True), "max_tokens: 0 is not supported"),
+    "warming structured output": (with_format(OBJECT, max_tokens=0), "max_tokens: 0 is not"),
+    "tool call without result": (
+        body(messages=[user("Hi."), assistant([used("t1")]), user("Well?")]),
+        "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: t1.",
+    ),
+    "tool result without call": (
+        body(messages=[user([result("t1")])]),
+        "messages.0: unexpected `tool_use_id` found in `tool_result` blocks: t1.",
+    ),
+    "open object": (
+        with_format({"type": "object", "properties": {}}),
+        (
+            "output_config.format.schema: For 'object' type, 'additionalProperties' must be "
+            "explicitly set to false"
+        ),
+    ),
+    "numeric bound": (with_format({"type": "integer", "minimum": 0}), "minimum is not supported"),
+    "two items at least": (with_format({"type": "array", "minItems": 2}), "'minItems'"),
+    "external reference": (with_format({"$ref": "other.json"}), "is not a definition"),
+    "recursion": (
+        with_format(
+            {
+                "$ref": "#/$defs/a",
+                "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}},
+            }
+        ),
+        "Circular reference",
+    ),
+    "complex enum": (with_format({"enum": [{"a": 1}]}), "Enum values must be"),
+    "unknown format": (with_format({"type": "string", "format": "hex"}), "format 'hex'"),
+    "too many optional fields": (
+        with_format({**OBJECT, "properties": {f"p{n}": {"type": "null"} for n in range(25)}}),
+        "25 optional properties",
+    ),
+    "too many unions": (
+        with_format({"anyOf": [{"type": ["string", "null"]} for _ in range(16)]}),
+        "17 properties with union types",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused_with_400(fields: dict[str, Any], message: str) -> None:
+    """A broken rule is an invalid_request_error that says which."""
+    response = send(api(), fields)
+
+    error = said(response)
+    assert response.status == 400
+    assert error["error"]["type"] == "invalid_request_error"
+    assert message in error["error"]["message"]
+    assert error["request_id"] == response.headers["request-id"]
+
+
+ACCEPTED = {
+    "blocks and strings": body(messages=[user("Hi."), assistant("Hi."), user([text("x")])]),
+    "two user messages in a row": body(messages=[user("Hi."), user("Still there?")]),
+    "a system turn": body(messages=[user("Hi."), {"role": "system", "content": "Be brief."}]),
+    "four breakpoints": body(system=marked(4)),
+    "an hour before five minutes": body(system=[text("a", "1h"), text("b", "5m")]),
+    "automatic on a marked block": body(
+        messages=[user([text("a", "5m")])], cache_control={"type": "ephemeral"}
+    ),
+    "automatic beside four, on one of them": body(
+        messages=[user(marked(4))], cache_control={"type": "ephemeral"}
+    ),
+    "prefill on an old model": body(model=OLD, messages=[user("Hi."), assistant("{")]),
+    "thinking disabled": body(thinking={"type": "disabled"}),
+    "effort": body(output_config={"effort": "xhigh"}),
+    "forced tool on an old model": body(model=OLD, tools=[TOOL], tool_choice={"type": "any"}),
+    "null counts as absent": body(system=None, stop_sequences=None, thinking=None),
+    "tool calls answered": body(
+        messages=[
+            user("Hi."),
+            assistant([used("t1"), used("t2")]),
+            user([result("t2"), result("t1")]),
+        ]
+    ),
+    "warming": body(max_tokens=0),
+    "metadata": body(metadata={"user_id": "u"}),
+}
+
+
+@pytest.mark.parametrize("fields", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(fields: dict[str, Any]) -> None:
+    """What the API takes is taken."""
+    response = send(api(), fields)
+
+    assert response.status == 200, said(response)
+
+
+def test_an_unknown_model_is_not_found() -> None:
+    """It is 404, and the message is the name."""
+    response = send(api(), body(model="claude-does-not-exist"))
+
+    assert response.status == 404
+    assert said(response)["error"] == {
+        "type": "not_found_error",
+        "message": "model: claude-does-not-exist",
+    }
+
+
+def test_sampling_is_taken_on_the_old_version_by_old_models() -> None:
+    """Version 2023-06-01 still takes a temperature, where the model does."""
+    core = api()
+
+    old = send(core, body(model=OLD, temperature=0.1), anthropic_version="2023-06-01")
+    new = send(core, body(temperature=0.1), anthropic_version="2023-06-01")
+
+    assert (old.status, new.status) == (200, 400)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "message"),
+    [
+        ({"authorization": None}, 401, "invalid x-api-key"),
+        ({"authorization": "Bearer "}, 401, "invalid x-api-key"),
+        ({"authorization": "Bearer sk-other"}, 401, "invalid x-api-key"),
+        ({"authorization": None, "x_api_key": "sk-test"}, 200, ""),
+        ({"anthropic_version": None}, 400, "anthropic-version: header is required"),
+        ({"anthropic_version": "2020-01-01"}, 400, "is not a valid version"),
+        ({"anthropic_version": "2023-06-01"}, 200, ""),
+    ],
+)
+def test_credentials_and_version(headers: dict[str, Any], status: int, message: str) -> None:
+    """A key comes as bearer or x-api-key; the version must be one the API has."""
+    response = send(api(keys=["sk-test"]), body(), **headers)
+
+    assert response.status == status
+    assert message in (said(response)["error"]["message"] if status != 200 else "")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/v1/complete", 404),
+        ("GET", "/", 404),
+        ("GET", "/v1/messages", 405),
+        ("GET", "/v1/messages/batches/none", 404),
+        ("GET", "/v1/models", 200),
+    ],
+)
+def test_routes(method: str, path: str, status: int) -> None:
+    """Unknown paths are not found, known ones take their methods only."""
+    response = send(api(), method=method, path=path)
+
+    assert response.status == status
+    assert response.headers["server"] == "pytest-regen-emulator"
+    assert response.headers["request-id"].startswith("req_emu")
+
+
+@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'"text"'])
+def test_a_body_that_is_no_object_is_400(payload: bytes) -> None:
+    """Whatever the bytes, the answer is an error envelope."""
+    response = send(api(), payload)
+
+    assert response.status == 400
+    assert said(response)["type"] == "error"
+
+
+def test_a_body_over_the_limit_is_413() -> None:
+    """32 MB is the limit of one request."""
+    response = send(api(), b" " * (32 * 1024 * 1024 + 1))
+
+    assert response.status == 413
+    assert said(response)["error"]["type"] == "request_too_large"
+
+
+def test_thinking_cannot_be_marked() -> None:
+    """A breakpoint on a thinking block is refused."""
+    core = api()
+    block = ask(core)["content"][0]
+    turns = [user("Hi."), assistant([{**block, "cache_control": {"type": "ephemeral"}}]), user("x")]
+
+    response = send(core, body(messages=turns))
+
+    expected = "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted"
+    assert said(response)["error"]["message"] == expected
+
+
+@pytest.mark.parametrize("model", [model.id for model in MODELS if model.is_modern])
+def test_thinking_must_come_back_as_it_went_out(model: str) -> None:
+    """Text, signature and, on models that bind it, what was said before are all checked."""
+    core = api()
+    fields = {"model": model, "thinking": {"type": "adaptive"}}
+    block, words = ask(core, **fields)["content"]
+
+    def status(block: dict[str, Any], *, first: str = "Hi.") -> int:
+        turns = [user(first), assistant([block, words]), user("Go on.")]
+        return send(core, body(messages=turns, **fields)).status
+
+    known = find_model(model)
+    assert known is not None
+    assert status(block) == 200
+    assert status({**block, "thinking": "Something else."}) == 400
+    assert status({**block, "signature": "Emu" + "A" * 40}) == 400
+    assert status(block, first="Edited.") == (400 if known.binds_thinking else 200)
+
+
+def test_a_signature_proves_itself() -> None:
+    """Another emulator accepts it: none has to remember what it issued."""
+    model = find_model("claude-sonnet-5-5")
+    assert model is not None
+    block = {"type": "thinking", "thinking": "", "signature": signature("", model, [user("Hi.")])}
+
+    turns = [user([text("Hi.")]), assistant([block, text("Hello.")]), user("Go on.")]
+
+    assert send(api(), body(messages=turns)).status == 200

@@ -1,0 +1,194 @@
+"""A script says which request gets which reply, and in which order."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emulator_requests import body, said, send, text, user
+
+from pytest_regen.emulator import EmulatedReply, Fault, Match, Rule, Script, Step, load_script
+from pytest_regen.emulator.api import MessagesApi
+from pytest_regen.emulator.clock import Clock
+from pytest_regen.errors import UsageError
+
+WHOLE = """
+version: 1
+rules:
+  - name: overloaded twice
+    match: {model: claude-opus-*, system: "Be brief", user: hello, turn: 1}
+    replies:
+      - fault: 529
+        times: 2
+      - Hello.
+  - match: {pattern: 'type\\s+(Pet|Order)'}
+    count: request
+    replies:
+      - fault: {status: 429, retry_after: 7, retry_after_ms: 1.5, should_retry: false,
+                error_code: enforced_spend_limit_reached, message: No more., type: rate_limit_error,
+                headers: {x-extra: "1"}, delay: 0.5}
+      - fault: {kind: cut, reply: {text: Half an answer, chunks: 4}, after: 2}
+      - file: pet.cs
+        stop_reason: max_tokens
+        thinking: Hm.
+        output_tokens: 12
+        delay: 0.1
+        chunks: [class, " Pet {}"]
+        chunk_delay: 0.2
+        check_schema: false
+        tools: [{name: look, input: {at: it}}]
+      - text: Refused.
+        stop_reason: refusal
+        category: cyber
+        explanation: No.
+  - replies: [Whatever.]
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    """A script that uses every key."""
+    (tmp_path / "pet.cs").write_text("class Pet {}", "utf-8")
+    path = tmp_path / "replies.yaml"
+    path.write_text(WHOLE, "utf-8")
+    return load_script(path)
+
+
+def test_every_key_is_read(script: Script) -> None:
+    """The values are those a Python script would use."""
+    first, second, last = script.rules
+
+    assert first.match == Match("claude-opus-*", "Be brief", "hello", turn=1)
+    assert first.steps == [Step(Fault(529), 2), Step(EmulatedReply("Hello."))]
+    limited, cut, reply, refused = (step.said for step in second.steps)
+    assert isinstance(limited, Fault)
+    assert (limited.retry_after, limited.retry_after_ms, limited.should_retry) == (7, 1.5, False)
+    assert isinstance(cut, Fault)
+    assert (cut.kind, cut.reply.text, cut.reply.chunks, cut.after) == (
+        "cut",
+        "Half an answer",
+        4,
+        2,
+    )
+    assert isinstance(reply, EmulatedReply)
+    assert (reply.text, reply.thinking, reply.output_tokens) == ("class Pet {}", "Hm.", 12)
+    assert reply.tools[0].input == {"at": "it"}
+    assert refused == EmulatedReply("Refused.", "refusal", category="cyber", explanation="No.")
+    assert last == Rule([Step(EmulatedReply("Whatever."))])
+
+
+def test_faults_come_first_and_the_last_reply_stays(script: Script) -> None:
+    """529 twice, then the reply, again and again."""
+    asked = body(model="claude-opus-5-5", system="Be brief.", messages=[user("hello you")])
+
+    told = [script.find(asked) for _ in range(5)]
+
+    assert told == [Fault(529)] * 2 + [EmulatedReply("Hello.")] * 3
+
+
+@pytest.mark.parametrize(
+    ("match", "fields", "accepts"),
+    [
+        (Match(), {}, True),
+        (Match(model="claude-*"), {}, True),
+        (Match(model="gpt-*"), {}, False),
+        (Match(system="rules"), {"system": "The rules."}, True),
+        (Match(system="rules"), {"system": [text("The rules.")]}, True),
+        (Match(system="rules"), {"messages": [user("rules")]}, False),
+        (Match(user="two"), {"messages": [user("one"), user([text("two")])]}, True),
+        (Match(user="one"), {"messages": [user("one"), user("two")]}, False),
+        (Match(text="one"), {"messages": [user("one"), user("two")]}, True),
+        (Match(pattern="one.two"), {"messages": [user("one"), user("two")]}, True),
+        (Match(turn=2), {"messages": [user("one"), user("two")]}, True),
+        (Match(turn=1), {"messages": [user("one"), user("two")]}, False),
+        (Match(model="claude-*", turn=2), {}, False),
+    ],
+)
+def test_a_match_holds_in_every_field(match: Match, fields: dict[str, Any], accepts: bool) -> None:  # noqa: FBT001 - parametrized
+    """Each field that is given must hold, where it looks."""
+    assert match.accepts(body(**fields)) is accepts
+
+
+def test_each_request_may_walk_on_its_own() -> None:
+    """With ``count="request"`` threads in any order get the same answers."""
+    script = Script([Rule([Step(Fault(529)), Step("Done.")], count="request")])
+    asked = [body(messages=[user(str(number))]) for number in range(20)] * 2
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(script.find, asked))
+
+    assert told.count(Fault(529)) == told.count("Done.") == 20
+
+
+def test_all_requests_together_walk_through_the_steps() -> None:
+    """With ``count="rule"`` no step is given twice, from however many threads."""
+    script = Script([Rule([Step(str(number)) for number in range(40)])])
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(script.find, [body()] * 40))
+
+    assert sorted(map(str, told)) == sorted(str(number) for number in range(40))
+
+
+def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
+    """The message shows what was asked; a retry would not help."""
+    script = Script([Rule([Step("x")], Match(text="never"))], path=Path("replies.yaml"))
+    core = MessagesApi(script, clock=Clock(0))
+
+    response = send(core, body(messages=[user("Who are you?")]))
+
+    assert response.status == 400
+    assert response.headers["x-should-retry"] == "false"
+    message = said(response)["error"]["message"]
+    assert "no rule of replies.yaml matches" in message
+    assert "Who are you?" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("rules: [", "is no YAML"),
+        ("[]", "the file is list, not a mapping"),
+        ("", "the file is NoneType"),
+        ("version: 2\nrules: [{replies: [x]}]", "version is 2, expected 1"),
+        ("version: 1", "rules must be a list"),
+        ("version: 1\nrules: [{replys: [x]}]", "rules[0].replys is unknown; known are"),
+        ("version: 1\nrules: [{replies: []}]", "rules[0].replies must be a list"),
+        ("version: 1\nrules: [{match: {usr: x}, replies: [x]}]", "rules[0].match.usr is unknown"),
+        ("version: 1\nrules: [{match: {turn: x}, replies: [x]}]", "rules[0].match.turn is 'x'"),
+        ("version: 1\nrules: [{match: {pattern: '('}, replies: [x]}]", "is no pattern"),
+        ("version: 1\nrules: [{count: all, replies: [x]}]", "rules[0].count is 'all'"),
+        ("version: 1\nrules: [{replies: [{txt: x}]}]", "rules[0].replies[0].txt is unknown"),
+        ("version: 1\nrules: [{replies: [{text: 1}]}]", "expected a text"),
+        ("version: 1\nrules: [{replies: [{text: x, delay: -1}]}]", "no negative number"),
+        ("version: 1\nrules: [{replies: [{text: x, times: 0}]}]", "times is 0"),
+        ("version: 1\nrules: [{replies: [{text: x, file: y}]}]", "has both text and file"),
+        ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
+        ("version: 1\nrules: [{replies: [{fault: {kind: boom}}]}]", "expected one of status, drop"),
+        ("version: 1\nrules: [{replies: [{fault: {status: '529'}}]}]", "a whole number"),
+        ("version: 1\nrules: [{replies: [{text: x, tools: [{nam: y}]}]}]", "tools[0].nam"),
+        ("version: 1\nrules: [{replies: [{text: x, tools: 5}]}]", "tools must be a list"),
+        ("version: 1\nrules: [{replies: [{text: x, chunks: 0}]}]", "at least 1 character"),
+        ("version: 1\nrules: [{replies: [{text: x, chunks: [y]}]}]", "must join to the text"),
+        ("version: 1\nrules: [{replies: [{text: x, chunks: [1]}]}]", "a list of pieces"),
+        ("version: 1\nrules: [{replies: [{text: x, tools: [{input: {}}]}]}]", "needs a name"),
+        ("version: 1\nrules: !!python/object:os.system {}", "is no YAML"),
+    ],
+)
+def test_a_wrong_script_is_refused_by_place(tmp_path: Path, content: str, complaint: str) -> None:
+    """The message names the file, the place and what is wrong."""
+    path = tmp_path / "replies.yaml"
+    path.write_text(content, "utf-8")
+
+    with pytest.raises(UsageError) as caught:
+        load_script(path)
+
+    assert str(path) in str(caught.value)
+    assert complaint in str(caught.value)
+    assert "docs/emulator.md" in caught.value.hint
+
+
+def test_a_missing_script_is_refused(tmp_path: Path) -> None:
+    """A file that is not there is the caller's mistake."""
+    with pytest.raises(UsageError, match="cannot read the script"):
+        load_script(tmp_path / "none.yaml")

@@ -1,0 +1,403 @@
+"""The vendor's SDK talks to the emulator over HTTP as it talks to the API."""
+
+import contextlib
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from emulator_requests import MODEL
+
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault, Rule, Script, Step, ToolUse
+
+anthropic = pytest.importorskip("anthropic")
+httpx2 = pytest.importorskip("httpx2")
+
+Client = Callable[..., Any]
+CALL: dict[str, Any] = {
+    "model": MODEL,
+    "max_tokens": 1_000,
+    "messages": [{"role": "user", "content": "Say hello."}],
+}
+
+
+@pytest.fixture
+def emulator() -> Iterator[Emulator]:
+    """An emulator whose responder each test sets."""
+    with Emulator() as running:
+        yield running
+
+
+@pytest.fixture
+def client(emulator: Emulator) -> Iterator[Client]:
+    """Makes clients of the SDK for the emulator, and closes them."""
+    with contextlib.ExitStack() as stack:
+
+        def make(**options: Any) -> Any:
+            made = anthropic.Anthropic(
+                api_key="sk-ant-secret", base_url=emulator.base_url, **options
+            )
+            return stack.enter_context(made)
+
+        yield make
+
+
+def says(emulator: Emulator, *steps: EmulatedReply | Fault | str | Step) -> Emulator:
+    """Let the emulator say the steps in order, the last one for ever."""
+    whole = [step if isinstance(step, Step) else Step(step) for step in steps]
+    emulator.script = Script([Rule(whole)])
+    return emulator
+
+
+def test_a_plain_call(emulator: Emulator, client: Client) -> None:
+    """The message has an omitted thinking block first, then the text; all of it is labelled."""
+    says(emulator, "Héllo.")
+
+    raw = client().messages.with_raw_response.create(**CALL)
+    message = raw.parse()
+
+    assert [block.type for block in message.content] == ["thinking", "text"]
+    assert message.content[0].thinking == ""
+    assert message.content[1].text == "Héllo."
+    assert message.stop_reason == "end_turn"
+    assert raw.headers["server"] == "pytest-regen-emulator"
+    assert message._request_id.startswith("req_emu")
+    assert message.id.startswith("msg_01Emu")
+
+
+def test_a_stream_arrives_piece_by_piece(emulator: Emulator, client: Client) -> None:
+    """Text comes in several deltas, the first long before the last."""
+    says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.02))
+
+    with client().messages.stream(**CALL) as stream:
+        arrivals = [(time.perf_counter(), piece) for piece in stream.text_stream]
+        final = stream.get_final_message()
+
+    assert [piece for _, piece in arrivals] == ["one", " tw", "o t", "hre", "e"]
+    assert arrivals[-1][0] - arrivals[0][0] > 0.05
+    assert final.stop_reason == "end_turn"
+
+
+def test_a_stream_says_what_a_plain_call_says(emulator: Emulator, client: Client) -> None:
+    """The same request gives the same content and usage, streamed or not, but for the id."""
+    reply = EmulatedReply("Look.", thinking="Hm.", tools=[ToolUse("look", {"at": "it"})])
+    says(emulator, reply)
+    call = {**CALL, "tools": [{"name": "look", "input_schema": {"type": "object"}}]}
+
+    plain = client().messages.create(**call)
+    with client().messages.stream(**call) as stream:
+        streamed = stream.get_final_message()
+
+    def shown(message: Any) -> Any:
+        blocks = [block.model_dump(exclude={"id", "parsed_output"}) for block in message.content]
+        return blocks, message.stop_reason, message.usage.model_dump()
+
+    assert shown(streamed) == shown(plain)
+
+
+def test_a_conversation_goes_on_with_its_thinking(client: Client) -> None:
+    """A thinking block sent back as it came is accepted; an edited one is refused."""
+    talk = client()
+    first = talk.messages.create(**CALL)
+    turns = [*CALL["messages"], first.to_param(), {"role": "user", "content": "Go on."}]
+
+    assert talk.messages.create(**{**CALL, "messages": turns}).stop_reason == "end_turn"
+
+    turns[0] = {"role": "user", "content": "Said something else."}
+    with pytest.raises(anthropic.BadRequestError, match="cannot be modified"):
+        talk.messages.create(**{**CALL, "messages": turns})
+
+
+def test_overload_twice_then_the_reply(emulator: Emulator, client: Client) -> None:
+    """The SDK's own retries get through a fault that lasts two attempts."""
+    says(emulator, Step(Fault(529, retry_after_ms=1), times=2), "Finally.")
+
+    message = client().messages.create(**CALL)
+
+    assert message.content[-1].text == "Finally."
+    retries = [request.headers["x-stainless-retry-count"] for request in emulator.requests]
+    assert retries == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, "BadRequestError"),
+        (401, "AuthenticationError"),
+        (402, "PaymentRequiredError"),
+        (403, "PermissionDeniedError"),
+        (404, "NotFoundError"),
+        (408, "RequestTimeoutError"),
+        (409, "ConflictError"),
+        (413, "ContentTooLargeError"),
+        (422, "UnprocessableEntityError"),
+        (429, "RateLimitError"),
+        (500, "InternalServerError"),
+        (503, "ServiceUnavailableError"),
+        (504, "GatewayTimeoutError"),
+        (529, "OverloadedError"),
+    ],
+)
+def test_each_status_is_the_error_it_is(
+    emulator: Emulator, client: Client, status: int, error: str
+) -> None:
+    """A scripted status becomes the SDK's class for it, with the request id of the header."""
+    says(emulator, Fault(status))
+
+    with pytest.raises(getattr(anthropic, error, anthropic.APIStatusError)) as caught:
+        client(max_retries=0).messages.create(**CALL)
+
+    assert type(caught.value).__name__ == error
+    assert caught.value.status_code == status
+    assert caught.value.request_id == caught.value.body["request_id"]
+
+
+def test_a_spend_cap_is_told_by_its_code(emulator: Emulator, client: Client) -> None:
+    """``error_code`` travels in the details of the error."""
+    says(emulator, Fault(429, error_code="enforced_spend_limit_reached", should_retry=False))
+
+    with pytest.raises(anthropic.RateLimitError) as caught:
+        client().messages.create(**CALL)
+
+    assert caught.value.error_code == "enforced_spend_limit_reached"
+    assert len(emulator.requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["drop", "cut"])
+def test_a_broken_connection_is_a_connection_error(
+    emulator: Emulator, client: Client, kind: Any
+) -> None:
+    """Closed before the first byte or inside a plain body, the connection fails and is retried."""
+    says(emulator, Fault(kind=kind), "Second time.")
+
+    with pytest.raises(anthropic.APIConnectionError):
+        client(max_retries=0).messages.create(**CALL)
+    assert client(max_retries=0).messages.create(**CALL).content[-1].text
+
+
+def listen(stream_manager: Any, heard: list[str]) -> Any:
+    """Collect the text of a stream and return its final message."""
+    with stream_manager as stream:
+        heard.extend(stream.text_stream)
+        return stream.get_final_message()
+
+
+def test_a_cut_stream_breaks_after_what_had_arrived(emulator: Emulator, client: Client) -> None:
+    """The connection ends inside the body, after the deltas that were let through."""
+    says(
+        emulator,
+        Fault(kind="cut", reply=EmulatedReply("one two three", chunks=3), after=2),
+    )
+    heard: list[str] = []
+
+    with pytest.raises(httpx2.RemoteProtocolError, match="incomplete chunked read"):
+        listen(client().messages.stream(**CALL), heard)
+
+    assert heard == ["one", " tw"]
+
+
+def test_an_unfinished_stream_has_no_stop_reason(emulator: Emulator, client: Client) -> None:
+    """A stream may end politely before its message does; the SDK does not complain."""
+    says(emulator, Fault(kind="unfinished", reply=EmulatedReply("one two", chunks=3), after=1))
+    heard: list[str] = []
+
+    final = listen(client().messages.stream(**CALL), heard)
+
+    assert heard == ["one"]
+    assert final.stop_reason is None
+
+
+def test_an_error_in_the_middle_of_a_stream(emulator: Emulator, client: Client) -> None:
+    """``event: error`` comes after text, with status 200."""
+    says(emulator, Fault(kind="error_event", after=1))
+    heard: list[str] = []
+
+    with pytest.raises(anthropic.APIStatusError) as caught:
+        listen(client().messages.stream(**CALL), heard)
+
+    assert heard
+    assert caught.value.status_code == 200
+    assert caught.value.type == "overloaded_error"
+
+
+def test_a_slow_first_byte_runs_into_the_timeout(emulator: Emulator, client: Client) -> None:
+    """A reply that is later than the client waits is a timeout."""
+    says(emulator, EmulatedReply("Late.", delay=5.0))
+
+    with pytest.raises(anthropic.APITimeoutError):
+        client(max_retries=0, timeout=0.1).messages.create(**CALL)
+
+
+def test_refusals_and_empty_replies(emulator: Emulator, client: Client) -> None:
+    """A refusal explains itself, an empty reply has no text, and both are status 200."""
+    says(
+        emulator,
+        EmulatedReply(stop_reason="refusal", category="cyber", explanation="No."),
+        EmulatedReply(),
+        EmulatedReply("So far", stop_reason="model_context_window_exceeded"),
+    )
+    talk = client()
+
+    refused = talk.messages.create(**CALL)
+    empty = talk.messages.create(**CALL)
+    full = talk.messages.create(**CALL)
+
+    assert (refused.stop_details.category, refused.stop_details.explanation) == ("cyber", "No.")
+    assert [block.type for block in empty.content] == ["thinking"]
+    assert full.stop_reason == "model_context_window_exceeded"
+
+
+def test_structured_output(emulator: Emulator, client: Client) -> None:
+    """``parse`` reads what the script says; text that breaks the schema is the script's fault."""
+    from pydantic import BaseModel  # noqa: PLC0415 - only this test needs it
+
+    class Person(BaseModel):
+        name: str
+        age: int
+
+    says(emulator, '{"name":"Ada","age":36}', '{"name":"Ada"}')
+    talk = client()
+
+    parsed = talk.messages.parse(**CALL, output_format=Person)
+
+    assert parsed.parsed_output == Person(name="Ada", age=36)
+    with pytest.raises(anthropic.InternalServerError, match=r"\$\.age is missing"):
+        talk.messages.parse(**CALL, output_format=Person)
+
+
+def test_counted_tokens_are_those_of_usage(client: Client) -> None:
+    """``count_tokens`` foresees what the call then reports."""
+    talk = client()
+    counted = talk.messages.count_tokens(model=MODEL, messages=CALL["messages"])
+
+    assert counted.input_tokens == talk.messages.create(**CALL).usage.input_tokens
+
+
+def test_models_are_listed_and_found(client: Client) -> None:
+    """The list is in pages; one model is found by alias; an unknown one is not."""
+    talk = client()
+
+    everything = [model.id for model in talk.models.list(limit=3)]
+
+    assert MODEL in everything
+    assert len(everything) == len(set(everything)) > 10
+    assert talk.models.retrieve("claude-haiku-4-5").id == "claude-haiku-4-5-20251001"
+    with pytest.raises(anthropic.NotFoundError, match="model: claude-nine"):
+        talk.models.retrieve("claude-nine")
+
+
+def test_a_batch_from_creation_to_deletion(emulator: Emulator, client: Client) -> None:
+    """It ends by the clock, its results come by custom id, errors among them, then it goes."""
+    talk = client().messages.batches
+    params = dict(CALL)
+    batch = talk.create(
+        requests=[
+            *({"custom_id": f"r{n}", "params": params} for n in range(5)),
+            {"custom_id": "wrong", "params": {**params, "temperature": 1.0}},
+        ]
+    )
+    assert (batch.processing_status, batch.request_counts.processing) == ("in_progress", 6)
+
+    emulator.clock.advance(60)
+    ended = talk.retrieve(batch.id)
+    results = {result.custom_id: result.result for result in talk.results(batch.id)}
+
+    assert (ended.processing_status, ended.request_counts.succeeded) == ("ended", 5)
+    assert ended.results_url.startswith(emulator.base_url)
+    assert list(results) != sorted(results)
+    assert results["r0"].message.usage.service_tier == "batch"
+    assert results["wrong"].error.error.type == "invalid_request_error"
+    assert talk.delete(batch.id).type == "message_batch_deleted"
+    assert [found.id for found in talk.list(limit=2)] == []
+
+
+def test_a_cancelled_batch_has_no_messages(emulator: Emulator, client: Client) -> None:
+    """It is canceling, then ended, and every result says canceled."""
+    talk = client().messages.batches
+    batch = talk.create(requests=[{"custom_id": "a", "params": dict(CALL)}])
+    assert talk.cancel(batch.id).processing_status == "canceling"
+
+    emulator.clock.advance(1)
+
+    assert talk.retrieve(batch.id).processing_status == "ended"
+    assert [result.result.type for result in talk.results(batch.id)] == ["canceled"]
+
+
+def test_the_asynchronous_client(emulator: Emulator) -> None:
+    """Eight calls at once each get their own answer."""
+    import asyncio  # noqa: PLC0415 - only this test needs it
+
+    emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
+
+    async def all_at_once() -> list[str]:
+        async with anthropic.AsyncAnthropic(api_key="k", base_url=emulator.base_url) as talk:
+            calls = (
+                talk.messages.create(**{**CALL, "messages": [{"role": "user", "content": str(n)}]})
+                for n in range(8)
+            )
+            return [message.content[-1].text for message in await asyncio.gather(*calls)]
+
+    assert asyncio.run(all_at_once()) == [f"You said {n}." for n in range(8)]
+
+
+def test_parallel_cold_requests_all_write_the_cache(emulator: Emulator, client: Client) -> None:
+    """Until a first response begins there is nothing to read."""
+    barrier = threading.Barrier(3)
+
+    def together(_: dict[str, Any]) -> str:
+        if len(emulator.requests) <= 3:
+            barrier.wait(5)
+        return "Yes."
+
+    emulator.responder = together
+    block = {"type": "text", "text": "x" * 4_000, "cache_control": {"type": "ephemeral"}}
+    written: list[int] = []
+
+    def call() -> None:
+        usage = client().messages.create(**CALL, system=[block]).usage
+        written.append(usage.cache_creation_input_tokens)
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert written == [1_640] * 3
+    after = client().messages.create(**CALL, system=[block]).usage
+    assert after.cache_read_input_tokens == 1_640
+
+
+def test_diagnostics_name_what_changed(client: Client) -> None:
+    """The response says which part of the prompt kept it from reading the cache."""
+    talk = client()
+    first = talk.messages.create(**CALL, system="One.", diagnostics={"previous_message_id": None})
+
+    def reason(previous: str, **changes: Any) -> str | None:
+        call = {**CALL, "system": "One.", **changes}
+        found = talk.messages.create(**call, diagnostics={"previous_message_id": previous})
+        return found.diagnostics and str(found.diagnostics.cache_miss_reason.type)
+
+    tool = {"name": "look", "input_schema": {"type": "object"}}
+    grown = [*CALL["messages"], first.to_param(), {"role": "user", "content": "More."}]
+    assert first.diagnostics is None
+    assert reason(first.id, messages=grown) is None
+    assert reason(first.id, system="Two.") == "system_changed"
+    assert reason(first.id, tools=[tool]) == "tools_changed"
+    assert reason(first.id, model="claude-opus-5-5") == "model_changed"
+    edited = [{"role": "user", "content": "Say nothing."}]
+    assert reason(first.id, messages=edited) == "messages_changed"
+    assert reason(first.id, thinking={"type": "adaptive"}) == "unavailable"
+    assert reason("msg_unknown") == "previous_message_not_found"
+
+
+def test_a_deprecated_model_still_answers(client: Client) -> None:
+    """The alias resolves to the dated id; the SDK is the one who warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        message = client().messages.create(**{**CALL, "model": "claude-sonnet-4-5"})
+
+    assert message.model == "claude-sonnet-4-5-20250929"
+    assert [block.type for block in message.content] == ["text"]

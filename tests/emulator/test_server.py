@@ -1,0 +1,229 @@
+"""The server speaks HTTP/1.1 on loopback, forgets keys, and stops at once."""
+
+import gzip
+import http.client
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emulator_requests import HEADERS, body, dumped, user
+
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault, serve
+from pytest_regen.errors import UsageError
+
+SECRET = "sk-ant-api03-very-secret"
+
+
+@pytest.fixture
+def emulator() -> Iterator[Emulator]:
+    """A running emulator."""
+    with Emulator(lambda _body: "Hello.") as running:
+        yield running
+
+
+@pytest.fixture
+def connection(emulator: Emulator) -> Iterator[http.client.HTTPConnection]:
+    """One connection to it, kept alive."""
+    port = int(emulator.base_url.rpartition(":")[2])
+    made = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    yield made
+    made.close()
+
+
+def post(
+    connection: http.client.HTTPConnection, payload: bytes, **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """Return the response and its body."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {**HEADERS, "authorization": f"Bearer {SECRET}", **given}
+    del sent["host"]
+    connection.request("POST", "/v1/messages", payload, sent)
+    response = connection.getresponse()
+    return response, response.read()
+
+
+def test_one_connection_serves_many_requests(
+    emulator: Emulator, connection: http.client.HTTPConnection
+) -> None:
+    """Errors, streams and plain replies leave the connection usable."""
+    statuses = [
+        post(connection, payload)[0].status
+        for payload in (dumped(body()), b"{", dumped(body(stream=True)), dumped(body()))
+    ]
+
+    assert statuses == [200, 400, 200, 200]
+    assert len(emulator.requests) == 4
+
+
+def test_gzip_where_accepted(connection: http.client.HTTPConnection) -> None:
+    """The same bytes, packed or not, packed the same way each time; a stream never is."""
+    plain, data = post(connection, dumped(body()))
+    packed, packed_data = post(connection, dumped(body()), accept_encoding="gzip, deflate")
+    stream, _ = post(connection, dumped(body(stream=True)), accept_encoding="gzip")
+
+    assert plain.headers["content-encoding"] is None
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed_data) == data
+    assert post(connection, dumped(body()), accept_encoding="gzip")[1] == packed_data
+    assert stream.headers["content-encoding"] is None
+
+
+def test_everything_is_labelled(connection: http.client.HTTPConnection) -> None:
+    """Replies, streams and errors all say who speaks, once."""
+    for payload in (dumped(body()), dumped(body(stream=True)), b"no JSON"):
+        response, _ = post(connection, payload)
+
+        assert response.headers.get_all("server") == ["pytest-regen-emulator"]
+        assert response.headers["request-id"].startswith("req_emu")
+
+
+def test_keys_are_never_kept(emulator: Emulator, connection: http.client.HTTPConnection) -> None:
+    """Neither the headers nor a body that repeats it hold the key."""
+    post(connection, dumped(body(messages=[user(f"my key is {SECRET}")])), cookie="a=b")
+    post(connection, dumped(body()), authorization="", x_api_key=SECRET)
+
+    kept = json.dumps([(request.headers, request.body) for request in emulator.requests])
+    assert SECRET not in kept
+    assert "a=b" not in kept
+    assert "anthropic-version" in kept
+
+
+def test_responders_never_see_a_key(
+    connection: http.client.HTTPConnection, emulator: Emulator
+) -> None:
+    """What a responder is given holds the headers, but for the credentials."""
+    seen: list[dict[str, str]] = []
+
+    def responder(_: dict[str, Any], *, headers: dict[str, str]) -> str:
+        seen.append(headers)
+        return "Hi."
+
+    emulator.responder = responder
+    post(connection, dumped(body()))
+
+    assert SECRET not in json.dumps(seen)
+    assert seen[0]["anthropic-version"] == "2026-10-21"
+
+
+def test_a_chunked_request_is_read(connection: http.client.HTTPConnection) -> None:
+    """Clients that do not know the length beforehand are served."""
+    headers = {**HEADERS, "transfer-encoding": "chunked"}
+    pieces = iter([dumped(body())[:20], dumped(body())[20:]])
+    connection.request("POST", "/v1/messages", pieces, headers, encode_chunked=True)
+
+    assert connection.getresponse().status == 200
+
+
+def test_a_stream_that_is_cut_breaks_the_connection(
+    emulator: Emulator, connection: http.client.HTTPConnection
+) -> None:
+    """The terminating chunk never comes."""
+    emulator.responder = lambda _body: Fault(kind="cut")
+
+    with pytest.raises(http.client.IncompleteRead):
+        post(connection, dumped(body(stream=True)))
+
+
+def test_a_dropped_connection_says_nothing(
+    emulator: Emulator, connection: http.client.HTTPConnection
+) -> None:
+    """It is closed before the status line."""
+    emulator.responder = lambda _body: Fault(kind="drop")
+
+    with pytest.raises(http.client.RemoteDisconnected):
+        post(connection, dumped(body()))
+
+
+def test_a_delay_comes_before_the_first_byte(
+    emulator: Emulator, connection: http.client.HTTPConnection
+) -> None:
+    """The response starts no earlier than scripted."""
+    emulator.responder = lambda _body: EmulatedReply("Hi.", delay=0.1)
+    started = time.perf_counter()
+
+    post(connection, dumped(body()))
+
+    assert time.perf_counter() - started >= 0.1
+
+
+def test_stopping_does_not_wait_for_a_slow_reply() -> None:
+    """A reply that would take a minute is abandoned."""
+    emulator = Emulator(lambda _body: EmulatedReply("Hi.", delay=60)).start()
+    port = int(emulator.base_url.rpartition(":")[2])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("POST", "/v1/messages", dumped(body()), HEADERS)
+    while not emulator.requests:
+        time.sleep(0.005)
+    started = time.perf_counter()
+
+    emulator.stop()
+    emulator.stop()
+
+    assert time.perf_counter() - started < 5
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        connection.getresponse()
+    connection.close()
+
+
+def test_a_stopped_emulator_has_no_address() -> None:
+    """Its address is only known while it runs, and it can be started again."""
+    emulator = Emulator()
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = emulator.base_url
+
+    with emulator:
+        assert emulator.base_url.startswith("http://127.0.0.1:")
+    with emulator:
+        assert emulator.base_url.startswith("http://127.0.0.1:")
+
+
+def test_serving_until_told_to_stop(tmp_path: Path) -> None:
+    """The command's function reads the script, says where it listens, and returns."""
+    script = tmp_path / "replies.yaml"
+    script.write_text("version: 1\nrules: [{replies: [Served.]}]", "utf-8")
+    until = threading.Event()
+    heard: list[Any] = []
+
+    def ready(url: str) -> None:
+        port = int(url.rpartition(":")[2])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        heard.append(json.loads(post(connection, dumped(body()))[1]))
+        connection.close()
+        until.set()
+
+    serve(0, script, ready=ready, until=until)
+
+    assert heard[0]["content"][-1]["text"] == "Served."
+
+
+def test_a_taken_port_is_the_callers_mistake(emulator: Emulator) -> None:
+    """The message names the port and the way out."""
+    port = int(emulator.base_url.rpartition(":")[2])
+
+    with pytest.raises(UsageError, match=str(port)) as caught:
+        serve(port)
+
+    assert "--port" in caught.value.hint
+
+
+def test_starting_imports_no_sdk() -> None:
+    """A running emulator has imported neither the SDK nor pydantic nor an HTTP client of others."""
+    code = (
+        "import sys\n"
+        "from pytest_regen.emulator import Emulator\n"
+        "with Emulator(): pass\n"
+        "heavy = {'anthropic', 'pydantic', 'httpx', 'httpx2', 'vcr', 'pytest', 'rich'}\n"
+        "print(*sorted(heavy & set(sys.modules)))\n"
+    )
+
+    shown = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
+
+    assert shown.strip() == ""
