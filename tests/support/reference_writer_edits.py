@@ -107,6 +107,16 @@ def has_another(request: PageRequest, _unit: Unit) -> bool:
     return len(request.units) > 1
 
 
+def leaves_something(request: PageRequest, _unit: Unit) -> bool:
+    """Return whether the page has code without the unit; else it would be an empty reply."""
+    return request.is_first or len(request.units) > 1
+
+
+def is_not_key(request: PageRequest, unit: Unit) -> bool:
+    """Return whether the type has a key, marked on a property, and it is not this one."""
+    return bool(request.primary_key and not request.is_xchange) and "primary-key" not in unit.flags
+
+
 def is_not_last(request: PageRequest, unit: Unit) -> bool:
     return unit is not request.units[-1]
 

@@ -38,18 +38,21 @@ def _also(name: str) -> dict[str, Any]:
 
 
 _FIELDS = (
-    in_field("drop_field", "MISSING_FIELD", edits.drop),
+    in_field("drop_field", "MISSING_FIELD", edits.drop, suits=edits.leaves_something),
     in_field(
         "comment_out_field",
         "MISSING_FIELD",
         edits.edit_text(edits.comment_lines),
+        suits=edits.leaves_something,
         style=PLAIN_CLASS,
     ),
     in_field(
         "block_comment_field",
         "MISSING_FIELD",
         edits.edit_text(lambda text: f"/*\n{text}\n*/"),
-        suits=lambda _request, unit: "*/" not in str(unit.wire),
+        suits=lambda request, unit: (
+            "*/" not in str(unit.wire) and edits.leaves_something(request, unit)
+        ),
         style=PLAIN_CLASS,
     ),
     in_field(
@@ -93,11 +96,18 @@ _FIELDS = (
         names_field=False,
     ),
     in_field(
+        "misplaced_key",
+        "PRIMARY_KEY",
+        change(is_key=True),
+        suits=edits.is_not_key,
+        names_also=lambda request, _unit: (request.primary_key or ("",))[:1],
+    ),
+    in_page(
         "forget_key",
         "PRIMARY_KEY",
-        change(is_key=False),
-        suits=lambda request, unit: "primary-key" in unit.flags and not request.is_xchange,
-        names_field=False,
+        edits.declares(class_key=False),
+        suits_page=lambda request: request.is_xchange and request.primary_key is not None,
+        modes=FIRST_OBJECT,
     ),
 )
 
@@ -192,11 +202,22 @@ _IDENTIFIERS = (
         names_field=False,
         style=PLAIN_CLASS,
     ),
-    in_field("named_as_its_class", "INVALID_IDENTIFIER", edits.named_as_class, names_field=False),
+    in_field(
+        "named_as_its_class",
+        "INVALID_IDENTIFIER|DUPLICATE_PROPERTY",
+        edits.named_as_class,
+        names_field=False,
+    ),
 )
 
 _VALUES = (
-    in_field("drop_value", "ENUM_MEMBER", edits.drop, modes=ENUM_MODES),
+    in_field(
+        "drop_value",
+        "ENUM_MEMBER",
+        edits.drop,
+        suits=edits.leaves_something,
+        modes=ENUM_MODES,
+    ),
     in_field(
         "misspell_value",
         "ENUM_MEMBER",
@@ -223,6 +244,7 @@ _VALUES = (
         "comment_out_value",
         "ENUM_MEMBER",
         edits.edit_text(edits.comment_lines),
+        suits=edits.leaves_something,
         modes=ENUM_MODES,
         style=PLAIN_CLASS,
     ),
@@ -257,6 +279,8 @@ _DECLARATIONS = (
         "DUPLICATE_TYPE",
         edits.on_code(lambda _draft, code: f"{code}\n\n{code}"),
         modes=FIRST,
+        # Two partial declarations of one class are legal.
+        style={"modifiers": "public"},
     ),
 )
 
