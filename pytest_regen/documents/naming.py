@@ -15,8 +15,12 @@ _MAX_LENGTH: Final = 80
 _MAX_TITLE_WORDS: Final = 3
 """A title of more words is a sentence, and a poor name."""
 _CONTAINERS: Final = frozenset({"schemas", "definitions", "$defs", "responses"})
-_NAMELESS: Final = frozenset({"allOf", "oneOf", "anyOf"})
+_NAMELESS: Final = frozenset(
+    {"allOf", "oneOf", "anyOf", "schema", "components"}
+    | {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+)
 _INSIDE: Final = frozenset({"items", "prefixItems", "additionalProperties", "additionalItems"})
+_STATUS: Final = re.compile(r"\d{3}|[1-5]XX|default", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]+")
 _LAST_HUMP: Final = re.compile(r"(.*?)([A-Z]?[^A-Z\W_]+|[A-Z]+s?)$")
 
@@ -68,7 +72,7 @@ def singular(name: str) -> str:
     if last.isupper() or lower in _SAME:
         return name
     one = _IRREGULAR.get(lower) or _regular(lower)
-    return before + last[0] + one[1:]
+    return before + (last[:-1] if lower[:-1] == one else last[0] + one[1:])
 
 
 def _regular(word: str) -> str:
@@ -81,7 +85,7 @@ def _regular(word: str) -> str:
         return word[:-2]
     if re.search(r"[^aeo]uses$", word):
         return word[:-2]
-    return word[:-1]
+    return word[:-1] or word
 
 
 def home_name(place: Place) -> str:
@@ -97,7 +101,8 @@ def home_name(place: Place) -> str:
             name = _path_name(next(path, ""))
             _skip_to_schema(path)
         elif part in _CONTAINERS:
-            name = next(path, name)
+            inner = next(path, name)
+            name = name if _STATUS.fullmatch(inner) else inner
         elif part == "patternProperties":
             next(path, None)
             name = singular(name)
@@ -107,7 +112,7 @@ def home_name(place: Place) -> str:
             name = singular(name)
         elif part == "content":
             next(path, None)
-        elif part not in _NAMELESS and not part.isdigit() and part not in {"schema", "components"}:
+        elif part not in _NAMELESS and not part.isdigit():
             name = part
     return name
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from referencing import Registry, Resource
-from referencing.exceptions import Unresolvable
+from referencing.exceptions import NoSuchResource, Unresolvable, Unretrievable
 
 from pytest_regen.documents.defects import DefectLog
 from pytest_regen.documents.places import Node, Place, pointer_segments
@@ -89,7 +89,7 @@ class References:
     def _look_up(self, file: str, fragment: str, reference: str) -> Node | Broken:
         try:
             retrieved = self._registry.get_or_retrieve(file)
-        except Unresolvable as error:
+        except (NoSuchResource, Unretrievable) as error:
             return Broken(f"$ref {reference!r}: {_cause(error)}")
         self._registry = retrieved.registry
         try:

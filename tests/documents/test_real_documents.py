@@ -1,0 +1,101 @@
+"""Real API descriptions, and the one that ships as an example."""
+
+import time
+from pathlib import Path
+
+import pytest
+from plain_names import PlainNames
+
+from pytest_regen.documents import IR, build_ir, ir_hash, read_document
+from pytest_regen.documents.ir import referenced_names
+from pytest_regen.errors import DocumentDefectError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "csharp_dto" / "api.yaml"
+REAL = ("uber.swagger-2.0.json", "box-2025.openapi-3.0.json", "discord.openapi-3.1.json")
+
+
+def check_whole(ir: IR) -> None:
+    """Every reference has its type, names are unique, and JSON keeps everything."""
+    names = [type_.name for type_ in ir.types]
+    assert len({name.casefold() for name in names}) == len(names)
+    used = {n for t in ir.types for f in t.fields for n in referenced_names(f.type)}
+    assert used <= set(names)
+    assert set(names) - used <= {names[0]}
+    assert all(type_.units for type_ in ir.types)
+    assert IR.model_validate(ir.to_json()) == ir
+
+
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("name", REAL)
+def test_operations_are_built_or_name_the_defect(shared_specs: Path, name: str, step: int) -> None:
+    """Each operation with a JSON response yields a whole IR or says what is wrong."""
+    document = read_document(shared_specs / name)
+    refused = {}
+    for operation in document.operations[::step]:
+        try:
+            check_whole(build_ir(document, operation, language=PlainNames()).ir)
+        except DocumentDefectError as error:
+            refused[str(operation)] = error.what
+    assert all(operation in what for operation, what in refused.items())
+    unusual = [what for what in refused.values() if "no successful response" not in what]
+    assert len(unusual) <= len(document.operations) // 50
+    assert document.defects == ()
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_two_runs_give_the_same_ir(shared_specs: Path, name: str) -> None:
+    """Nothing depends on what was read before: one document twice, in opposite order."""
+    hashes: list[dict[str, str]] = []
+    for direction in (1, -1):
+        document = read_document(shared_specs / name)
+        found = {}
+        for operation in document.operations[::21][::direction]:
+            for status in operation.json_statuses:
+                try:
+                    made = build_ir(document, operation, language=PlainNames(), status=status)
+                except DocumentDefectError:
+                    continue
+                found[f"{operation} {status}"] = ir_hash(made.ir)
+        hashes.append(found)
+    assert hashes[0] == hashes[1]
+
+
+def test_one_operation_of_a_large_document_is_built_quickly(shared_specs: Path) -> None:
+    """Reading 1.2 MB and building its largest closure stays far below a second."""
+    start = time.process_time()
+    document = read_document(shared_specs / "discord.openapi-3.1.json")
+    operation = document.find("POST /interactions/{interaction_id}/{interaction_token}/callback")
+    made = build_ir(document, operation, language=PlainNames())
+    assert time.process_time() - start < 1
+    assert len(made.ir.types) > 90
+
+
+def test_the_example_is_of_realistic_size() -> None:
+    """The shipped description has every shape that its readers were promised."""
+    document = read_document(EXAMPLE)
+    made = build_ir(document, document.find("GET /v1/port-calls/{callId}"), language=PlainNames())
+    check_whole(made.ir)
+    root = made.ir.types[0]
+    assert (root.name, root.primary_key) == ("PortCallDataObject", "callId")
+    assert len(root.fields) >= 36
+    assert len(made.ir.types) >= 25
+    assert sum(len(type_.fields) for type_ in made.ir.types) >= 200
+    large = [t.enum_values for t in made.ir.types if len(t.enum_values) >= 60]
+    assert {type(values[0]) for values in large} == {str, int}
+    assert any(t.name in referenced_names(f.type) for t in made.ir.types for f in t.fields)
+    names = {field.json_name for type_ in made.ir.types for field in type_.fields}
+    assert {"class", "$type", "a/b", "custom-id", "gross/net"} <= names
+    assert document.defects == made.defects == ()
+
+
+def test_the_example_has_a_small_operation() -> None:
+    """A second operation for quick trials."""
+    document = read_document(EXAMPLE)
+    made = build_ir(document, document.find("GET /v1/tides"), language=PlainNames())
+    assert [type_.name for type_ in made.ir.types] == [
+        "TideTableDataObject",
+        "PortCode",
+        "TideTableLevel",
+        "TideWindow",
+    ]
+    assert made.defects == ()
