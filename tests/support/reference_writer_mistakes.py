@@ -331,8 +331,9 @@ _REPLIES = (
         "elided_rest",
         "MISSING_FIELD|ENUM_MEMBER",
         edits.elide("// ... the remaining members follow the same pattern"),
+        suits_page=lambda request: len(request.units) > 1,
+        modes=ALL,
         style={"shape": "class"},
-        **_ANYWHERE,
     ),
     in_page(
         "ellipsis", "SYNTAX|ARTIFACT", edits.elide("..."), style={"shape": "class"}, **_ANYWHERE
