@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-__all__ = ["canonical_hash", "canonical_json", "source_hash", "text_hash"]
+__all__ = ["canonical_hash", "canonical_json", "file_hash", "source_hash", "text_hash"]
 
 
 def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
@@ -25,12 +25,17 @@ def canonical_hash(value: Any) -> str:  # noqa: ANN401 - any JSON value
     return text_hash(canonical_json(value))
 
 
+def file_hash(data: bytes) -> str:
+    """Return ``sha256:`` and the hex digest of a file's bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
 def text_hash(text: str) -> str:
     """Return ``sha256:`` and the hex digest of ``text`` in UTF-8.
 
     Lone surrogates, which a JSON document may smuggle in, are hashed as they are.
     """
-    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return file_hash(text.encode("utf-8", "surrogatepass"))
 
 
 def source_hash(text: str) -> str:

@@ -30,7 +30,7 @@ from pytest_regen.regeneration.values import (
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = ["heal_type", "regenerate_pages", "stop_reason_of"]
 
@@ -132,7 +132,7 @@ class _Work:
         self._check = check
         self._store = RegenStore.open(path)
         self._source_before = self._store.source
-        self._results = validate_store(self._store)
+        self._results: Mapping[str, ValidationResult] = validate_store(self._store)
         self._feedback = tuple(feedback)
         self._findings = findings_of(self._results, type_name, feedback)
         self._seen = [signature(self._findings)]

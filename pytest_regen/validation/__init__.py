@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_regen.validation.attribution import PageText
     from pytest_regen.validation.by_type import validate_by_type, validate_generated_code
+    from pytest_regen.validation.freshness import stale_types
     from pytest_regen.validation.issues import (
         CODES,
         Issue,
@@ -25,6 +26,7 @@ __all__ = [
     "Severity",
     "ValidationResult",
     "severity_of",
+    "stale_types",
     "validate_by_type",
     "validate_generated_code",
     "validate_store",
@@ -37,6 +39,7 @@ _HOMES = {
     "Severity": "issues",
     "ValidationResult": "issues",
     "severity_of": "issues",
+    "stale_types": "freshness",
     "validate_by_type": "by_type",
     "validate_generated_code": "by_type",
     "validate_store": "stores",

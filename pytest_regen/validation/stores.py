@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pytest_regen.canonical import source_hash
-from pytest_regen.documents.ir import TypeIR
 from pytest_regen.languages import Language, language_named
 from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation.attribution import PageText, stitched
 from pytest_regen.validation.by_type import validate_split
+from pytest_regen.validation.freshness import stale_types
 from pytest_regen.validation.ignoring import Ignore, ignoring
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.splitting import Split, split
@@ -46,10 +46,10 @@ def validate_store(
     found = split(source, store.envelope.language)
     pages = {name: _pages(store, name) for name in store.type_names}
     results = validate_split(found, ir, pages=pages, profile=store.envelope.profile)
-    by_name = {type_.name: type_ for type_ in ir.types}
+    stale = _staleness(store)
     drifted = dict(_drifted(store, found, pages))
     for name, result in results.items():
-        own = [*_of_folder(store, by_name.get(name)), *drifted.get(name, ())]
+        own = [*([stale[name]] if name in stale else []), *drifted.get(name, ())]
         issues = [*own, *_without_echoes(result.issues, drifted.get(name, ()))]
         results[name] = ValidationResult.of(issues)
     if types is not None:
@@ -71,12 +71,13 @@ def _pages(store: RegenStore, name: str) -> tuple[PageText, ...]:
     return tuple(found)
 
 
-def _of_folder(store: RegenStore, type_: TypeIR | None) -> Iterator[Issue]:
-    """Yield a warning where a type's prompts were made from another IR."""
-    if type_ is not None and store.pages_of(type_.name) and store.is_stale(type_.name):
-        message = f"the prompts of {type_.name!r} were made from an older description"
-        detail = "run `pytest-regen generate` on the folder again: it asks only for what changed"
-        yield Issue.of("STALE", message, type_name=type_.name, detail=detail)
+def _staleness(store: RegenStore) -> dict[str, Issue]:
+    """Return a warning for each type whose prompts were made from another IR."""
+    detail = "run `pytest-regen generate` on the folder again: it asks only for what changed"
+    return {
+        name: Issue.of("STALE", message, type_name=name, detail=detail)
+        for name, message in stale_types(store).items()
+    }
 
 
 def _without_echoes(issues: Sequence[Issue], drift: Sequence[Issue]) -> Iterator[Issue]:
