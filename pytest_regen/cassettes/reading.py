@@ -77,7 +77,7 @@ def read_cassette(path: Path) -> CassetteFile | None:
         return None
     if not text.strip():
         raise _unreadable(path, "the file is empty", line=1)
-    if text.startswith(FIRST_LINE) and not _PYTHON_TAG.search(text):
+    if text.startswith(FIRST_LINE) and "python/" not in text:
         indexed = _indexed(path, text)
         if indexed is not None:
             return indexed

@@ -2,10 +2,7 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +137,8 @@ def _refuse_secrets(path: Path, text: str) -> None:
 
 
 def _metadata(source: str, model: str) -> dict[str, Any]:
+    from datetime import UTC, datetime  # noqa: PLC0415 - only a recording run tells the day
+
     return {
         # The day, no more: a recording made again must not differ where nothing changed.
         "recorded_at": datetime.now(UTC).date().isoformat(),
@@ -154,6 +153,8 @@ def _metadata(source: str, model: str) -> dict[str, Any]:
 
 
 def _installed(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - as above
+
     try:
         return version(name)
     except PackageNotFoundError:
@@ -169,6 +170,8 @@ def _merged_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str
 
 def _replace(path: Path, text: str) -> None:
     """Write ``text`` beside ``path`` and move it there, so that nobody ever sees half a file."""
+    import tempfile  # noqa: PLC0415 - as above
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:

@@ -195,7 +195,7 @@ def test_a_file_cut_anywhere_is_noticed(path: Path) -> None:
     whole = text_of(interaction(), interaction(request_body=b'{"a": 2}'))
     ends = {len(header_text({"source": "other"})), len(text_of(interaction())), len(whole)}
 
-    for length in range(1, len(whole)):
+    for length in {*range(1, len(whole), 7), *range(len(whole) - 90, len(whole))}:
         if length in ends:
             continue
         path.write_text(whole[:length], "utf-8")
