@@ -84,6 +84,14 @@ class MessagesApi:
         except RecursionError:
             too_deep = ApiError("The request body is nested too deeply.")
             response = error_response(too_deep, request_id)
+        except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
+            self.service.failures.append(error)
+            broken = ApiError(
+                f"pytest-regen-emulator: {type(error).__name__}: {error}",
+                status=500,
+                headers={"x-should-retry": "false"},
+            )
+            response = error_response(broken, request_id)
         return self._labelled(request, response)
 
     def _routed(self, request: HttpRequest) -> HttpResponse:
@@ -187,12 +195,16 @@ def json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
     if len(request.body) > limit:
         raise ApiError("Request exceeds the maximum size", status=413)
     try:
-        body = json.loads(request.body)
+        body = json.loads(request.body, parse_constant=_refuse_constant)
     except ValueError as error:
         raise ApiError(f"The request body is not valid JSON: {error}") from error
     if not isinstance(body, dict):
         raise ApiError("Input should be a valid dictionary")
     return body
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not allowed")
 
 
 def key_of(headers: Mapping[str, str]) -> str:

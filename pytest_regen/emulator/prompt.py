@@ -16,7 +16,7 @@ from pytest_regen.emulator.tokens import (
 
 __all__ = ["Place", "Prompt", "PromptBlock", "bare", "places", "prompt_of"]
 
-_UNCACHEABLE = {"thinking", "redacted_thinking"}
+_UNCACHEABLE = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)

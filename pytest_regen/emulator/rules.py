@@ -50,7 +50,7 @@ def _sampling(call: Call) -> None:
     if call.version < "2026-10-21" and not call.model.is_modern:
         return
     for name in _SAMPLING:
-        if name in call.body:
+        if call.body.get(name) is not None:
             raise ApiError(f"`{name}` is deprecated for this model.")
 
 

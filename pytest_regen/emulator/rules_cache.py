@@ -50,7 +50,7 @@ def _add_automatic(call: Call, found: list[Place], marked: dict[int, str | None]
 
 def _check_one(place: Place) -> None:
     kind = place.block.get("type")
-    if kind in {"thinking", "redacted_thinking"}:
+    if kind in ("thinking", "redacted_thinking"):
         raise ApiError(f"{place.where}.{kind}.cache_control: Extra inputs are not permitted")
     if not place.can_be_marked:
         raise ApiError(f"{place.where}.text: cache_control cannot be set for empty text blocks")
@@ -63,7 +63,7 @@ def _check_value(value: object, where: str) -> None:
     fields: Mapping[str, Any] = value
     if fields.get("type") != "ephemeral":
         raise ApiError(f"{where}.type: Input should be 'ephemeral'")
-    if fields.get("ttl") not in {None, "5m", "1h"}:
+    if fields.get("ttl") not in (None, "5m", "1h"):
         raise ApiError(f"{where}.ttl: Input should be '5m' or '1h'")
     for name in fields:
         if name not in {"type", "ttl"}:

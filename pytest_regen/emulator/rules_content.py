@@ -35,12 +35,12 @@ def check_content(call: Call) -> None:
     """
     messages = call.body["messages"]
     # System turns inside a conversation came with the newer version of the API.
-    roles = {"user", "assistant"} | ({"system"} if call.version >= "2026-10-21" else set())
+    roles = ("user", "assistant", *(("system",) if call.version >= "2026-10-21" else ()))
     for number, message in enumerate(messages):
         if message["role"] not in roles:
             raise ApiError(
                 f"messages.{number}.role: Input should be "
-                f"{' or '.join(repr(role) for role in sorted(roles, reverse=True))}"
+                f"{' or '.join(repr(role) for role in roles)}"
             )
         _check_message(call, number, message)
     if messages[0]["role"] == "assistant":
@@ -69,7 +69,7 @@ def _check_block(block: Mapping[str, Any], where: str) -> None:
     kind = block.get("type")
     if kind is None:
         raise ApiError(f"{where}.type: Field required")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ApiError(
             f"{where}: Input tag '{kind}' found using 'type' does not match any of the expected "
             f"tags: {', '.join(repr(known) for known in sorted(_KINDS))}"
@@ -79,6 +79,12 @@ def _check_block(block: Mapping[str, Any], where: str) -> None:
             raise ApiError(f"{where}.{kind}.{name}: Field required")
     if kind == "text" and not isinstance(block["text"], str):
         raise ApiError(f"{where}.text.text: Input should be a valid string")
+    inner = block.get("content", [])
+    if kind == "tool_result" and isinstance(inner, list):
+        for index, part in enumerate(inner):
+            if not isinstance(part, dict):
+                raise ApiError(f"{where}.tool_result.content.{index}: Input should be an object")
+            _check_block(part, f"{where}.tool_result.content.{index}")
     # An empty text is refused by the rule on breakpoints first, where it carries one.
     if kind == "text" and not block["text"] and "cache_control" not in block:
         raise ApiError("messages: text content blocks must be non-empty")

@@ -19,7 +19,9 @@ def _is_number(value: object) -> bool:
 
 
 def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, list) and all(
+        isinstance(item, str) and bool(item.strip()) for item in value
+    )
 
 
 def _is_objects(value: object) -> bool:
@@ -59,11 +61,11 @@ _FIELDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "model": (_is_text, "Input should be a valid string"),
     "output_config": (_is_object, "Input should be an object"),
     "service_tier": (
-        lambda value: value in {"auto", "standard_only"},
+        lambda value: value in ("auto", "standard_only"),
         "Input should be 'auto' or 'standard_only'",
     ),
-    "speed": (lambda value: value in {"standard", "fast"}, "Input should be 'standard' or 'fast'"),
-    "stop_sequences": (_is_texts, "Input should be a valid list of strings"),
+    "speed": (lambda value: value in ("standard", "fast"), "Input should be 'standard' or 'fast'"),
+    "stop_sequences": (_is_texts, "each stop sequence must contain non-whitespace"),
     "stream": (_is_flag, "Input should be a valid boolean"),
     "system": (_is_system, "Input should be a valid string or a list of blocks"),
     "temperature": (_is_number, "Input should be a valid number"),
@@ -72,6 +74,15 @@ _FIELDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "tools": (_is_objects, "Input should be a valid list"),
     "top_k": (_is_int, "Input should be a valid integer"),
     "top_p": (_is_number, "Input should be a valid number"),
+}
+_INNER: dict[tuple[str, str], tuple[Callable[[object], bool], str]] = {
+    ("diagnostics", "previous_message_id"): (_is_text, "Input should be a valid string"),
+    ("metadata", "user_id"): (_is_text, "Input should be a valid string"),
+    ("output_config", "effort"): (_is_text, "Input should be a valid string"),
+    ("output_config", "format"): (_is_object, "Input should be an object"),
+    ("thinking", "budget_tokens"): (_is_int, "Input should be a valid integer"),
+    ("thinking", "display"): (_is_text, "Input should be a valid string"),
+    ("tool_choice", "name"): (_is_text, "Input should be a valid string"),
 }
 _CHOICES = {
     ("thinking", "type"): ("enabled", "adaptive", "disabled"),
@@ -105,6 +116,10 @@ def _check_ranges(body: Mapping[str, Any]) -> None:
         raise ApiError("max_tokens: Input should be greater than or equal to 0")
     if not body["model"]:
         raise ApiError("model: String should have at least 1 character")
+    for (name, key), (accepts, complaint) in _INNER.items():
+        value = (body.get(name) or {}).get(key)
+        if value is not None and not accepts(value):
+            raise ApiError(f"{name}.{key}: {complaint}")
     for (name, key), choices in _CHOICES.items():
         value = body.get(name)
         if value is not None and value.get(key) not in choices:
@@ -123,6 +138,8 @@ def _check_section(section: str, blocks: object) -> None:
     for number, block in enumerate(blocks):
         if section == "tools" and not isinstance(block.get("name"), str):
             raise ApiError(f"tools.{number}.name: Field required")
+        if section == "system" and block.get("type") != "text":
+            raise ApiError(f"system.{number}.type: Input should be 'text'")
         if section == "system" and not isinstance(block.get("text"), str):
             raise ApiError(f"system.{number}.text: Field required")
 

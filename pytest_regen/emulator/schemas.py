@@ -47,6 +47,13 @@ _KEYWORDS = {
     "title",
     "type",
 }
+_KEYWORD_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("$defs", "definitions", "properties", "items"), (dict,)),
+    **dict.fromkeys(("anyOf", "allOf", "enum", "required"), (list,)),
+    **dict.fromkeys(("$ref", "format", "pattern"), (str,)),
+    "minItems": (int,),
+    "type": (str, list),
+}
 _TYPES: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "boolean": (bool,),
@@ -89,17 +96,17 @@ def _nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     waiting: list[Any] = [schema]
     while waiting:
         node = waiting.pop()
-        if not isinstance(node, dict):
-            continue
         yield node
         for key in ("properties", "$defs", "definitions"):
-            waiting.extend((node.get(key) or {}).values())
+            waiting.extend(node.get(key, {}).values())
         for key in ("anyOf", "allOf"):
-            waiting.extend(node.get(key) or ())
-        waiting.append(node.get("items"))
+            waiting.extend(node.get(key, ()))
+        if "items" in node:
+            waiting.append(node["items"])
 
 
 def _check_node(node: Mapping[str, Any], root: Mapping[str, Any], where: str) -> None:
+    _check_keywords(node, where)
     kind = node.get("type")
     unknown = sorted(set(node) - _KEYWORDS)
     if unknown:
@@ -120,6 +127,24 @@ def _check_node(node: Mapping[str, Any], root: Mapping[str, Any], where: str) ->
         raise ApiError(f"{where}: $ref '{node['$ref']}' is not a definition of this schema")
     if any("$ref" in part for part in node.get("allOf") or () if isinstance(part, dict)):
         raise ApiError(f"{where}: $ref inside allOf is not supported")
+
+
+def _check_keywords(node: object, where: str) -> None:
+    """Check the types of what the keywords hold, so that the rest may rely on them."""
+    if not isinstance(node, dict):
+        raise ApiError(f"{where}: a schema should be an object, not {json.dumps(node)[:60]}")
+    for keyword, types in _KEYWORD_TYPES.items():
+        if keyword in node and not isinstance(node[keyword], types):
+            raise ApiError(f"{where}: '{keyword}' is malformed")
+    kinds = node.get("type", [])
+    if any(kind not in list(_TYPES) for kind in (kinds if isinstance(kinds, list) else [kinds])):
+        raise ApiError(f"{where}: type {json.dumps(kinds)[:60]} is not supported")
+    if not all(isinstance(name, str) for name in node.get("required", ())):
+        raise ApiError(f"{where}: 'required' is malformed")
+    try:
+        re.compile(node.get("pattern", ""))
+    except re.error as error:
+        raise ApiError(f"{where}: pattern is malformed: {error}") from error
 
 
 def _target(root: Mapping[str, Any], reference: object) -> Mapping[str, Any] | None:
