@@ -50,6 +50,16 @@ class StoreCheck:
         return RegenStore.open(self.path)
 
     @cached_property
+    def type_names(self) -> tuple[str, ...]:
+        """The types that have an item, in the order of their prompts.
+
+        Raises:
+            StoreError: an artifact is missing or unreadable, or they contradict one another.
+        """
+        _ = self.store.ir  # Read on first use, and no item can do without it.
+        return self.store.type_names
+
+    @cached_property
     def results(self) -> dict[str, ValidationResult]:
         """What validation found, type by type, codes that the project ignores left out."""
         settings = choices_of(self.config).settings
@@ -66,8 +76,15 @@ class StoreCheck:
 
     def result(self, type_name: str) -> ValidationResult:
         """Return what was found for one type, by validation and by validators of the user's."""
-        found = self.results.get(type_name, ValidationResult())
-        return ValidationResult.of((*found.issues, *self.user_issues(type_name)))
+        found = self.results.get(type_name, ValidationResult()).issues
+        if type_name == self.type_names[0]:
+            # Blocks that no type asked for have no item; their errors must fail one all the same.
+            strays = [self.results[name].issues for name in self.results if self._is_stray(name)]
+            found = tuple(issue for issues in (found, *strays) for issue in issues)
+        return ValidationResult.of((*found, *self.user_issues(type_name)))
+
+    def _is_stray(self, name: str) -> bool:
+        return name not in self.type_names
 
     def user_issues(self, type_name: str) -> tuple[Issue, ...]:
         """Return what the hook ``pytest_regen_validators`` finds in one type."""

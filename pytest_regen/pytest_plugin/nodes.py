@@ -1,6 +1,6 @@
 """Stores as collected nodes and their types as test items."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ class StoreNode(pytest.Directory):
     def collect(self) -> Iterable[pytest.Item]:
         """Return an item per type; a store that cannot be opened is one item that fails."""
         try:
-            names = self.check.store.type_names
+            names = self.check.type_names
         except StoreError:
             return [TypeItem.from_parent(self, name=DAMAGED)]
         return [
@@ -98,8 +98,3 @@ class TypeItem(pytest.Item):
             return self.check.source_path, self.check.line_of(self.name), self.nodeid
         except StoreError:
             return self.path, None, self.nodeid
-
-
-def units(items: Iterable[pytest.Item]) -> Iterator[TypeItem]:
-    """Yield the items that are types of stores."""
-    return (item for item in items if isinstance(item, TypeItem))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["heal_of", "planned", "skipped"]
 
 _WHY = {
+    "clean": "what fails is not in the pages of the type",
     "attempts": "it still fails after the attempts allowed",
     "no_progress": "the same errors came back; asking again as before would not help",
     "unfixable": "no reply can mend it: what is asked for is itself at fault",

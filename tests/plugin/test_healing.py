@@ -1,0 +1,181 @@
+"""``--regen``: what fails is regenerated alone, and passing only then is an outcome of its own."""
+
+from collections.abc import Callable
+
+import pytest
+from plugin_project import Project
+from store_factory import GOOD
+
+from pytest_regen.stores import RegenStore
+
+STORE = "generated/GET_v1_projects"
+SOURCE = f"{STORE}/ProjectDataObject.cs"
+
+
+def test_a_failing_type_is_regenerated_alone(project: Project) -> None:
+    """Letter G, word REGENERATED, own count; only the page at fault was replaced."""
+    path = project.broken()
+    before = RegenStore.open(path)
+    project.answered_by("Good")
+
+    result = project.run("--regen")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert result.ret == 0
+    after = RegenStore.open(path)
+    changed = [key for key in after.pages if after.pages[key] != before.pages[key]]
+    assert [(key.type_name, key.page) for key in changed] == [("Owner", 1)]
+    assert project.run().ret == 0
+
+
+def test_the_letter(project: Project) -> None:
+    """Progress shows a G."""
+    project.broken()
+    project.answered_by("Good")
+
+    result = project.run("--regen")
+
+    result.stdout.fnmatch_lines([f"{STORE} .G.*"])
+
+
+def test_without_the_option_nothing_is_touched(project: Project) -> None:
+    """A failing type stays as it is, and no provider is asked for."""
+    path = project.broken()
+    project.pytester.makeconftest("def pytest_regen_provider(config): raise SystemExit(9)")
+    before = {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
+
+    result = project.run()
+
+    assert result.ret == 1
+    assert before == {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
+
+
+def test_addopts_do_not_heal(project: Project) -> None:
+    """The option must stand on the command line itself; a line says that it does not."""
+    project.broken()
+    project.answered_by("Good")
+    project.pytester.makeini("[pytest]\nregen_stores = generated/*\naddopts = --regen\n")
+
+    result = project.run()
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["--regen is not in effect: it comes from addopts*"])
+
+
+def test_a_model_that_does_not_learn_leaves_a_failure(project: Project) -> None:
+    """The type still fails, and the summary says why and what to do."""
+    project.broken()
+    project.answered_by("Stubborn")
+
+    result = project.run("--regen", "--regen-attempts=4")
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["still failing: *Owner [[]no_progress[]]*", "next: *"])
+
+
+def test_a_line_that_is_down_is_told(project: Project) -> None:
+    """Transport failures are no attempts; the reason is the error's own."""
+    project.broken()
+    project.answered_by("Unreachable")
+
+    result = project.run("--regen")
+
+    result.stdout.fnmatch_lines(["still failing: *Owner [[]transport[]]*", "*no answer from*"])
+
+
+@pytest.mark.parametrize(
+    ("choice", "ci", "code"),
+    [("auto", False, 0), ("regenerated", False, 1), ("never", True, 0), ("auto", True, 1)],
+)
+def test_what_fails_a_run_that_changed_a_store(
+    project: Project, in_ci: Callable[[], None], choice: str, code: int, *, ci: bool
+) -> None:
+    """``regen_fail_on`` decides; auto means in CI."""
+    if ci:
+        in_ci()
+    project.pytester.makeini(f"[pytest]\nregen_stores = generated/*\nregen_fail_on = {choice}\n")
+    project.broken()
+    project.answered_by("Good")
+
+    assert project.run("--regen").ret == code
+
+
+def test_only_narrows(project: Project) -> None:
+    """What is not named is not regenerated."""
+    wrong = {
+        ("Owner", 1): GOOD["Owner", 1].replace("nullable", "").replace('"state"', '"stat"'),
+        ("State", 1): GOOD["State", 1].replace('"open"', '"opened"'),
+    }
+    project.store(wrong=wrong)
+    project.answered_by("Good")
+
+    result = project.run("--regen", "--regen-only", "*::State")
+
+    assert result.parseoutcomes() == {"passed": 1, "regenerated": 1, "failed": 1}
+
+
+def test_only_without_a_match_lists_what_there_is(project: Project) -> None:
+    """A misspelt name is a usage error."""
+    project.broken()
+
+    result = project.run("--regen", "--regen-only", f"{STORE}::Ownr")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*Ownr*", f"*{STORE}::Owner*"])
+
+
+def test_a_dry_run_asks_for_nothing(project: Project) -> None:
+    """It says which page would be asked; the type stays failed."""
+    path = project.broken()
+    project.pytester.makeconftest("def pytest_regen_provider(config): raise SystemExit(9)")
+    before = (path / "pages.json").read_bytes()
+
+    result = project.run("--regen-dry-run")
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines([f"dry run: {STORE}::Owner: would ask page 1, about * tokens in"])
+    assert (path / "pages.json").read_bytes() == before
+
+
+def test_one_attempt_is_no_regeneration(project: Project) -> None:
+    """Attempts count calls of the test, the first included."""
+    project.broken()
+    project.answered_by("Good")
+
+    project.run("--regen", "--regen-attempts=1").assert_outcomes(passed=2, failed=1)
+
+
+def test_with_a_debugger_nothing_heals(project: Project) -> None:
+    """Who wants to look at the failure gets the failure."""
+    project.broken()
+    project.answered_by("Good")
+
+    result = project.run("--regen", "--pdb", "--pdbcls=plugin_answers:NoDebugger")
+
+    result.assert_outcomes(passed=2, failed=1)
+
+
+def test_an_edited_type_is_left_alone(project: Project) -> None:
+    """A heal does not touch a drifted type, and says so."""
+    path = project.store() / "ProjectDataObject.cs"
+    path.write_text(path.read_text("utf-8").replace("Closed,", "Closed, Lost,"), "utf-8")
+    edited = path.read_bytes()
+    project.answered_by("Good")
+
+    result = project.run("--regen")
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines([f"not regenerated: {STORE}::State", "*edited by hand*"])
+    assert path.read_bytes() == edited
+
+
+def test_github_gets_a_table(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the variable is set, the job page shows what happened."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
+    project.broken()
+    project.answered_by("Good")
+
+    project.run("--regen")
+
+    table = (project.path / "summary.md").read_text("utf-8")
+    assert f"| `{STORE}::Owner` | regenerated | clean | 1 | 140 |" in table

@@ -1,0 +1,93 @@
+"""What must be the same in one process and spread over two workers."""
+
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+import pytest
+from plugin_project import Project
+
+from pytest_regen.stores import RegenStore
+
+STORE = "generated/GET_v1_projects"
+
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("x", ["a::b", "c"])
+def test_x(x): pass
+
+def test_y(): pass
+"""
+
+
+def test_a_gate_fails_alike(project: Project, spread: tuple[str, ...]) -> None:
+    """Node ids of stores mix with ordinary ones; a wrong type fails; ``--lf`` runs it again."""
+    project.broken()
+    project.pytester.makepyfile(test_plain=TESTS)
+    ids = [f"{STORE}::Owner", "test_plain.py::test_x[a::b]", f"{STORE}::State"]
+
+    first = project.run(*spread, *ids)
+    again = project.run(*spread, "--lf")
+
+    first.assert_outcomes(passed=2, failed=1)
+    first.stdout.fnmatch_lines([f"FAILED {STORE}::Owner - *"])
+    again.assert_outcomes(failed=1)
+    assert (first.ret, again.ret) == (1, 1)
+
+
+def test_a_regeneration_is_told_alike(
+    project: Project, spread: tuple[str, ...], in_ci: Callable[[], None]
+) -> None:
+    """Outcome, word, one JUnit case with properties, changed paths and exit code in CI."""
+    in_ci()
+    path = project.broken()
+    before = RegenStore.open(path)
+    project.answered_by("Good")
+
+    result = project.run("--regen", "-v", "--junitxml=report.xml", *spread)
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["*REGENERATED*", f"changed: *{STORE}/ProjectDataObject.cs*", "exit 1: *CI is set*"]
+    )
+    after = RegenStore.open(path)
+    changed = [key for key in after.pages if after.pages[key] != before.pages[key]]
+    assert [(key.type_name, key.page) for key in changed] == [("Owner", 1)]
+    cases = ET.parse(project.path / "report.xml").findall(".//testcase")
+    assert len(cases) == 3
+    owner = next(case for case in cases if case.get("name") == "Owner")
+    found = [(one.get("name"), one.get("value")) for one in owner.iter("property")]
+    assert len(found) == len(dict(found))
+    assert set(found) >= {
+        ("regen.outcome", "regenerated"),
+        ("regen.stop_reason", "clean"),
+        ("regen.attempts", "2"),
+        ("regen.calls", "1"),
+        ("regen.tokens", "140"),
+    }
+
+
+def test_one_budget_holds_over_all(project: Project, spread: tuple[str, ...]) -> None:
+    """What one worker spends the others cannot."""
+    for number in range(4):
+        project.broken(f"GET_{number}")
+    project.answered_by("Good")
+
+    result = project.run("--regen", "--regen-budget=2500", *spread)
+
+    outcomes = result.parseoutcomes()
+    assert 1 <= outcomes["regenerated"] < 4
+    assert outcomes["regenerated"] + outcomes["failed"] == 4
+    result.stdout.fnmatch_lines(["*token budget of 2,500*"])
+
+
+@pytest.mark.parametrize("arg", [f"{STORE}::Ownr", "--regen-only=Ownr"])
+def test_a_usage_error_is_one(project: Project, spread: tuple[str, ...], arg: str) -> None:
+    """It is told before workers start."""
+    project.store()
+
+    result = project.run("--regen", arg, *spread)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *Ownr*"])
