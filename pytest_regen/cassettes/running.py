@@ -27,6 +27,10 @@ from pytest_regen.turns.values import Reply
 __all__ = ["CassetteRun", "use_cassette"]
 
 
+class _NotRecordedError(Exception):
+    """The turn is to be sent: nothing, or nothing more, was recorded for it."""
+
+
 class CassetteRun:
     """A cassette while it is used. Made by ``use_cassette``; any thread may use it.
 
@@ -147,16 +151,21 @@ class CassetteRun:
         """
         if self.sends_everything or not self._answers_turns:
             return None
-        if not self.is_replay_only and not self.tape.has(request_key("POST", path, body)):
+        try:
+            return replayed_turn(
+                self.tape.take,
+                body,
+                uri=path,
+                max_retries=max_retries,
+                address=address,
+                missed=lambda sent, key: self._missed_turn(path, sent, key),
+            )
+        except _NotRecordedError:
             return None
-        return replayed_turn(
-            self.tape.take,
-            body,
-            uri=path,
-            max_retries=max_retries,
-            address=address,
-            missed=lambda sent, key: self._miss("POST", path, sent, key),
-        )
+
+    def _missed_turn(self, path: str, body: Mapping[str, Any], key: str) -> Exception:
+        # Asked beforehand, another thread could take the recording in between.
+        return self._miss("POST", path, body, key) if self.is_replay_only else _NotRecordedError()
 
     def delivered(self, miss: CassetteMiss) -> None:
         """Note that the caller was told of ``miss``."""

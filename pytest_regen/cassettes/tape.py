@@ -37,11 +37,6 @@ class Tape:
             self._played.add(number)
             return self._all[number]
 
-    def has(self, key: str) -> bool:
-        """Whether a recording for ``key`` waits to be played."""
-        with self._lock:
-            return bool(self._waiting.get(key))
-
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
         return key in self._waiting

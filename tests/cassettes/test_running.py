@@ -183,6 +183,18 @@ def test_a_recorded_failure_fails_again(path: Path) -> None:
         assert "model: x" in str(replayed)
 
 
+def test_a_recorded_failure_with_nothing_behind_it_is_retried_live(path: Path) -> None:
+    """Where new requests may be sent, the retry that was never recorded is one of them."""
+    with Emulator(lambda _body: Fault(529)) as busy, use_cassette(path, mode="once"):
+        once = AnthropicProvider(api_key=KEY, base_url=busy.base_url, max_retries=0)
+        assert isinstance(outcome(once, turn()), TransportError)
+
+    replies, run = record(path, [turn()], mode="new_episodes", responder=lambda _body: "live")
+
+    assert getattr(replies[0], "text", "") == "live"
+    assert (run.played, run.recorded) == (1, 1)
+
+
 # Modes
 
 
