@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Language
-from pytest_regen.sources.fences import Fenced, fenced_blocks, split_stuck_fences
+from pytest_regen.sources.fences import Fenced, fence_lines, fenced_blocks, split_stuck_fences
 
 __all__ = ["Extraction", "extract_code"]
 
@@ -14,6 +14,8 @@ _SENTENCE_END = re.compile(r"[.:!?]['\")*_`]*$")
 _MARKDOWN = re.compile(r"(?:[-*+>]|#{1,6}|\d+[.)])\s+\S|\*\*\S")
 _CODE_SIGNS = frozenset(";{}[]=<>")
 _SENTENCE_WORDS = 4
+_MOST_ENDS = 12
+"""How many fences are tried as the end of code that no fence opens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def extract_code(reply_text: str | None, *, language: str | Language = "csharp")
     text = (reply_text or "").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         return Extraction("", ("the reply is empty",))
-    blocks = fenced_blocks(text, speaks.illegality)
+    blocks = _blocks(text, speaks)
     readings = _of_fenced(text, blocks, speaks) if blocks else _of_bare(text, speaks)
     best: tuple[int, Extraction] | None = None
     for candidate in readings:
@@ -57,16 +59,19 @@ def extract_code(reply_text: str | None, *, language: str | Language = "csharp")
 
 def _of_fenced(text: str, blocks: Sequence[Fenced], language: Language) -> Iterator[Extraction]:
     """Yield the ways to read a reply that has fences, the likeliest first."""
-    before = _trimmed("\n".join(text.split("\n")[: blocks[0].first_line - 1]))
     yield _chosen(blocks, text, language)
-    inner = fenced_blocks(blocks[0].code, language.illegality)
+    inner = _blocks(blocks[0].code, language)
     if inner:
         # A fence around fences: the outer one shows Markdown.
         yield _chosen(inner, blocks[0].code, language)
-    if _CODE_SIGNS & set(before):
-        # Legal with its fence lines in place: they stand in comments or strings of bare code.
-        yield Extraction(_trimmed(text))
-        yield Extraction(before, ("text after the code was left out",))
+    lines = text.split("\n")
+    for at in (len(lines), *reversed(fence_lines(text)[-_MOST_ENDS:])):
+        # Bare code: fence lines before its end stand in comments or strings.
+        before = _trimmed("\n".join(lines[:at]))
+        if _CODE_SIGNS & set(before):
+            yield Extraction(
+                before, ("text after the code was left out",) if at < len(lines) else ()
+            )
     yield from _of_bare(text, language)
 
 
@@ -74,7 +79,7 @@ def _of_bare(text: str, language: Language) -> Iterator[Extraction]:
     """Yield the ways to read a reply without regard to fences on lines of their own."""
     yield Extraction(_trimmed(text))
     stuck = split_stuck_fences(text, language.fence_tags)
-    blocks = fenced_blocks(stuck, language.illegality) if stuck != text else []
+    blocks = _blocks(stuck, language) if stuck != text else []
     if blocks:
         yield _chosen(blocks, stuck, language)
     yield from _without_prose(text, language)
@@ -134,19 +139,20 @@ def _chosen(blocks: Sequence[Fenced], text: str, language: Language) -> Extracti
         notes.append("text before the code was left out")
     if blocks[-1].is_closed and any(line.strip() for line in lines[blocks[-1].last_line :]):
         notes.append("text after the code was left out")
-    codes = [_unprosed(block, language) for block in taken]
+    codes = [_trimmed(block.code) for block in taken]
     return Extraction("\n\n".join(filter(None, codes)), tuple(notes))
 
 
-def _unprosed(block: Fenced, language: Language) -> str:
-    """Return the code of a block; where its fence is not closed, without sentences after it."""
-    if block.is_closed or not block.weight:
-        return _trimmed(block.code)
-    lines = block.code.split("\n")
-    while lines and _is_prose(lines[-1], language.comment):
-        lines.pop()
-    shorter = "\n".join(lines)
-    return _trimmed(shorter if language.illegality(shorter) < block.weight else block.code)
+def _blocks(text: str, language: Language) -> list[Fenced]:
+    """Return the fenced blocks of ``text``, sentences taken off where a fence is not closed."""
+
+    def clean(code: str) -> str:
+        lines = code.split("\n")
+        while lines and _is_prose(lines[-1], language.comment):
+            lines.pop()
+        return "\n".join(lines)
+
+    return fenced_blocks(text, language.illegality, clean)
 
 
 def _wanted(blocks: Sequence[Fenced], language: Language) -> list[Fenced]:

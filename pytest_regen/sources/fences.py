@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Fenced", "fenced_blocks", "split_stuck_fences"]
+__all__ = ["Fenced", "fence_lines", "fenced_blocks", "split_stuck_fences"]
 
 _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<run>`{3,}|~{3,})[ \t]*(?P<info>.*?)[ \t]*")
 _MOST_CLOSERS = 12
@@ -27,7 +27,9 @@ class Fenced:
     """How far the code is from being legal; 0 is legal."""
 
 
-def fenced_blocks(text: str, weigh: Callable[[str], int]) -> list[Fenced]:
+def fenced_blocks(
+    text: str, weigh: Callable[[str], int], clean: Callable[[str], str]
+) -> list[Fenced]:
     """Return the fenced blocks of ``text`` in order.
 
     A block ends at the first line that could close it and leaves legal code; if no line does, at
@@ -36,6 +38,7 @@ def fenced_blocks(text: str, weigh: Callable[[str], int]) -> list[Fenced]:
     Args:
         text: Markdown with LF line ends.
         weigh: tells how far a code is from being legal; 0 is legal.
+        clean: takes sentences off the end of a block that nothing closes.
     """
     lines = text.split("\n")
     found: list[Fenced] = []
@@ -45,10 +48,15 @@ def fenced_blocks(text: str, weigh: Callable[[str], int]) -> list[Fenced]:
         if fence is None:
             at += 1
             continue
-        block = _block(lines, at, fence, weigh)
+        block = _block(lines, at, fence, weigh, clean)
         found.append(block)
         at = block.last_line
     return found
+
+
+def fence_lines(text: str) -> list[int]:
+    """Return the indexes of the lines of ``text`` that may open or close a block."""
+    return [at for at, line in enumerate(text.split("\n")) if _opening(line) is not None]
 
 
 def split_stuck_fences(text: str, tags: Collection[str]) -> str:
@@ -66,7 +74,11 @@ def _opening(line: str) -> re.Match[str] | None:
 
 
 def _block(
-    lines: Sequence[str], at: int, fence: re.Match[str], weigh: Callable[[str], int]
+    lines: Sequence[str],
+    at: int,
+    fence: re.Match[str],
+    weigh: Callable[[str], int],
+    clean: Callable[[str], str],
 ) -> Fenced:
     """Return the block that the fence on line index ``at`` opens."""
     tag = (fence["info"].split() or [""])[0].strip("{}.").lower()
@@ -76,7 +88,11 @@ def _block(
         is_closed = end < len(lines)
         code = _dedented(lines[at + 1 : end], len(fence["indent"]))
         last = end + 1 if is_closed else len(lines)
-        block = Fenced(tag, code, at + 1, last, is_closed, weigh(code))
+        weight = weigh(code)
+        if weight and not is_closed:
+            code = clean(code)
+            weight = weigh(code)
+        block = Fenced(tag, code, at + 1, last, is_closed, weight)
         if not block.weight:
             return block
         if best is None or (is_closed and block.weight < best.weight):

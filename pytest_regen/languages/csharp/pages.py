@@ -24,6 +24,7 @@ from pytest_regen.prompts.values import OutputMode
 
 __all__ = ["stitch", "unwrap_page"]
 
+_WORDS: Final = ("using", "namespace", "extern", "_FIELDS")
 _SURROUNDED: Final = re.compile(
     r"^[ \t]*(?:global\s+)?(?:using|namespace|extern)\b|_FIELDS", re.MULTILINE
 )
@@ -48,7 +49,7 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
     """
     codes = [_plain(output) for output in outputs]
     if len(codes) <= 1:
-        return _stitched(_only_page(codes[0], name) if codes else [], [])
+        return _only_page(codes[0] if codes else "", name)
     first = codes[0].encode("utf-8", "surrogatepass")
     root, edits, shell = read_shell(first, name)
     faults: list[PageFault] = []
@@ -82,12 +83,11 @@ def unwrap_page(code: str, mode: OutputMode) -> str:
     """
     text = _plain(code)
     if mode not in {"fields_only", "enum_values_only"}:
-        lines = _only_page(text, None)
-    else:
-        data = text.encode("utf-8", "surrogatepass")
-        container: Container = "enum" if mode == "enum_values_only" else "body"
-        page = read_members(data, 1, name=None, container=container, is_positional=True)
-        lines = cut(data, page.edits, page=1)
+        return _only_page(text, None).text
+    data = text.encode("utf-8", "surrogatepass")
+    container: Container = "enum" if mode == "enum_values_only" else "body"
+    page = read_members(data, 1, name=None, container=container, is_positional=True)
+    lines = cut(data, page.edits, page=1)
     return "\n".join(line.text for line in trimmed(lines))
 
 
@@ -96,13 +96,23 @@ def _plain(output: str) -> str:
     return output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _only_page(code: str, name: str | None) -> list[Line]:
-    if _SURROUNDED.search(code) is None:
-        lines = [Line(text, 1, number) for number, text in enumerate(code.split("\n"), 1)]
-        return trimmed(lines)
-    data = code.encode("utf-8", "surrogatepass")
-    _, edits, _ = read_shell(data, name)
-    return trimmed(cut(data, edits, page=1))
+def _only_page(code: str, name: str | None) -> Stitched:
+    """Return a page that is a whole declaration, without usings and namespace."""
+    if any(word in code for word in _WORDS) and _SURROUNDED.search(code):
+        data = code.encode("utf-8", "surrogatepass")
+        _, edits, _ = read_shell(data, name)
+        return _stitched(trimmed(cut(data, edits, page=1)), [])
+    lines = code.split("\n")
+    first, last = 0, len(lines)
+    while first < last and not lines[first].strip():
+        first += 1
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    return Stitched(
+        text="\n".join(lines[first:last]),
+        line_pages=(1,) * (last - first),
+        page_lines=tuple(range(first + 1, last + 1)),
+    )
 
 
 def _stitched(lines: Sequence[Line], faults: Sequence[PageFault]) -> Stitched:

@@ -1,0 +1,181 @@
+"""Boundaries: exact inverses on every text, blocks apart, clear errors after hand edits."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_regen.errors import BoundaryError, MissingBlockError, RegenError, UsageError
+from pytest_regen.sources import (
+    MARKER_BEGIN,
+    MARKER_END,
+    assemble,
+    blocks,
+    extract_type_block,
+    list_type_names,
+    replace_type_block,
+    wrap_type_block,
+)
+
+LOOKALIKES = st.sampled_from(
+    (
+        "// [REGEN:END A]",
+        "// [REGEN:BEGIN A]",
+        "// [REGEN:END A #1]",
+        "  // [REGEN:BEGIN B #2]\t",
+        "# [SCHMITH:END B]",
+        "// [OTHER:END A]",
+        "//[REGEN:BEGIN :END #1]",
+        "\ufeff// [REGEN:END B]",
+        "// END_FIELDS",
+        "```",
+        "",
+        "class A { }",
+    )
+)
+LINES = st.lists(LOOKALIKES | st.text(max_size=8), max_size=8)
+TEXTS = st.builds(lambda lines, end: end.join(lines), LINES, st.sampled_from(("\n", "\r\n", "\r")))
+TYPES = st.dictionaries(st.sampled_from("ABCDE"), TEXTS, max_size=4).map(lambda d: list(d.items()))
+TAGS = st.sampled_from(("REGEN", "SCHMITH"))
+
+
+@given(TYPES, TAGS, st.sampled_from(("", "// mine\n", "using X;\r\n\r\n")))
+def test_every_text_comes_back_as_it_was(
+    types: list[tuple[str, str]], tag: str, header: str
+) -> None:
+    """Assembling and extracting are inverses for every text, lookalikes of boundaries included."""
+    source = assemble(types, header=header, tag=tag)
+    assert list_type_names(source) == [name for name, _ in types]
+    assert [(name, extract_type_block(source, name)) for name, _ in types] == types
+    assert source.endswith("\n")
+
+
+@given(TYPES, TEXTS, st.data())
+def test_replacing_equals_assembling_anew(
+    types: list[tuple[str, str]], text: str, data: st.DataObject
+) -> None:
+    """A replaced block gives the file that the new text would have given; nothing else moves."""
+    assume(types)
+    name = data.draw(st.sampled_from([name for name, _ in types]))
+    changed = [(other, text if other == name else code) for other, code in types]
+    assert replace_type_block(assemble(types), name, text) == assemble(changed)
+
+
+@given(TYPES, TEXTS, st.sampled_from(("user text\r\n", "\n\n// note", "\ufeff")), st.data())
+def test_text_outside_of_the_block_keeps_every_byte(
+    types: list[tuple[str, str]], text: str, around: str, data: st.DataObject
+) -> None:
+    """What a user wrote around blocks survives a replacement, with its own line ends."""
+    assume(types)
+    name = data.draw(st.sampled_from([name for name, _ in types]))
+    source = around + "\n" + assemble(types) + around
+    block = next(each for each in blocks(source) if each.name == name)
+    replaced = replace_type_block(source, name, text)
+    after = next(each for each in blocks(replaced) if each.name == name)
+    assert replaced[: after.start] == source[: block.start]
+    assert replaced[after.end :] == source[block.end :]
+    assert after.text == text
+
+
+@given(TYPES)
+def test_line_numbers_are_those_of_the_text(types: list[tuple[str, str]]) -> None:
+    """First and last line of a block enclose exactly its text."""
+    source = assemble(types)
+    lines = source.split("\n")
+    for block in blocks(source):
+        assert "\n".join(lines[block.first_line - 1 : block.last_line]) == block.text
+
+
+@given(st.dictionaries(st.sampled_from("ABC"), LINES.map("\n".join), min_size=1))
+def test_a_file_turned_to_crlf_holds_the_same_texts(types: dict[str, str]) -> None:
+    """Line ends that a checkout changed are the file's, not the text's."""
+    assume(not any("\r" in text for text in types.values()))
+    source = assemble(list(types.items())).replace("\n", "\r\n")
+    for name, text in types.items():
+        assert extract_type_block(source, name) == text
+        assert replace_type_block(source, name, text) == source
+
+
+def test_plain_text_has_plain_boundaries() -> None:
+    """Without a lookalike in the text, a block is what the documentation shows."""
+    wrapped = wrap_type_block("Project", "public class Project\n{\n}")
+    begin, end = MARKER_BEGIN.format(name="Project"), MARKER_END.format(name="Project")
+    assert wrapped == f"{begin}\npublic class Project\n{{\n}}\n{end}"
+
+
+def test_an_absent_type_is_none_or_an_error_that_lists_names() -> None:
+    """Extracting tells absence by None; replacing raises, also as a ValueError."""
+    source = assemble([("A", "class A { }"), ("B", "class B { }")])
+    assert extract_type_block(source, "C") is None
+    with pytest.raises(MissingBlockError, match="A, B") as caught:
+        replace_type_block(source, "C", "")
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("source", "problem", "line"),
+    [
+        ("// [REGEN:BEGIN A]\nclass A { }\n", "unclosed", 1),
+        ("class A { }\n// [REGEN:END A]\n", "unopened", 2),
+        ("// [REGEN:BEGIN A]\n// [REGEN:END B]\n// [REGEN:END A]\n", "nested", 2),
+        ("// [REGEN:BEGIN A]\n// [REGEN:BEGIN B]\n// [REGEN:END B]\n", "nested", 2),
+        ("// [REGEN:BEGIN A]\n// [REGEN:END A]\n" * 2, "duplicate", 3),
+        ("// [REGEN:BEGIN A]\n# [REGEN:END A]\n", "nested", 2),
+        ("// [REGEN:BEGIN A]\n// [SCHMITH:END A]\n", "nested", 2),
+    ],
+)
+def test_boundaries_broken_by_hand_are_named(source: str, problem: str, line: int) -> None:
+    """Boundaries that do not pair up are an error with the line, never a guess."""
+    for read in (blocks, list_type_names, lambda text: extract_type_block(text, "A")):
+        with pytest.raises(BoundaryError, match=f"line {line}") as caught:
+            read(source)
+        assert (caught.value.problem, caught.value.line) == (problem, line)
+
+
+def test_boundaries_may_be_indented_and_spaced() -> None:
+    """A formatter may move boundary lines; they are still read, and kept as they stand."""
+    source = "namespace N {\n\t//  [REGEN:BEGIN A]  \n\tclass A { }\n\t//[REGEN:END A]\n}\n"
+    assert extract_type_block(source, "A") == "\tclass A { }"
+    replaced = replace_type_block(source, "A", "class A;")
+    assert replaced == source.replace("\tclass A { }", "class A;")
+
+
+def test_a_block_without_any_line_can_be_filled() -> None:
+    """Boundaries right below one another hold the empty text."""
+    source = "// [REGEN:BEGIN A]\n// [REGEN:END A]\n"
+    assert extract_type_block(source, "A") == ""
+    assert replace_type_block(source, "A", "x") == "// [REGEN:BEGIN A]\nx\n// [REGEN:END A]\n"
+
+
+def test_a_tag_of_ones_own_is_read_where_it_is_named() -> None:
+    """Another tag is written and read on demand; without it, its lines are ordinary comments."""
+    source = assemble([("A", "x")], tag="ACME")
+    assert list_type_names(source) == []
+    assert extract_type_block(source, "A", tag="ACME") == "x"
+
+
+@pytest.mark.parametrize("name", ["", "A B", "A]", "A\n"])
+def test_a_name_that_cannot_stand_in_a_boundary_is_refused(name: str) -> None:
+    """Wrapping under such a name would write a file that cannot be read back."""
+    with pytest.raises(UsageError):
+        wrap_type_block(name, "")
+    with pytest.raises(UsageError):
+        wrap_type_block("A", "", tag=f"{name}:")
+
+
+def test_names_are_unique_in_an_assembly() -> None:
+    """Two types of one name could not be told apart."""
+    with pytest.raises(UsageError, match="'A'"):
+        assemble([("A", "x"), ("A", "y")])
+
+
+def test_a_header_cannot_forge_a_block() -> None:
+    """A boundary in the header is refused instead of being read as a block."""
+    with pytest.raises(RegenError, match="header"):
+        assemble([("A", "x")], header="// [REGEN:BEGIN A]")
+
+
+def test_reading_looks_at_boundaries_only() -> None:
+    """A megabyte of other lines, or one endless line, adds no boundary and no error."""
+    noise = "    [REGEN: x] // REGEN:BEGIN y :END \n" * 20_000 + "[REGEN:BEGIN a] " * 20_000
+    source = assemble([("A", noise), ("B", "b")])
+    assert list_type_names(source) == ["A", "B"]

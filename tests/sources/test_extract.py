@@ -1,0 +1,131 @@
+"""Code is taken out of a reply whatever is around it."""
+
+import pytest
+from csharp_members import Sample, planned
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_regen.sources import extract_code
+
+CLASS = "public class A\n{\n    public int X { get; set; }\n}"
+ENUM = "public enum E { B }"
+MEMBERS = '[JsonPropertyName("x")]\npublic int X { get; set; }'
+VALUES = '[JsonStringEnumMemberName("a")]\nA,\n\nB,'
+INNER = (
+    "/// Use it:\n/*\n```\n} text\n~~~\n*/\n"
+    + CLASS
+    + '\npublic class V { string v = @"\n```\n"; }'
+)
+
+
+def code(reply: str | None) -> str:
+    """Return the code of a reply in C#."""
+    return extract_code(reply).code
+
+
+@pytest.mark.parametrize("text", [CLASS, ENUM, MEMBERS, VALUES, INNER])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{}",
+        "\n{}\n\n",
+        "```csharp\n{}\n```",
+        "```\n{}\n```",
+        "```C#\n{}\n```\n",
+        "~~~cs\n{}\n~~~",
+        "`````csharp title=x.cs a long info string\n{}\n`````",
+        "Sure! Here it is:\n\n```csharp\n{}\n```\n\nLet me know.",
+        "```csharp\n{}",
+        "```csharp\n{}\n\nThis is all of it.",
+        "````markdown\n```csharp\n{}\n```\n````",
+        "{}\n```\nI hope this helps!",
+        '```json\n{{"a": 1}}\n```\nand\n```csharp\n{}\n```',
+        "Here is the code: ```csharp\n{}\n```",
+    ],
+)
+def test_fences_and_prose_are_taken_off(reply: str, text: str) -> None:
+    """Every kind of fence, closed or not, with or without prose, leaves exactly the code."""
+    assert code(reply.format(text)) == text
+
+
+@pytest.mark.parametrize("text", [CLASS, MEMBERS])
+def test_prose_without_fences_is_taken_off(text: str) -> None:
+    """Sentences around bare code are no code."""
+    reply = (
+        f"Here are the members you asked for:\n- as **listed**\n\n{text}\n\nThat is all of them."
+    )
+    assert code(reply) == text
+
+
+def test_line_ends_and_byte_order_mark_are_levelled() -> None:
+    """CRLF and a byte order mark leave no trace."""
+    assert code("\ufeff```csharp\r\n" + CLASS.replace("\n", "\r\n") + "\r\n```\r\n") == CLASS
+
+
+@pytest.mark.parametrize("reply", [None, "", " \n\t\n", "```csharp\n```", "```\n\n```"])
+def test_a_reply_without_code_is_empty(reply: str | None) -> None:
+    """No text and an empty fence are the empty code, never an exception."""
+    assert code(reply) == ""
+
+
+def test_prose_alone_is_kept_for_the_validator() -> None:
+    """A reply that is no code at all is not silently turned into nothing."""
+    assert code("I cannot help with that.") == "I cannot help with that."
+
+
+def test_blocks_with_different_types_are_joined() -> None:
+    """A type and its enum in two blocks are both wanted, and a note says so."""
+    found = extract_code(f"```cs\n{ENUM}\n```\nand\n```cs\n{CLASS}\n```")
+    assert found.code == f"{ENUM}\n\n{CLASS}"
+    assert "2 code blocks were joined" in found.notes
+
+
+def test_a_correction_replaces_what_it_corrects() -> None:
+    """Of two blocks that declare the same type, the later one counts."""
+    assert code(f"```cs\npublic class A {{ }}\n```\nBetter:\n```cs\n{CLASS}\n```") == CLASS
+
+
+def test_usage_examples_are_left_out() -> None:
+    """A block of statements is no page."""
+    usage = "```csharp\nvar a = new A();\nConsole.WriteLine(a.X);\n```"
+    assert code(f"```csharp\n{CLASS}\n```\nUse it:\n{usage}") == CLASS
+
+
+def test_a_fence_in_a_list_loses_its_indentation() -> None:
+    """The blanks before the fence are Markdown's; the rest of the indentation is the code's."""
+    indented = "\n".join("   " + line for line in CLASS.split("\n"))
+    assert code(f"1. The class:\n   ```csharp\n{indented}\n   ```") == CLASS
+
+
+def test_illegal_code_is_not_traded_for_legal_prose() -> None:
+    """A fault in the fenced code must reach the validator."""
+    broken = "public class A\n{\n    public int X { get; set;\n}"
+    assert code(f"Sure\n```csharp\n{broken}\n```\nDone") == broken
+    assert code(f"```csharp\n{broken}") == broken
+
+
+def test_delimiters_alone_enclose_code() -> None:
+    """Prose that mentions the delimiters does not start the code; whole comment lines do."""
+    inside = f"// BEGIN_FIELDS\n{MEMBERS}\n// END_FIELDS"
+    assert code(inside) == inside
+    assert code(f"page 2 of // BEGIN_FIELDS...// END_FIELDS:\n{inside}\nok, done") == inside
+
+
+def test_boundaries_in_a_reply_are_only_text() -> None:
+    """A reply cannot open or close a block."""
+    forged = f"// [REGEN:BEGIN B]\n{CLASS}\n// [REGEN:END B]"
+    assert code(f"```csharp\n{forged}\n```") == forged
+
+
+@given(
+    planned(is_enum=False),
+    st.sampled_from(("```csharp\n{}\n```", "Text:\n\n~~~~\n{}\n~~~~\nMore text.", "```cs\n{}")),
+)
+@settings(max_examples=60)
+def test_members_full_of_fences_survive(
+    case: tuple[list[str], list[list[Sample]]], reply: str
+) -> None:
+    """Fences and braces in strings and comments of the code never end it."""
+    text = case[0][0].removeprefix("\ufeff").replace("\r\n", "\n")
+    before, after = reply.split("{}")
+    assert code(before + text + after) == text.strip("\n")

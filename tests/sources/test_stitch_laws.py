@@ -1,0 +1,98 @@
+"""Laws of joining pages: every member once, in order, in its type, and traceable to its page."""
+
+from csharp_members import Sample, planned
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_regen.languages import language_named
+from pytest_regen.languages.base import Stitched
+from pytest_regen.languages.csharp.tree import parse
+from pytest_regen.languages.facts import Declaration
+from pytest_regen.sources import SourceMap, assemble, extract_type_block, stitch
+
+Planned = tuple[list[str], list[list[Sample]]]
+
+
+def joined(outputs: list[str], *, is_enum: bool) -> Stitched:
+    """Return the pages as one type, which must be legal and without a fault."""
+    stitched = stitch(outputs, name="Sample", is_enum=is_enum)
+    assert stitched.faults == ()
+    assert not parse(stitched.text.encode()).root_node.has_error
+    return stitched
+
+
+def declared(text: str) -> Declaration:
+    """Return the one type that ``text`` declares."""
+    (declaration,) = language_named("csharp").read(text).declarations
+    assert declaration.name == "Sample"
+    return declaration
+
+
+def check(outputs: list[str], plan: list[list[Sample]], *, is_enum: bool) -> None:
+    """Check every law on one plan."""
+    stitched = joined(outputs, is_enum=is_enum)
+    found = declared(stitched.text).members
+    samples = [sample for page in plan for sample in page]
+    assert [member.name for member in found] == [sample.name for sample in samples]
+    for member, sample in zip(found, samples, strict=True):
+        given_texts = [
+            each.arguments[0] for each in member.attributes if each.name == "Description"
+        ]
+        assert given_texts == ([] if sample.description is None else [sample.description])
+    pages = [number for number, page in enumerate(plan, 1) for _ in page]
+    assert [stitched.line_pages[member.line - 1] for member in found] == pages
+
+
+@given(planned(is_enum=False))
+@settings(max_examples=150)
+def test_members_of_all_pages_stand_once_in_order(case: Planned) -> None:
+    """However pages are written, their members are the type's members, with their text."""
+    check(*case, is_enum=False)
+
+
+@given(planned(is_enum=True))
+@settings(max_examples=100)
+def test_enum_values_of_all_pages_stand_once_in_order(case: Planned) -> None:
+    """Commas between enum pages are added exactly where they lack."""
+    check(*case, is_enum=True)
+
+
+@given(planned(is_enum=False) | planned(is_enum=True).map(lambda case: (case[0], [])))
+@settings(max_examples=60)
+def test_each_line_is_a_line_of_its_page(case: Planned) -> None:
+    """Every stitched line is found on the page and line that the result names."""
+    outputs, plan = case
+    stitched = stitch(outputs, name="Sample", is_enum=not plan)
+    pages = [output.removeprefix("\ufeff").replace("\r\n", "\n").split("\n") for output in outputs]
+    lines = stitched.text.split("\n")
+    assert len(lines) == len(stitched.line_pages) == len(stitched.page_lines)
+    for text, page, line in zip(lines, stitched.line_pages, stitched.page_lines, strict=True):
+        bare = text.strip().replace(",", "")
+        assert bare in pages[page - 1][line - 1].replace(",", "")
+
+
+@given(planned(is_enum=False), st.booleans())
+@settings(max_examples=40)
+def test_assembly_and_map_lead_back(case: Planned, is_last: bool) -> None:  # noqa: FBT001 - drawn
+    """A stitched type comes out of the assembled file as it went in; its lines map to its pages."""
+    outputs, plan = case
+    stitched = joined(outputs, is_enum=False)
+    other = ("Other", "class Other\n{\n}")
+    types = [other, ("Sample", stitched.text)] if is_last else [("Sample", stitched.text), other]
+    source = assemble(types)
+    assert extract_type_block(source, "Sample") == stitched.text
+    places = SourceMap.of(source, {"Sample": stitched})
+    found = [places.at(line) for line in range(1, source.count("\n") + 1)]
+    mine = [place for place in found if place is not None and place.type_name == "Sample"]
+    assert tuple(place.page for place in mine) == stitched.line_pages
+    assert {place.page for place in mine} == set(range(1, len(plan) + 1))
+
+
+@given(planned(is_enum=False))
+@settings(max_examples=30)
+def test_stitching_is_deterministic(case: Planned) -> None:
+    """The same pages give the same text, with LF line ends only."""
+    outputs, _ = case
+    first, second = (stitch(outputs, name="Sample", is_enum=False) for _ in range(2))
+    assert first == second
+    assert "\r" not in first.text
