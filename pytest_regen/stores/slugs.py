@@ -41,7 +41,7 @@ def store_slug(method: str, path: str) -> str:
     if is_plain:
         return readable
     readable = _UNSAFE.sub("-", path.replace("{", "").replace("}", "").replace("/", "_"))
-    start = re.sub(r"_{2,}", "_", f"{_UNSAFE.sub('-', method)}_{readable}")[:_LONGEST].rstrip("_.-")
+    start = re.sub(r"_{2,}", "_", f"{_UNSAFE.sub('-', method)}_{readable}")[:_LONGEST].strip("_.~-")
     return f"{start}-{_short_hash(f'{method} {path}')}"
 
 
@@ -54,5 +54,5 @@ def safe_file_name(type_name: str) -> str:
     )
     if is_plain:
         return type_name
-    start = _UNSAFE.sub("_", type_name)[:_LONGEST].strip("_.-") or "type"
+    start = _UNSAFE.sub("_", type_name)[:_LONGEST].strip("_.~-") or "type"
     return f"{start}_{_short_hash(type_name)}"

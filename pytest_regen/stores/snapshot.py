@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -61,10 +61,13 @@ class Snapshot:
     source: str
     """The source file with its own line ends; empty where there is none."""
     has_source: bool
-    _ir_data: bytes
+    ir_data: bytes = field(repr=False)
+    """``ir.json`` as it is in the folder."""
+    prompts_data: bytes = field(repr=False)
+    """``prompts.json`` as it is in the folder."""
 
     @classmethod
-    def open(cls, path: Path | str) -> Self:
+    def open(cls, path: Path | str, *, known: Self | None = None) -> Self:
         """Read the store in the folder ``path``.
 
         A change that was committed but whose writer was killed is read as done. Nothing is written,
@@ -76,20 +79,22 @@ class Snapshot:
         """
         path = Path(path)
         refuse_no_store(path)
-        return cls._at_rest(path)
+        return cls._at_rest(path, known)
 
     @classmethod
-    def _at_rest(cls, path: Path) -> Self:
+    def _at_rest(cls, path: Path, known: Self | None) -> Self:
         """Read until the folder looked the same before and after reading."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             before = _signature(path)
             try:
                 with without_collection():
-                    store = cls._read(path)
-            except (OSError, StoreCorruptError):
+                    store = cls._read(path, known)
+            except (OSError, StoreCorruptError) as error:
                 # A file that went away or an odd pair may only be a change in progress.
                 if before == _signature(path) or time.monotonic() > deadline:
+                    if isinstance(error, OSError):
+                        raise _unreadable(path, error) from error
                     raise
             else:
                 if before == _signature(path):
@@ -99,7 +104,7 @@ class Snapshot:
             time.sleep(0.002)
 
     @classmethod
-    def _read(cls, path: Path) -> Self:
+    def _read(cls, path: Path, known: Self | None) -> Self:
         journal = read_journal(path)
         data = _required(journal, PAGES_FILE)
         envelope = read_pages(data, path / PAGES_FILE)
@@ -107,14 +112,21 @@ class Snapshot:
         if dead := dead_trials(journal):
             content = undo_all(dead, Content(data, source), path / PAGES_FILE)
             envelope, source = content.envelope(path / PAGES_FILE), content.source
+        prompts_data = _required(journal, PROMPTS_FILE)
+        is_same_plan = known is not None and known.prompts_data == prompts_data
         store = cls(
             path=path,
             envelope=envelope,
-            prompts=read_prompts(_required(journal, PROMPTS_FILE), path / PROMPTS_FILE),
+            prompts=known.prompts
+            if known and is_same_plan
+            else read_prompts(prompts_data, path / PROMPTS_FILE),
             source=_decode(source or b"", path / envelope.source_file),
             has_source=source is not None,
-            _ir_data=_required(journal, IR_FILE),
+            ir_data=_required(journal, IR_FILE),
+            prompts_data=prompts_data,
         )
+        if known and is_same_plan and known.ir_data == store.ir_data:
+            _share(known, store)
         store._refuse_extra_pages()
         return store
 
@@ -133,17 +145,21 @@ class Snapshot:
 
         Args:
             pages: all of them, each with a prompt in the store.
-            source: the whole source file.
+            source: the whole source file; empty where there is none yet.
+
+        Raises:
+            StoreCorruptError: ``ir.json`` is unreadable.
         """
+        _ = self.ir  # Read once here, not by each of several candidates.
         stored = {page.key: page for page in pages}
         ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
         revised = replace(
-            self, envelope=self.envelope.with_pages(ordered), source=source, has_source=True
+            self,
+            envelope=self.envelope.with_pages(ordered),
+            source=source,
+            has_source=self.has_source or bool(source),
         )
-        # Neither the IR nor the plan is another one; reading them again would cost the most.
-        for name in ("ir", "_types", "_prompts_by_type", "type_names"):
-            if name in self.__dict__:
-                revised.__dict__[name] = self.__dict__[name]
+        _share(self, revised)
         return revised
 
     @cached_property
@@ -156,7 +172,7 @@ class Snapshot:
         file = self.path / IR_FILE
         try:
             with without_collection():
-                return IR.of(parse_json(self._ir_data, file))
+                return IR.of(parse_json(self.ir_data, file))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             steps = (f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
@@ -278,6 +294,13 @@ class Snapshot:
         return type_ is not None and type_.kind == "enum"
 
 
+def _share(known: Snapshot, other: Snapshot) -> None:
+    """Give another state of a store what was made of the same IR and prompts before."""
+    for name in ("ir", "_types", "_prompts_by_type", "type_names"):
+        if name in known.__dict__:
+            other.__dict__[name] = known.__dict__[name]
+
+
 def refuse_no_store(path: Path) -> None:
     """Raise a StoreMissingError unless ``path`` is a folder with an artifact of a store in it."""
     if not path.is_dir():
@@ -292,6 +315,12 @@ def _missing(path: Path, why: str) -> StoreMissingError:
         why=why,
         hint="name the folder that pytest-regen generate printed, or generate one: "
         'pytest-regen generate SPEC "GET /path" --out DIR',
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> StoreCorruptError:
+    return corrupt(
+        path / Path(error.filename or ""), "", "it cannot be read", why=error.strerror or str(error)
     )
 
 

@@ -88,17 +88,17 @@ def hold(path: Path, lock_file: Path, timeout: float) -> "BaseFileLock":
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only writers need it
 
     lock = FileLock(lock_file, thread_local=False)
-    try:
-        with telling(path):
+    with telling(path):
+        try:
             lock.acquire(timeout=timeout)
-    except Timeout:
-        raise StoreWriteError(
-            f"the store {path} is being written by another process",
-            why=f"{lock_file} was held for more than {timeout:g} s; a pytest run with --regen, or "
-            "pytest-regen generate or regenerate, holds it while it writes",
-            hint="wait for that process or end it, then run the same command again; the lock goes "
-            "with the process, the file may stay",
-        ) from None
+        except Timeout:
+            raise StoreWriteError(
+                f"the store {path} is being written by another process",
+                why=f"{lock_file} was held for more than {timeout:g} s; a pytest run with --regen, "
+                "or pytest-regen generate or regenerate, holds it while it writes",
+                hint="wait for that process or end it, then run the same command again; the lock "
+                "goes with the process, the file may stay",
+            ) from None
     return lock
 
 
@@ -185,7 +185,7 @@ class StoreUpdate(Generic[StoreT]):
             changed = _changed(self.store.path, contents)
             if changed:
                 journal.commit(self.store.path, changed)
-        self.store = type(self.store).open(self.store.path)
+        self.store = type(self.store).open(self.store.path, known=self.store)
         return tuple(entry.id for entry in change.history)
 
 

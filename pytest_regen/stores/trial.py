@@ -111,7 +111,8 @@ def _place(
     if store.source != base.source:
         # Others committed since the candidate was made: only its own blocks are put in.
         source = splice(store.source, source, dict.fromkeys(page.type_name for page in pages))
-    contents = pages_and_source(store, PageChange(store, pages, None, ()), source)
+    with telling(store.path):
+        contents = pages_and_source(store, PageChange(store, pages, None, ()), source)
     before, after = (store.path / PAGES_FILE).read_bytes(), contents[PAGES_FILE] or b""
     record = TrialRecord(
         trial_id,

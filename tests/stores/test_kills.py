@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from killing import Killed, kill_at_every_effect, kill_at_random_moments
 from small_store import filled_store, source_of
+from store_work import replace_page
 
 from pytest_regen.stores import RegenStore, history
+from pytest_regen.stores.files import observed_by
 
 Bytes = dict[str, bytes]
 
@@ -60,24 +62,42 @@ def test_a_kill_at_any_effect_leaves_before_or_after(work: str, tmp_path: Path) 
     kills = kill_at_every_effect(f"store_work:{work}", before.path, tmp_path / "copies")
 
     assert kills[-1].effect == ""
-    assert len(kills) > 40
-    after = RegenStore.open(kills[-1].folder)
-    for killed in kills:
-        check_survival(killed, before, after)
-
-
-def test_the_effects_include_every_kind(tmp_path: Path) -> None:
-    """The enumeration sees creates, writes, fsyncs, renames, unlinks, before and after each."""
-    before = filled_store(tmp_path / "template" / "GET_v1_projects")
-
-    kills = kill_at_every_effect("store_work:replace_page", before.path, tmp_path / "copies")
-
     kinds = {" ".join(killed.effect.split()[:2]) for killed in kills[:-1]}
     assert kinds == {
         f"{when} {what}"
         for when in ("before", "after")
         for what in ("create", "write", "fsync", "rename", "unlink", "mkdir", "rmdir")
     }
+    after = RegenStore.open(kills[-1].folder)
+    for killed in kills:
+        check_survival(killed, before, after)
+
+
+def stop_after_commit(effect: str, path: Path) -> None:
+    """Leave a writer at the moment its change holds and none of its files is in place."""
+    if (effect, path.name) == ("after rename", "commit.json"):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("left_by", ["replace_page", "die_in_trial"])
+def test_a_kill_while_recovering_from_a_kill(left_by: str, tmp_path: Path) -> None:
+    """Killed at any effect of the recovery, the next recovery still gets to the same end."""
+    before = filled_store(tmp_path / "template" / "GET_v1_projects")
+    if left_by == "replace_page":
+        left = before.path
+        with pytest.raises(KeyboardInterrupt), observed_by(stop_after_commit):
+            replace_page(left)
+    else:
+        work = f"store_work:{left_by}"
+        left = kill_at_every_effect(work, before.path, tmp_path / "first", first=9999)[0].folder
+    seen = RegenStore.open(left)
+    assert (seen.envelope == before.envelope) == (left_by == "die_in_trial")
+
+    kills = kill_at_every_effect("store_work:recover", left, tmp_path / "second")
+
+    assert len(kills) > 10
+    for killed in kills:
+        check_survival(killed, seen, seen)
 
 
 def random_kills(tmp_path: Path, count: int) -> None:

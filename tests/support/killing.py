@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Killed", "kill_at_every_effect", "kill_at_random_moments", "run_together"]
+__all__ = ["Killed", "kill_at_every_effect", "kill_at_random_moments", "run_alone", "run_together"]
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,19 @@ class Killed:
     """What it was about to do, or had just done, when it died; empty if it came to its end."""
 
 
-def kill_at_every_effect(work: str, template: Path, space: Path) -> list[Killed]:
+def kill_at_every_effect(work: str, template: Path, space: Path, *, first: int = 0) -> list[Killed]:
     """Run ``work`` on copies of ``template`` and kill it at its n-th effect, for every n.
 
     Args:
         work: ``module:function`` of tests/support; called with the copy's path.
         template: folder of a store.
         space: where the copies go, each in a folder of its own.
+        first: number of the effect to begin with; a very high one only runs the work.
+
+    Returns:
+        One for each effect, and at the end one whose work was left alone.
     """
-    return _driven("effects", work, template, space, 0)
+    return _driven("effects", work, template, space, first)
 
 
 def kill_at_random_moments(work: str, template: Path, space: Path, count: int) -> list[Killed]:
@@ -49,6 +53,11 @@ def kill_at_random_moments(work: str, template: Path, space: Path, count: int) -
 def run_together(work: str, folder: Path, count: int) -> list[Killed]:
     """Run ``work(folder, number)`` in ``count`` processes that start at the same moment."""
     return _driven("together", work, folder, folder.parent, count)
+
+
+def run_alone(work: str, folder: Path) -> str:
+    """Return what ``work(folder)`` returns in a process of its own, which it may restrict."""
+    return _driven("alone", work, folder, folder, 0)[0].effect
 
 
 def _driven(how: str, work: str, template: Path, space: Path, count: int) -> list[Killed]:
@@ -83,7 +92,7 @@ def _copied(template: Path, space: Path, number: int) -> Path:
 
 
 def _at_every_effect(
-    work: Callable[[Path], None], template: Path, space: Path
+    work: Callable[[Path], None], template: Path, space: Path, first: int
 ) -> list[tuple[str, str]]:
     from pytest_regen.stores import files  # noqa: PLC0415 - the product, where it is needed
 
@@ -91,7 +100,7 @@ def _at_every_effect(
     while True:
         folder = _copied(template, space, len(seen))
         told = space / f"{len(seen):04}" / "effect"
-        left = [len(seen)]
+        left = [first + len(seen)]
 
         def observe(effect: str, path: Path) -> None:
             if left[0] == 0:  # noqa: B023 - forked at once
@@ -106,7 +115,7 @@ def _at_every_effect(
         _, status = os.waitpid(_fork(child), 0)
         assert status in {0, signal.SIGKILL}, f"the work failed: {status}"
         seen.append((str(folder), told.read_text() if told.exists() else ""))
-        if status == 0:
+        if not told.exists():
             return seen
 
 
@@ -143,12 +152,16 @@ def _together(work: Callable[[Path, int], None], folder: Path, count: int) -> li
 
 
 def _main(how: str, name: str, template: str, space: str, count: str) -> None:
+    for loaded_late in ("filelock", "pytest_regen.sources"):
+        importlib.import_module(loaded_late)  # Once here, instead of in each child.
     module, function = name.split(":")
     work = getattr(importlib.import_module(module), function)
     if how == "effects":
-        seen = _at_every_effect(work, Path(template), Path(space))
+        seen = _at_every_effect(work, Path(template), Path(space), int(count))
     elif how == "moments":
         seen = _at_random_moments(work, Path(template), Path(space), int(count))
+    elif how == "alone":
+        seen = [(template, work(Path(template)))]
     else:
         seen = _together(work, Path(template), int(count))
     sys.stdout.write(json.dumps(seen))

@@ -103,11 +103,11 @@ def source_of(pages: dict[PageKey, StoredPage] | RegenStore) -> str:
     """
     stored = pages.pages if isinstance(pages, RegenStore) else pages
     blocks: dict[str, list[str]] = {}
-    for key, stored_page in stored.items():
+    for key, stored_page in sorted(stored.items(), key=lambda item: item[0].page):
         blocks.setdefault(key.type_name, []).append(stored_page.output)
     return "// header\n\n" + "\n".join(
         f"// [REGEN:BEGIN {name}]\n" + "\n".join(outputs) + f"\n// [REGEN:END {name}]\n"
-        for name, outputs in blocks.items()
+        for name, outputs in sorted(blocks.items())
     )
 
 

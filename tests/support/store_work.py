@@ -1,21 +1,30 @@
 """What children do to a store while they are killed or run side by side (see killing.py)."""
 
 import itertools
+import os
+import resource
+import signal
+import tempfile
 from pathlib import Path
 
-from small_store import IR_OF_STORE, PROMPTS, page, plan, source_of
+from small_store import IR_OF_STORE, PROMPTS, filled_store, page, plan, source_of
 
 from pytest_regen.documents.ir import IR
+from pytest_regen.errors import StoreWriteError
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage
 
 __all__ = [
     "change_plan",
+    "die_in_trial",
+    "recover",
     "replace_one_of_many",
     "replace_page",
     "replace_pages_for_ever",
     "try_and_accept",
     "try_and_reject",
     "wide_plan",
+    "write_as_stranger",
+    "write_with_little_space",
 ]
 
 NEW_OUTPUT = "// a new page 2"
@@ -86,6 +95,46 @@ def wide_plan(folder: Path, pages: int) -> RegenStore:
     return RegenStore.create(
         folder, ir=IR_OF_STORE, prompts=plan(root, pages), source_file="Root.cs"
     )
+
+
+def die_in_trial(folder: Path) -> None:
+    """Put a candidate on trial and die while the test would run."""
+    store = RegenStore.open(folder)
+    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
+    with store.trial(pages=[new], source=with_new_page(store, new)):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def recover(folder: Path) -> None:
+    """Lock the store and do nothing, which finishes what a killed writer left."""
+    with RegenStore.update(folder):
+        pass
+
+
+def write_with_little_space(folder: Path) -> str:
+    """Try to write files larger than this process may; return what is said."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+    return told(folder)
+
+
+def write_as_stranger(folder: Path) -> str:
+    """Try to write a folder that this process may only read; return what is said."""
+    with tempfile.TemporaryDirectory() as name:
+        # The stranger may not be allowed to load what Python imports on first use.
+        replace_page(filled_store(Path(name) / "x").path)
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    assert RegenStore.open(folder).missing_pages == ()
+    return told(folder)
+
+
+def told(folder: Path) -> str:
+    """Return the error of replacing a page."""
+    try:
+        replace_page(folder)
+    except StoreWriteError as error:
+        return str(error)
+    return "written"
 
 
 def replace_one_of_many(folder: Path, number: int) -> None:

@@ -1,0 +1,94 @@
+"""The history: one file per output that is no longer stored; read by id, never cleaned."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_store import filled_store, page
+
+from pytest_regen.errors import StoreCorruptError, UsageError
+from pytest_regen.stores import HistoryEntry, RegenStore, history, history_entry
+from pytest_regen.validation.issues import Issue
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RegenStore:
+    """A store that replaced a page of two types, each once, and rejected one more."""
+    store = filled_store(tmp_path / "GET_v1_projects")
+    issue = Issue.of("EMPTY_OUTPUT", "nothing there", type_name="State", page=1)
+    for new in (page("Owner", 1, "// 2"), page("State", 1, "// 2")):
+        with RegenStore.update(store.path) as tx:
+            tx.write(pages=[new])
+    with RegenStore.update(store.path) as tx:
+        tx.write(replaced=[HistoryEntry.of(page("State", 1, ""), "rejected", [issue])])
+    return store
+
+
+def test_entries_come_oldest_first(store: RegenStore) -> None:
+    """All of them, or those of a type; the id is the name of the file."""
+    entries = history(store.path)
+
+    assert [(entry.type_name, entry.reason) for entry in entries] == [
+        ("Owner", "replaced"),
+        ("State", "replaced"),
+        ("State", "rejected"),
+    ]
+    assert history(store.path, "State") == entries[1:]
+    assert [entry.id for entry in entries] == sorted(
+        file.stem for file in (store.path / "history").glob("*.json")
+    )
+
+
+def test_an_entry_is_read_by_its_id(store: RegenStore) -> None:
+    """With or without the suffix of its file; everything it was written with is there."""
+    entry = history(store.path)[2]
+
+    assert history_entry(store.path, entry.id) == entry
+    assert history_entry(store.path, f"{entry.id}.json") == entry
+    assert entry.issues[0].code == "EMPTY_OUTPUT"
+    assert (entry.model, entry.attempt, entry.key.total_pages) == ("model-a", 1, 1)
+
+
+@pytest.mark.parametrize("name", ["nope", "", "../pages", ".gitignore"])
+def test_an_unknown_id_lists_what_exists(name: str, store: RegenStore) -> None:
+    """Wrong usage that shows the choice; an id is no path."""
+    with pytest.raises(UsageError, match="no entry") as caught:
+        history_entry(store.path, name)
+
+    assert all(entry.id in caught.value.why for entry in history(store.path))
+
+
+def test_a_store_without_history_has_none(tmp_path: Path) -> None:
+    """No folder is made for an empty history."""
+    store = filled_store(tmp_path / "GET_v1_projects")
+
+    assert history(store.path) == ()
+    assert not (store.path / "history").exists()
+
+
+def test_version_control_does_not_see_the_history(store: RegenStore) -> None:
+    """The folder carries its own .gitignore, which also ignores itself."""
+    lines = (store.path / "history" / ".gitignore").read_text().splitlines()
+
+    assert lines[-1] == "*"
+
+
+def test_a_damaged_entry_is_told(store: RegenStore) -> None:
+    """One error that names the file and the value."""
+    file = next((store.path / "history").glob("*.json"))
+    file.write_text(file.read_text().replace('"replaced"', '"lost"'))
+
+    with pytest.raises(StoreCorruptError, match=r"\$\.reason.*'lost'") as caught:
+        history(store.path)
+
+    assert file.name in caught.value.what
+
+
+@given(st.lists(st.text(max_size=5), max_size=30))
+def test_ids_never_collide(names: list[str]) -> None:
+    """Entries named at the same moment, of the same page or of any, get different ids."""
+    entries = [HistoryEntry.of(page("Owner"), "rejected").named() for _ in names]
+
+    assert len({entry.id.lower() for entry in entries}) == len(names)
+    assert all(entry.named() == entry for entry in entries)

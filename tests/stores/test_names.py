@@ -1,0 +1,150 @@
+"""Folder and file names: safe on every system, no two operations in one folder, readable."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_store import filled_store
+
+from pytest_regen.stores import find_stores, safe_file_name, store_slug
+
+METHODS = st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"])
+PATHS = st.text("aAb1_-./{}~% :\\é\n", max_size=12).map(lambda text: "/" + text) | st.text()
+RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?\Z")
+
+
+def is_safe(name: str) -> bool:
+    """Return whether every system takes ``name`` as one file name, and a shell needs no quotes."""
+    return (
+        re.fullmatch(r"[A-Za-z0-9._~-]{1,120}", name) is not None
+        and name[0] not in "-.~"
+        and name[-1] != "."
+        and RESERVED.match(name) is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "slug"),
+    [
+        ("GET", "/v1/projects", "GET_v1_projects"),
+        ("get", "/rest/v1.1/projects", "GET_rest_v1.1_projects"),
+        ("DELETE", "/time-cards", "DELETE_time-cards"),
+    ],
+)
+def test_a_plain_path_is_readable_as_it_is(method: str, path: str, slug: str) -> None:
+    """Lower-case segments are joined by underscores behind the method."""
+    assert store_slug(method, path) == slug
+
+
+@pytest.mark.parametrize(
+    ("path", "start"),
+    [
+        ("/v1/projects/{projectId}", "GET_v1_projects_projectId-"),
+        ("/a_b", "GET_a_b-"),
+        ("/a/../../b", "GET_a_.._.._b-"),
+        ("/", "GET-"),
+        ("/" + "long/" * 100, "GET_long_long_"),
+    ],
+)
+def test_any_other_path_starts_readable_and_ends_in_a_hash(path: str, start: str) -> None:
+    """What is ambiguous, unsafe or long keeps a readable beginning."""
+    slug = store_slug("GET", path)
+
+    assert slug.startswith(start)
+    assert re.search(r"-[0-9a-f]{8}\Z", slug)
+
+
+@given(METHODS, PATHS)
+def test_every_slug_is_safe(method: str, path: str) -> None:
+    """No separator, no reserved name, bounded length, no quoting, whatever the path."""
+    assert is_safe(store_slug(method, path))
+
+
+@given(METHODS, PATHS, METHODS, PATHS)
+def test_no_two_operations_share_a_folder(
+    method: str, path: str, other_method: str, other_path: str
+) -> None:
+    """Different operations have different folders, even where case does not count."""
+    same = (method, path) == (other_method, other_path)
+
+    assert (
+        store_slug(method, path).lower() == store_slug(other_method, other_path).lower()
+    ) == same
+
+
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [
+        ("/a/b", "/a_b"),
+        ("/a/{b}", "/a/b"),
+        ("/a/{b}", "/a/{B}"),
+        ("/A", "/a"),
+        ("/a", "/a/"),
+        ("/a", "a"),
+        ("/a b", "/a-b"),
+    ],
+)
+def test_paths_that_look_alike_do_not_collide(path: str, other: str) -> None:
+    """The pairs that a simple replacement would put into one folder."""
+    assert store_slug("GET", path).lower() != store_slug("GET", other).lower()
+
+
+def test_a_path_that_ends_like_a_hash_gets_its_own() -> None:
+    """The slug of one path cannot be written down as another path."""
+    hashed = store_slug("GET", "/a_b")
+    written_down = "/a/" + hashed.removeprefix("GET_a_")
+
+    assert "GET" + written_down.replace("/", "_") == hashed
+    assert store_slug("GET", written_down) != hashed
+
+
+@given(st.text())
+def test_every_file_name_is_safe(type_name: str) -> None:
+    """Whatever a type is called, its name in a file name is safe."""
+    assert is_safe(safe_file_name(type_name) + ".cs")
+
+
+@pytest.mark.parametrize("type_name", ["ProjectDataObject", "_Odd", "A1"])
+def test_an_ordinary_type_name_is_kept(type_name: str) -> None:
+    """Identifiers stay as they are."""
+    assert safe_file_name(type_name) == type_name
+
+
+@pytest.mark.parametrize("type_name", ["Con", "NUL", "../../pwned", "a/b", "", "Größe", "x" * 300])
+def test_an_unsafe_type_name_gets_a_hash(type_name: str) -> None:
+    """Reserved, foreign or long names are told apart by a hash."""
+    assert re.search(r"_[0-9a-f]{8}\Z", safe_file_name(type_name))
+
+
+def test_globs_find_stores(tmp_path: Path) -> None:
+    """Sorted, each once, only folders with artifacts; a glob without a store is told."""
+    second = filled_store(tmp_path / "generated" / "b").path
+    first = filled_store(tmp_path / "generated" / "a").path
+    (tmp_path / "generated" / "notes").mkdir()
+    (tmp_path / "generated" / "readme.md").touch()
+
+    found = find_stores(
+        ["generated/*", "**/a", "generated/b/", str(first), "./generated/../generated/a", "nope/*"],
+        tmp_path,
+    )
+
+    assert found.stores == (first, second)
+    assert found.unmatched == ("nope/*",)
+
+
+def test_a_folder_without_artifacts_is_no_match(tmp_path: Path) -> None:
+    """A gate over folders that hold no store must not pass."""
+    (tmp_path / "generated" / "notes").mkdir(parents=True)
+
+    assert find_stores(["generated/*"], tmp_path).unmatched == ("generated/*",)
+
+
+@pytest.mark.parametrize("name", ["ir.json", "prompts.json", "pages.json"])
+def test_one_artifact_makes_a_store(name: str, tmp_path: Path) -> None:
+    """A damaged store is collected and told, not passed over."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / name).touch()
+
+    assert find_stores(["*"], tmp_path).stores == (tmp_path / "x",)

@@ -1,0 +1,157 @@
+"""What an opened store tells of itself."""
+
+from pathlib import Path
+
+import pytest
+from small_store import IR_OF_STORE, PROMPTS, filled_store, page
+
+from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
+from pytest_regen.errors import StoreWriteError, UnknownTypeError
+from pytest_regen.stores import RegenStore, check_staleness
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RegenStore:
+    """A complete store."""
+    return filled_store(tmp_path / "out" / "GET_v1_projects")
+
+
+def test_a_new_store_misses_every_page(tmp_path: Path) -> None:
+    """Created with its plan only, it loads, and an interrupted run can go on from there."""
+    store = RegenStore.create(
+        tmp_path / "deep" / "GET_v1_projects",
+        ir=IR_OF_STORE,
+        prompts=PROMPTS,
+        source_file="ProjectDataObject.cs",
+    )
+
+    assert store.missing_pages == tuple(entry.key for entry in PROMPTS)
+    assert store.source == ""
+    assert not store.has_source
+    assert store.ir == IR_OF_STORE
+    assert store.prompts == PROMPTS
+
+
+def test_a_store_is_not_created_over_another(store: RegenStore) -> None:
+    """What is there stays as it is."""
+    with pytest.raises(StoreWriteError, match="already"):
+        RegenStore.create(store.path, ir=IR_OF_STORE, prompts=PROMPTS, source_file="X.cs")
+
+    assert RegenStore.open(store.path).pages == store.pages
+
+
+def test_types_and_pages_come_in_the_order_of_the_prompts(store: RegenStore) -> None:
+    """Types as planned; the pages and prompts of one by number."""
+    assert store.type_names == ("ProjectDataObject", "Owner", "State")
+    assert [one.page for one in store.pages_of("ProjectDataObject")] == [1, 2, 3]
+    assert [one.page for one in store.prompts_of("ProjectDataObject")] == [1, 2, 3]
+    assert store.pages_of("Nope") == ()
+
+
+def test_an_opened_store_does_not_follow_later_changes(store: RegenStore) -> None:
+    """A snapshot stays what it was."""
+    with RegenStore.update(store.path) as tx:
+        tx.write(pages=[page("Owner", 1, "// new")], source="// new\n")
+
+    assert store.pages_of("Owner")[0].output != "// new"
+    assert RegenStore.open(store.path).pages_of("Owner")[0].output == "// new"
+
+
+def test_line_ends_of_the_source_are_kept(store: RegenStore) -> None:
+    """CRLF, lone CR, a byte order mark and a missing final line end survive write and read."""
+    text = "\ufeffa\r\nb\rc\nd"
+    with RegenStore.update(store.path) as tx:
+        tx.write(source=text)
+
+    assert RegenStore.open(store.path).source == text
+    assert store.source_path.read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("name", ["ProjectDataObject", "Project", "#/components/schemas/Project"])
+def test_a_type_is_meant_by_its_name_or_its_schema(name: str, store: RegenStore) -> None:
+    """The declared name, the schema's name and its place all mean the type."""
+    assert store.resolve_type(name) == "ProjectDataObject"
+
+
+def test_an_unknown_type_lists_those_there_are(store: RegenStore) -> None:
+    """A misspelt name is wrong usage that shows the choice."""
+    with pytest.raises(UnknownTypeError, match="Projekt") as caught:
+        store.resolve_type("Projekt")
+
+    assert "ProjectDataObject, Owner, State" in caught.value.hint
+
+
+def test_an_ambiguous_schema_name_lists_its_types(store: RegenStore) -> None:
+    """Two types of one schema name are meant by their declared names only."""
+    root, owner, state = IR_OF_STORE.types
+    ir = IR_OF_STORE.model_copy(
+        update={
+            "types": (
+                root.model_copy(update={"schema_id": "#/schemas/Thing"}),
+                owner.model_copy(update={"schema_id": "other.yaml#/schemas/Thing"}),
+                state,
+            )
+        }
+    )
+    with RegenStore.update(store.path) as tx:
+        tx.write(ir=ir)
+        with pytest.raises(UnknownTypeError, match="several") as caught:
+            tx.store.resolve_type("Thing")
+    assert "ProjectDataObject, Owner" in caught.value.hint
+
+
+def changed(type_: TypeIR) -> TypeIR:
+    """Return a type with one more field."""
+    more = FieldIR(json_name="extra", type=Scalar(kind="string"))
+    return type_.model_copy(update={"fields": (*type_.fields, more)})
+
+
+def test_only_the_type_that_changed_is_stale(store: RegenStore) -> None:
+    """A changed IR makes the store stale, and of its types the changed one alone."""
+    root, owner, state = IR_OF_STORE.types
+    ir = IR_OF_STORE.model_copy(update={"types": (root, changed(owner), state)})
+    with RegenStore.update(store.path) as tx:
+        tx.write(ir=ir)
+        after = tx.store
+
+    assert [name for name in after.type_names if after.is_stale(name)] == ["Owner"]
+    assert check_staleness(after.envelope.to_json(), after.ir.to_json())
+    assert not check_staleness(store.envelope.to_json(), store.ir.to_json())
+
+
+def test_a_type_that_left_the_ir_is_stale(store: RegenStore) -> None:
+    """Its prompts ask for what no longer exists."""
+    ir = IR_OF_STORE.model_copy(update={"types": IR_OF_STORE.types[:2]})
+    with RegenStore.update(store.path) as tx:
+        tx.write(ir=ir)
+
+        assert tx.store.is_stale("State")
+
+
+def test_a_validation_summary_makes_nothing_stale(store: RegenStore) -> None:
+    """The summary in ir.json is not part of its hash."""
+    ir = IR_OF_STORE.model_copy(update={"validation": {"is_clean": False}})
+    with RegenStore.update(store.path) as tx:
+        tx.write(ir=ir)
+
+        assert tx.store.ir.validation == {"is_clean": False}
+        assert not check_staleness(tx.store.envelope.to_json(), tx.store.ir.to_json())
+        assert not any(tx.store.is_stale(name) for name in tx.store.type_names)
+
+
+def test_staleness_is_told_for_an_ir_that_is_none() -> None:
+    """Any two JSON objects can be compared."""
+    assert check_staleness({}, {})
+    assert check_staleness({"ir_hash": "sha256:0"}, {"types": 7})
+
+
+def test_a_revised_store_is_not_written(store: RegenStore) -> None:
+    """What would be is a value; the folder stays as it is."""
+    new = page("Owner", 1, "// new")
+
+    revised = store.revised({**store.pages, new.key: new}.values(), "// source\n")
+
+    assert revised.pages[new.key].output == "// new"
+    assert revised.source == "// source\n"
+    assert revised.ir is store.ir
+    assert RegenStore.open(store.path).pages == store.pages

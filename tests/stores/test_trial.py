@@ -1,0 +1,243 @@
+"""A candidate on trial: in place while a test looks, then kept, or gone without a trace."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from killing import kill_at_every_effect
+from small_store import filled_store, page, source_of
+from store_work import with_new_page
+
+from pytest_regen.errors import StoreWriteError, UnknownPageError
+from pytest_regen.prompts.values import PageKey
+from pytest_regen.stores import RegenStore, StoredPage, history
+from pytest_regen.validation.issues import Issue
+
+CANDIDATE = page("ProjectDataObject", 2, "// candidate", attempt=2)
+KEY = CANDIDATE.key
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RegenStore:
+    """A complete store."""
+    return filled_store(tmp_path / "GET_v1_projects")
+
+
+def artifacts(folder: Path) -> dict[str, bytes]:
+    """Return the files of a store with their content, history left out."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def write_by_another(folder: Path, new: StoredPage) -> None:
+    """Store a page as another writer would while the trial is under way."""
+    with RegenStore.update(folder) as tx:
+        tx.write(pages=[new], source=with_new_page(tx.store, new))
+
+
+def test_the_candidate_is_what_the_folder_holds(store: RegenStore) -> None:
+    """A test that reads the folder, by us or by itself, sees the candidate."""
+    source = with_new_page(store, CANDIDATE)
+    with store.trial(pages=[CANDIDATE], source=source) as trial:
+        assert store.source_path.read_text() == source
+        assert b"// candidate" in (store.path / "pages.json").read_bytes()
+        assert trial.store.pages[KEY].output == "// candidate"
+        assert RegenStore.open(store.path).source == source
+
+
+def test_a_rejected_candidate_is_put_back_byte_for_byte(store: RegenStore) -> None:
+    """Every file is as it was; the candidate is in the history with what was found in it."""
+    store.source_path.write_bytes(store.source.replace("\n", "\r\n").encode() + b"// edited")
+    edited = RegenStore.open(store.path)
+    before = artifacts(store.path)
+    issue = Issue.of("MISSING_FIELD", "owner is missing", type_name="ProjectDataObject")
+    with edited.trial(pages=[CANDIDATE], source="// anything\n") as trial:
+        trial.reject([issue])
+
+    assert artifacts(store.path) == before
+    (entry,) = history(store.path)
+    assert (entry.reason, entry.output, entry.issues) == ("rejected", "// candidate", (issue,))
+    assert trial.history == (entry.id,)
+    assert not trial.is_accepted
+
+
+def test_an_accepted_candidate_stays(store: RegenStore) -> None:
+    """The old output is in the history as replaced, with what was found in it."""
+    source = with_new_page(store, CANDIDATE)
+    issue = Issue.of("MISSING_FIELD", "owner is missing", type_name="ProjectDataObject")
+    with store.trial(pages=[CANDIDATE], source=source) as trial:
+        trial.accept({"ProjectDataObject": [issue]})
+
+    after = RegenStore.open(store.path)
+    assert after.pages[KEY].output == "// candidate"
+    assert after.source == source
+    (entry,) = history(store.path)
+    assert (entry.reason, entry.output) == ("replaced", store.pages[KEY].output)
+    assert entry.issues == (issue,)
+    assert trial.is_accepted
+    assert not [name for name in artifacts(store.path) if name.startswith(".")]
+
+
+def test_an_error_in_the_test_puts_the_candidate_back(store: RegenStore) -> None:
+    """Whatever ends the block without an ``accept`` is a rejection."""
+    before = artifacts(store.path)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)),
+    ):
+        raise KeyboardInterrupt
+
+    assert artifacts(store.path) == before
+
+
+def test_what_others_wrote_meanwhile_stays(store: RegenStore) -> None:
+    """Another type committed during the trial survives its end, in pages and source."""
+    other = page("Owner", 1, "// by another", attempt=2)
+    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+        write_by_another(store.path, other)
+
+    after = RegenStore.open(store.path)
+    assert after.pages[KEY] == store.pages[KEY]
+    assert after.pages_of("Owner")[0].output == "// by another"
+    assert after.source == source_of(after)
+
+
+def test_a_type_that_others_built_on_is_left_to_them(store: RegenStore) -> None:
+    """Who wrote another page of the type has seen the candidate; pages and source stay a pair."""
+    other = page("ProjectDataObject", 3, "// by another", attempt=2)
+    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+        write_by_another(store.path, other)
+
+    after = RegenStore.open(store.path)
+    assert [one.output for one in after.pages_of("ProjectDataObject")][1:] == [
+        "// candidate",
+        "// by another",
+    ]
+    assert after.source == source_of(after)
+    assert store.pages[KEY].output in {entry.output for entry in history(store.path)}
+
+
+def test_a_page_that_others_replaced_is_left_to_them(store: RegenStore) -> None:
+    """Their output stays, the candidate and the old output are both in the history."""
+    other = page("ProjectDataObject", 2, "// by another", attempt=3)
+    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+        write_by_another(store.path, other)
+
+    after = RegenStore.open(store.path)
+    assert after.pages[KEY].output == "// by another"
+    assert {"// candidate", store.pages[KEY].output} == {
+        entry.output for entry in history(store.path)
+    }
+
+
+def test_a_candidate_made_from_an_older_state_replaces_its_own_blocks_only(
+    store: RegenStore,
+) -> None:
+    """What was committed between reading and trying is not undone by either end of the trial."""
+    source = with_new_page(store, CANDIDATE)
+    write_by_another(store.path, page("Owner", 1, "// by another", attempt=2))
+    with store.trial(pages=[CANDIDATE], source=source) as trial:
+        assert trial.store.source == source_of(trial.store)
+        trial.accept()
+
+    after = RegenStore.open(store.path)
+    assert after.pages_of("Owner")[0].output == "// by another"
+    assert after.pages[KEY].output == "// candidate"
+    assert after.source == source_of(after)
+
+
+def test_a_block_edited_by_hand_during_the_trial_is_kept(store: RegenStore) -> None:
+    """A hand edit elsewhere in the source survives a rejection."""
+    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+        text = store.source_path.read_text()
+        store.source_path.write_text(text.replace("// header", "// my header"))
+
+    assert RegenStore.open(store.path).source == store.source.replace("// header", "// my header")
+
+
+def test_two_trials_of_a_store_follow_each_other(store: RegenStore) -> None:
+    """The second candidate is put over what the first one left, not over its candidate."""
+    started, seen = threading.Event(), []
+
+    def second() -> None:
+        started.set()
+        with store.trial(pages=[page("Owner", 1, "// second")], source=store.source) as trial:
+            seen.append(trial.store.pages[KEY].output)
+
+    with store.trial(pages=[CANDIDATE], source=with_new_page(store, CANDIDATE)):
+        thread = threading.Thread(target=second)
+        thread.start()
+        started.wait()
+        thread.join(0.2)
+        assert not seen
+    thread.join()
+
+    assert seen == [store.pages[KEY].output]
+    assert RegenStore.open(store.path).pages == store.pages
+
+
+def test_a_page_without_a_prompt_is_not_tried(store: RegenStore) -> None:
+    """A caller's mistake raises, writes nothing and leaves no trial behind."""
+    before = artifacts(store.path)
+    stray = page("Owner")
+    object.__setattr__(stray, "total_pages", 7)
+    with (
+        pytest.raises(UnknownPageError, match="Owner, page 1 of 7"),
+        store.trial(pages=[stray], source=""),
+    ):
+        pass
+
+    assert artifacts(store.path) == before
+    with store.trial(pages=[CANDIDATE], source=""):
+        pass
+
+
+def test_a_killed_trial_is_read_as_never_begun(tmp_path: Path) -> None:
+    """The reader sees the old store and writes nothing; the next writer takes the candidate out."""
+    before = filled_store(tmp_path / "template" / "GET_v1_projects")
+    (killed,) = kill_at_every_effect(
+        "store_work:die_in_trial", before.path, tmp_path / "copy", first=9999
+    )
+    left = artifacts(killed.folder)
+    assert b"a new page 2" in left["pages.json"]
+
+    seen = RegenStore.open(killed.folder)
+    assert (seen.envelope, seen.source) == (before.envelope, before.source)
+    assert artifacts(killed.folder) == left
+
+    with RegenStore.update(killed.folder):
+        pass
+    assert artifacts(killed.folder) == artifacts(before.path)
+    assert [entry.reason for entry in history(killed.folder)] == ["rejected"]
+
+
+def test_a_killed_trial_does_not_take_others_work_with_it(tmp_path: Path) -> None:
+    """An edit in another block, made while the candidate was left in place, stays."""
+    before = filled_store(tmp_path / "template" / "GET_v1_projects")
+    (killed,) = kill_at_every_effect(
+        "store_work:die_in_trial", before.path, tmp_path / "copy", first=9999
+    )
+    source = killed.folder / "ProjectDataObject.cs"
+    source.write_text(source.read_text() + "// mine\n")
+
+    for seen in (RegenStore.open(killed.folder), recovered(killed.folder)):
+        assert seen.source == before.source + "// mine\n"
+        assert seen.pages == before.pages
+
+
+def recovered(folder: Path) -> RegenStore:
+    """Return the store after a writer has put it in order."""
+    with RegenStore.update(folder) as tx:
+        return tx.store
+
+
+def test_a_trial_that_cannot_be_written_is_told(store: RegenStore) -> None:
+    """A source that no file can hold is refused; nothing is in place afterwards."""
+    before = artifacts(store.path)
+    with (
+        pytest.raises(StoreWriteError, match="surrogate"),
+        store.trial(pages=[CANDIDATE], source="\ud800"),
+    ):
+        pass
+
+    assert artifacts(store.path) == before
+    assert RegenStore.open(store.path).pages[PageKey(*KEY)] == store.pages[KEY]
