@@ -141,7 +141,7 @@ def test_the_title_of_an_unnamed_root(tmp_path: Path, title: str, name: str) -> 
 
 def test_inline_types_reached_twice_are_one(tmp_path: Path) -> None:
     """An inline schema of a base is one type, named after the base, in all that include it."""
-    base = {"properties": {"meta": {"properties": {"v": {}}}}}
+    base: dict[str, Any] = {"properties": {"meta": {"properties": {"v": {}}}}}
     components = {
         "Base": base,
         "One": {"allOf": [ref("Base")], "properties": {"one": {}}},

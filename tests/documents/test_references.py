@@ -106,7 +106,7 @@ def test_defects_of_other_files_are_told_with_their_name(tmp_path: Path) -> None
 
 def test_pointers_are_unescaped(tmp_path: Path) -> None:
     """``~1``, ``~0`` and percent signs mean what they mean in a JSON pointer."""
-    components = {"a/b~c d": {"properties": {"v": {}}}}
+    components: dict[str, Any] = {"a/b~c d": {"properties": {"v": {}}}}
     field, made = build_field(tmp_path, {"$ref": "#/components/schemas/a~1b~0c%20d"}, components)
     assert made.ir.types[1].schema_id == "#/components/schemas/a~1b~0c d"
     assert field.type.model_dump() == {"kind": "ref", "name": "ABCD"}
@@ -114,7 +114,7 @@ def test_pointers_are_unescaped(tmp_path: Path) -> None:
 
 def test_responses_and_path_items_may_be_references(tmp_path: Path) -> None:
     """So may an operation; a broken one is a defect of the document, and the rest is read."""
-    schema = {"properties": {"a": {}}}
+    schema: dict[str, Any] = {"properties": {"a": {}}}
     content = {"content": {"application/json": {"schema": schema}}}
     good = {"$ref": "#/components/responses/Best"}
     document = {
