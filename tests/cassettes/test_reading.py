@@ -86,7 +86,10 @@ def test_json_survives_the_file(tmp_path_factory: Any, sent: Any, said: Any) -> 
         assert stored["headers"]["content-length"] == [str(len(stored["body"]["string"]))]
 
 
-@given(body=st.binary(max_size=80) | EXOTIC.map(lambda t: t.encode("utf-8", "replace")))
+LINES = st.lists(EXOTIC, max_size=4).map(lambda lines: "\n".join(["data: x", *lines]))
+
+
+@given(body=st.binary(max_size=80) | LINES.map(lambda text: text.encode("utf-8", "replace")))
 def test_any_body_survives_the_file(tmp_path_factory: Any, body: bytes) -> None:
     """Binary bodies, streams and odd text come back byte for byte."""
     path = tmp_path_factory.mktemp("c") / "c.yaml"
