@@ -61,11 +61,19 @@ class PageMap:
             return self.pages[0].page
         return self._line_pages.get(line)
 
-    def first_line_of(self, page: int) -> int | None:
-        """Return the first line of the block that a page wrote."""
-        if len(self.pages) == 1:
-            return 1
-        return next((line for line, wrote in self._line_pages.items() if wrote == page), None)
+    def line_of(self, page: int, line: int) -> int | None:
+        """Return the line of the block that holds a line of a page; ``None`` if it was left out."""
+        joined = self.stitched
+        places = zip(joined.line_pages, joined.page_lines, strict=False)
+        for number, (wrote, own) in enumerate(places, 1):
+            if wrote == page and own >= line:
+                return number
+        return None
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether one of several pages cannot stand where it must."""
+        return len(self.pages) > 1 and bool(self.stitched.faults)
 
     @cached_property
     def stitched(self) -> Stitched:

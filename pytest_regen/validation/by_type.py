@@ -163,11 +163,7 @@ def _silent_units(pages: PageMap | None, language: Language) -> frozenset[EnumVa
 def _issues(subject: Subject) -> Iterator[Issue]:
     yield from unfixable(subject.type, subject.around)
     yield from rules_text.page_outputs(subject)
-    told: set[int | None] = set()
-    for issue in rules_text.text_faults(subject):
-        told.add(issue.page)
-        yield issue
-    yield from rules_text.page_syntax(subject, told)
+    yield from rules_text.text_faults(subject)
     yield from types.foreign_types(subject)
     if not _first_page_is_silent(subject):
         yield from types.declared_once(subject)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages.facts import Member
@@ -27,7 +28,20 @@ def _carriers(subject: Subject) -> Mapping[str, list[Member]]:
         if member.is_serialized:
             wire = member.name if member.wire_name is None else str(member.wire_name)
             found[wire].append(member)
+    for wire, members in found.items():
+        if len(members) > 1:
+            members.sort(key=partial(_is_out_of_place, subject, wire))
     return found
+
+
+def _is_out_of_place(subject: Subject, wire: str, member: Member) -> bool:
+    """Return whether another page was asked for the field than the one that wrote it."""
+    asked = subject.page_of_unit(wire)
+    return (
+        asked is not None
+        and subject.pages is not None
+        and subject.pages.page_of_line(member.line) != asked
+    )
 
 
 def field_presence(subject: Subject) -> Iterator[Issue]:
@@ -63,11 +77,11 @@ def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member
 def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Issue]:
     if name in subject.silent_units:
         return
+    if subject.is_unreadable([name]):
+        return
     if unnamed is not None and not subject.is_near_fault(unnamed):
         message = f"field {name!r} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
         yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name)
-        return
-    if subject.is_unreadable([name]):
         return
     page = subject.page_of_unit(name)
     if subject.pages is not None and page is None:

@@ -5,10 +5,12 @@ from typing import Final
 
 from pytest_regen.validation.attribution import PageText
 from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.splitting import read_text
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["is_empty", "is_truncated", "page_outputs", "page_syntax", "text_faults"]
+__all__ = ["is_empty", "is_truncated", "page_outputs", "text_faults"]
 
+_ILLEGAL: Final = frozenset({"SYNTAX", "INVALID_IDENTIFIER"})
 _CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 
 
@@ -47,27 +49,46 @@ def _listed(page: PageText) -> str:
 
 
 def text_faults(subject: Subject) -> Iterator[Issue]:
-    """Yield what the language does not allow, at its place in the block."""
+    """Yield what the language does not allow, at its place in the block.
+
+    Of several pages, one that is illegal alone speaks for itself: what it does to the pages after
+    it is no fault of theirs.
+    """
     quiet = _pages_told_otherwise(subject)
+    illegal = subject.illegal_pages
+    for page in sorted(illegal - quiet):
+        yield from _faults_of_page(subject, page)
+    is_broken = subject.pages is not None and subject.pages.is_broken
     for fault in subject.facts.faults:
-        if fault.code in ("SYNTAX", "INVALID_IDENTIFIER") and _is_of_wrong_kind(
-            subject, fault.line
-        ):
+        if fault.code in _ILLEGAL and _is_of_wrong_kind(subject):
             continue  # members of a class are no members of an enum; that is told once
         issue = subject.issue(fault.code, fault.message, line=fault.line)
-        if fault.code == "SYNTAX":
-            issue = issue.on_page(_guilty_page(subject, issue))
-        if issue.page not in quiet or issue.page is None:
+        is_echo = issue.page in illegal or (is_broken and fault.code == "SYNTAX")
+        if not is_echo and (issue.page is None or issue.page not in quiet):
             yield issue
 
 
-def _is_of_wrong_kind(subject: Subject, line: int) -> bool:
-    """Return whether a line stands in an enum that must be a class, or the other way round."""
+def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
+    """Yield what is illegal about a page read alone, at its place in the block."""
+    pages = subject.pages
+    if pages is None:
+        return
+    found: list[tuple[str, int, str]] = []
+    if number == 1:
+        # The first page is a source of its own: all of its faults can be told at once.
+        facts = read_text(subject.around.ir.language, pages.pages[0].output)
+        found += [(fault.code, fault.line, fault.message) for fault in facts.faults]
+    if not found:
+        own = [fault for fault in pages.stitched.faults if fault.page == number]
+        found += [(fault.code, fault.line, fault.message) for fault in own]
+    for code, line, message in found:
+        yield subject.issue(code, message, line=pages.line_of(number, line), page=number)
+
+
+def _is_of_wrong_kind(subject: Subject) -> bool:
+    """Return whether the type is an enum that must be a class, or the other way round."""
     is_enum = subject.type.kind == "enum"
-    return any(
-        part.name_line < line <= part.end_line and (part.kind == "enum") != is_enum
-        for part in subject.main
-    )
+    return any((part.kind == "enum") != is_enum for part in subject.main)
 
 
 def _pages_told_otherwise(subject: Subject) -> set[int]:
@@ -78,33 +99,3 @@ def _pages_told_otherwise(subject: Subject) -> set[int]:
     return {
         page.page for page in subject.pages.pages if is_truncated(page) or is_empty(page, comment)
     }
-
-
-def _guilty_page(subject: Subject, issue: Issue) -> int | None:
-    """Return the page that is illegal alone, where the block's own line points at another."""
-    if subject.pages is None or len(subject.pages.pages) == 1:
-        return issue.page
-    illegal = sorted({fault.page for fault in subject.pages.stitched.faults})
-    if not illegal or issue.page in illegal:
-        return issue.page
-    before = [page for page in illegal if issue.page is None or page < issue.page]
-    return before[-1] if before else illegal[0]
-
-
-def page_syntax(subject: Subject, told: set[int | None]) -> Iterator[Issue]:
-    """Yield pages that are illegal alone though the block as a whole does not show it.
-
-    Args:
-        subject: the type.
-        told: pages of which another issue already says that their text is at fault.
-    """
-    if subject.pages is None or len(subject.pages.pages) == 1:
-        return
-    told = told | _pages_told_otherwise(subject)
-    for fault in subject.pages.stitched.faults:
-        if fault.page not in told:
-            told.add(fault.page)
-            line = subject.pages.first_line_of(fault.page)
-            detail = f"line {fault.line} of the page"
-            code = fault.code
-            yield subject.issue(code, fault.message, line=line, page=fault.page, detail=detail)

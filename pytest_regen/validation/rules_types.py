@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pytest_regen.documents.ir import referenced_names
+from pytest_regen.documents.ir import EnumValue, referenced_names
 from pytest_regen.languages.facts import Declaration, TypeRef
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
@@ -46,7 +46,9 @@ def declared_once(subject: Subject) -> Iterator[Issue]:
     if len(subject.main) > 1 and not all(part.is_partial for part in subject.main):
         for part in subject.main[1:]:
             message = f"{name!r} is declared again; line {_line(subject, 0)} declares it already"
-            yield subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
+            issue = subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
+            if issue.page not in subject.illegal_pages:
+                yield issue
 
 
 def _missing(subject: Subject) -> Iterator[Issue]:
@@ -57,12 +59,18 @@ def _missing(subject: Subject) -> Iterator[Issue]:
             return  # that its name is illegal is told already
         message = f"{instead.name!r} stands where {name!r} must be declared, as {expected}"
         yield subject.issue("MISSING_CLASS", message, line=instead.name_line)
-    elif not subject.is_unreadable([name]):
+    elif not subject.is_unreadable([name]) and not _is_no_code(subject):
         others = [entry.name for entry in subject.facts.declarations]
         detail = f"declared there: {', '.join(others)}" if others else None
         message = f"{subject.type.name!r} is not declared; it must be {expected}"
         page = 1 if subject.pages else None
         yield subject.issue("MISSING_CLASS", message, page=page, detail=detail)
+
+
+def _is_no_code(subject: Subject) -> bool:
+    """Return whether prose or another leftover stands there instead: that is told already."""
+    has_code = bool(subject.facts.declarations)
+    return not has_code and any(fault.code == "ARTIFACT" for fault in subject.facts.faults)
 
 
 def _expected(subject: Subject) -> str:
@@ -112,7 +120,9 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
         for member in part.members:
             if member.type is None or not member.name or subject.is_near_fault(member):
                 continue
-            yield from _unknown(subject, member.type, known, f"{member.kind} {member.name!r}")
+            where = f"{member.kind} {member.name!r}"
+            unit = member.wire_name
+            yield from _unknown(subject, member.type, known, where, unit)
 
 
 def _asked_for_in_vain(subject: Subject) -> frozenset[str]:
@@ -122,7 +132,11 @@ def _asked_for_in_vain(subject: Subject) -> frozenset[str]:
 
 
 def _unknown(
-    subject: Subject, reference: TypeRef, known: frozenset[str], where: str
+    subject: Subject,
+    reference: TypeRef,
+    known: frozenset[str],
+    where: str,
+    unit: EnumValue | None = None,
 ) -> Iterator[Issue]:
     around, told = subject.around, set(known)
     for inner in reference.walk():
@@ -133,6 +147,5 @@ def _unknown(
         spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name
         message = f"{where} uses type {spelled!r}, which is not declared"
         detail = f"declared types: {', '.join(sorted(around.types))}"
-        yield subject.issue(
-            "UNDECLARED_TYPE", message, line=inner.line or reference.line, detail=detail[:1000]
-        )
+        line = inner.line or reference.line
+        yield subject.issue("UNDECLARED_TYPE", message, line=line, unit=unit, detail=detail[:1000])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR
 from pytest_regen.languages import Language
@@ -10,6 +11,8 @@ from pytest_regen.validation.attribution import PageMap
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["Subject", "Surroundings"]
+
+_ILLEGAL_TEXT: Final = frozenset({"ARTIFACT", "INVALID_IDENTIFIER", "SYNTAX"})
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,14 @@ class Subject:
             for member in members
             if not (member.kind == "parameter" and member.name in repeated)
         )
+
+    @property
+    def illegal_pages(self) -> frozenset[int]:
+        """Which of several pages are illegal alone; their text is in the block all the same."""
+        if self.pages is None or not self.pages.is_broken:
+            return frozenset()
+        faults = self.pages.stitched.faults
+        return frozenset(fault.page for fault in faults if fault.code in _ILLEGAL_TEXT)
 
     def is_unreadable(self, words: Iterable[str]) -> bool:
         """Return whether one of ``words`` may stand in the block, where it is illegal."""

@@ -1,5 +1,6 @@
 """C# source to facts: what it declares, and where it is illegal. By syntax tree only."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from pytest_regen.languages.csharp.tree import Node, parse, text_of
 from pytest_regen.languages.facts import Declaration, SourceFacts, SyntaxFault
 
 __all__ = ["read"]
+
+_PARTS = re.compile(r"[^\s\"()\[\],;]+")
 
 
 def read(code: str) -> SourceFacts:
@@ -80,6 +83,8 @@ def _words(node: Node) -> Iterator[str]:
         if isinstance(value, str):
             yield value
     if node.child_count == 0:
-        yield text_of(node)
+        text = text_of(node)
+        yield text
+        yield from _PARTS.findall(text)
     for child in node.children:
         yield from _words(child)

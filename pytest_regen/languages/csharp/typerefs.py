@@ -44,8 +44,10 @@ def _read(node: Node) -> TypeRef:  # noqa: PLR0911 - one line per kind of node
 
 
 def _inner(node: Node) -> TypeRef:
-    inner = node.child_by_field_name("type") or (node.named_children or [None])[0]
-    return _read(inner) if inner else TypeRef("")
+    inner = node.child_by_field_name("type")
+    if inner is None and node.named_children:
+        inner = node.named_children[0]
+    return TypeRef("") if inner is None else _read(inner)
 
 
 def _generic(node: Node) -> TypeRef:
