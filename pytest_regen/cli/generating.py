@@ -118,7 +118,7 @@ def _operations(
         )
     if operation is not None:
         return [document.find(operation)]
-    readable = [found for found in document.operations if found.json_statuses]
+    readable = [found for found in document.operations if _is_answered_in_json(found)]
     if every:
         return readable
     tagged = [found for found in readable if tag in found.tags]
@@ -129,6 +129,11 @@ def _operations(
             hint=f"the tags are: {', '.join(known) or 'none at all'}",
         )
     return tagged
+
+
+def _is_answered_in_json(operation: Operation) -> bool:
+    """Return whether a success of the operation has a JSON schema."""
+    return any(status.startswith("2") or status == "default" for status in operation.json_statuses)
 
 
 def _each(

@@ -117,22 +117,21 @@ def plan_store(
     build = build_ir(document, operation, language=target, status=status, language_name=language)
     ir = build.ir.model_copy(update={"document": _document_ref(document, path)})
     profile = profile or (previous.envelope.profile if previous else "default")
-    plan = stored_plan(previous.prompts) if previous and not force else {}
+    base = None if force else previous
     prompts = build_prompts(
         ir,
         language=target,
         profile=profile,
         fields_per_page=fields_per_page,
-        stored_plan=plan,
+        stored_plan=stored_plan(base.prompts) if base else {},
     )
-    fresh = previous if previous and not force and previous.envelope.profile == profile else None
     return StorePlan(
         path=path,
         ir=ir,
         prompts=prompts,
         defects=build.defects,
         previous=previous,
-        carried=_carried(fresh, ir, prompts) if fresh else {},
+        carried=_carried(base, ir, prompts, profile),
         namespace=namespace or _namespace(previous, operation, target),
         profile=profile,
         source_file=_source_file(ir, target),
@@ -171,14 +170,17 @@ def _source_file(ir: IR, language: Language) -> str:
 
 
 def _carried(
-    previous: RegenStore, ir: IR, prompts: tuple[PromptEntry, ...]
+    previous: RegenStore | None, ir: IR, prompts: tuple[PromptEntry, ...], profile: str
 ) -> dict[PageKey, StoredPage]:
     """Return the stored pages that still answer a prompt, whatever their number was.
 
     A page answers if the fields it stands for are as they were when it was written; a page whose
-    type has moved on since, because an update was interrupted, does not.
+    type has moved on since, because an update was interrupted, does not. Another profile wants
+    other code everywhere.
     """
     found: dict[PageKey, StoredPage] = {}
+    if previous is None or previous.envelope.profile != profile:
+        return found
     stored = _by_content(previous)
     for entry in prompts:
         type_ = ir.type_named(entry.type_name)

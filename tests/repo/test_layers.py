@@ -37,7 +37,7 @@ LEVELS = {
     "strategies": 5,
     "cli": 6,
     "pytest_plugin": 6,
-    "__main__": 6,
+    "__main__": 7,
 }
 DRAWN = {
     ("sources", "languages"),
