@@ -6,11 +6,11 @@ from pytest_regen.documents.document import Document, Operation, read_document
 from pytest_regen.documents.ir import IR, FieldIR, TypeIR, ir_hash, type_hash
 from pytest_regen.documents.naming import NamingRules
 
-__all__ = [
-    "IR",
+__all__ = [  # noqa: RUF022 - plain alphabetical order, as in every folder
     "Defect",
     "Document",
     "FieldIR",
+    "IR",
     "IRBuild",
     "NamingRules",
     "Operation",
