@@ -52,25 +52,46 @@ def check_survival(killed: Killed, before: RegenStore, after: RegenStore | None)
     assert not leftovers
 
 
-@pytest.mark.parametrize(
-    "work", ["replace_page", "change_plan", "try_and_accept", "try_and_reject"]
-)
-def test_a_kill_at_any_effect_leaves_before_or_after(work: str, tmp_path: Path) -> None:
-    """Killed before or after each write, fsync, rename, unlink: it reads as before or as after."""
+def kills_of(work: str, tmp_path: Path, step: int) -> None:
+    """Kill ``work`` at every ``step``-th effect and check what is left each time."""
     before = filled_store(tmp_path / "template" / "GET_v1_projects")
 
-    kills = kill_at_every_effect(f"store_work:{work}", before.path, tmp_path / "copies")
+    kills = kill_at_every_effect(f"store_work:{work}", before.path, tmp_path / "copies", step=step)
 
     assert kills[-1].effect == ""
     kinds = {" ".join(killed.effect.split()[:2]) for killed in kills[:-1]}
-    assert kinds == {
+    assert step > 1 or kinds == {
         f"{when} {what}"
         for when in ("before", "after")
         for what in ("create", "write", "fsync", "rename", "unlink", "mkdir", "rmdir")
     }
+    assert len(kills) * step > 60
     after = RegenStore.open(kills[-1].folder)
     for killed in kills:
         check_survival(killed, before, after)
+
+
+def test_a_kill_at_any_effect_of_a_write_leaves_before_or_after(tmp_path: Path) -> None:
+    """Killed before or after each write, fsync, rename, unlink: it reads as before or as after."""
+    kills_of("replace_page", tmp_path, 1)
+
+
+OTHER_WORK = ["change_plan", "try_and_accept", "try_and_reject"]
+
+
+@pytest.mark.parametrize("work", OTHER_WORK)
+def test_a_kill_during_longer_work_leaves_before_or_after(work: str, tmp_path: Path) -> None:
+    """The same for a change of plan and for both ends of a trial, at every fifth effect."""
+    kills_of(work, tmp_path, 5)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("work", OTHER_WORK)
+def test_a_kill_at_any_effect_of_longer_work_leaves_before_or_after(
+    work: str, tmp_path: Path
+) -> None:
+    """The same at every effect."""
+    kills_of(work, tmp_path, 1)
 
 
 def stop_after_commit(effect: str, path: Path) -> None:
@@ -81,7 +102,7 @@ def stop_after_commit(effect: str, path: Path) -> None:
 
 @pytest.mark.parametrize("left_by", ["replace_page", "die_in_trial"])
 def test_a_kill_while_recovering_from_a_kill(left_by: str, tmp_path: Path) -> None:
-    """Killed at any effect of the recovery, the next recovery still gets to the same end."""
+    """Killed before any effect of the recovery, the next one still gets to the same end."""
     before = filled_store(tmp_path / "template" / "GET_v1_projects")
     if left_by == "replace_page":
         left = before.path
@@ -93,9 +114,9 @@ def test_a_kill_while_recovering_from_a_kill(left_by: str, tmp_path: Path) -> No
     seen = RegenStore.open(left)
     assert (seen.envelope == before.envelope) == (left_by == "die_in_trial")
 
-    kills = kill_at_every_effect("store_work:recover", left, tmp_path / "second")
+    kills = kill_at_every_effect("store_work:recover", left, tmp_path / "second", step=2)
 
-    assert len(kills) > 10
+    assert len(kills) > 8
     for killed in kills:
         check_survival(killed, seen, seen)
 

@@ -1,5 +1,6 @@
 """What an opened store tells of itself."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from small_store import IR_OF_STORE, PROMPTS, filled_store, page
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
 from pytest_regen.errors import StoreWriteError, UnknownTypeError
+from pytest_regen.sources import extract_type_block, list_type_names
 from pytest_regen.stores import RegenStore, check_staleness
 
 
@@ -155,3 +157,44 @@ def test_a_revised_store_is_not_written(store: RegenStore) -> None:
     assert revised.source == "// source\n"
     assert revised.ir is store.ir
     assert RegenStore.open(store.path).pages == store.pages
+
+
+def test_the_assembly_is_made_of_the_stored_pages(store: RegenStore) -> None:
+    """Each complete type in its block, its pages joined; edits of the source file do not count."""
+    store.source_path.write_text("// edited away\n")
+
+    text = RegenStore.open(store.path).assembly()
+
+    assert list_type_names(text) == ["ProjectDataObject", "Owner", "State"]
+    assert "namespace Projects;" in text
+    root = extract_type_block(text, "ProjectDataObject") or ""
+    assert root.index('"id"') < root.index('"owner"') < root.index('"state"') < root.rindex("}")
+
+
+def test_a_type_with_a_missing_page_is_not_assembled(tmp_path: Path) -> None:
+    """Half a type would be taken for a whole one."""
+    created = RegenStore.create(
+        tmp_path / "x", ir=IR_OF_STORE, prompts=PROMPTS, source_file="X.cs", namespace="N"
+    )
+    with RegenStore.update(created.path) as tx:
+        tx.write(pages=[page("ProjectDataObject", 1), page("Owner", 1)])
+
+        assert list_type_names(tx.store.assembly()) == ["Owner"]
+
+
+def test_a_store_with_boundaries_of_another_tag_is_read(store: RegenStore) -> None:
+    """Files that say SCHMITH load, take a candidate and give it back."""
+    source = store.source.replace("[REGEN:", "[SCHMITH:")
+    with RegenStore.update(store.path) as tx:
+        tx.write(source=source, envelope=replace(tx.store.envelope, boundary_tag="SCHMITH"))
+    old = RegenStore.open(store.path)
+    new = page("Owner", 1, "// new", attempt=2)
+    with old.trial(pages=[new], source=source.replace(old.pages[new.key].output, "// new")):
+        with RegenStore.update(store.path) as tx:
+            tx.write(schema="# by another\n")
+        store.source_path.write_text(store.source_path.read_text() + "// mine\n")
+
+    after = RegenStore.open(store.path)
+    assert after.envelope.boundary_tag == "SCHMITH"
+    assert after.source == source + "// mine\n"
+    assert after.pages == old.pages

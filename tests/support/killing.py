@@ -30,19 +30,24 @@ class Killed:
     """What it was about to do, or had just done, when it died; empty if it came to its end."""
 
 
-def kill_at_every_effect(work: str, template: Path, space: Path, *, first: int = 0) -> list[Killed]:
+def kill_at_every_effect(
+    work: str, template: Path, space: Path, *, first: int = 0, step: int = 1
+) -> list[Killed]:
     """Run ``work`` on copies of ``template`` and kill it at its n-th effect, for every n.
+
+    Effects are counted twice, before and after each.
 
     Args:
         work: ``module:function`` of tests/support; called with the copy's path.
         template: folder of a store.
         space: where the copies go, each in a folder of its own.
         first: number of the effect to begin with; a very high one only runs the work.
+        step: how many to go on by; other than 1, a sample.
 
     Returns:
         One for each effect, and at the end one whose work was left alone.
     """
-    return _driven("effects", work, template, space, first)
+    return _driven("effects", work, template, space, first, step)
 
 
 def kill_at_random_moments(work: str, template: Path, space: Path, count: int) -> list[Killed]:
@@ -57,12 +62,12 @@ def run_together(work: str, folder: Path, count: int) -> list[Killed]:
 
 def run_alone(work: str, folder: Path) -> str:
     """Return what ``work(folder)`` returns in a process of its own, which it may restrict."""
-    return _driven("alone", work, folder, folder, 0)[0].effect
+    return _driven("alone", work, folder, folder)[0].effect
 
 
-def _driven(how: str, work: str, template: Path, space: Path, count: int) -> list[Killed]:
+def _driven(how: str, work: str, template: Path, space: Path, *counts: int) -> list[Killed]:
     done = subprocess.run(
-        [sys.executable, __file__, how, work, template, space, str(count)],
+        [sys.executable, __file__, how, work, template, space, *map(str, counts)],
         capture_output=True,
         text=True,
         check=False,
@@ -92,7 +97,7 @@ def _copied(template: Path, space: Path, number: int) -> Path:
 
 
 def _at_every_effect(
-    work: Callable[[Path], None], template: Path, space: Path, first: int
+    work: Callable[[Path], None], template: Path, space: Path, first: int, step: int
 ) -> list[tuple[str, str]]:
     from pytest_regen.stores import files  # noqa: PLC0415 - the product, where it is needed
 
@@ -100,7 +105,7 @@ def _at_every_effect(
     while True:
         folder = _copied(template, space, len(seen))
         told = space / f"{len(seen):04}" / "effect"
-        left = [first + len(seen)]
+        left = [first + step * len(seen)]
 
         def observe(effect: str, path: Path) -> None:
             if left[0] == 0:  # noqa: B023 - forked at once
@@ -151,19 +156,20 @@ def _together(work: Callable[[Path, int], None], folder: Path, count: int) -> li
     return [(str(folder), "")]
 
 
-def _main(how: str, name: str, template: str, space: str, count: str) -> None:
+def _main(how: str, name: str, template: str, space: str, *numbers: str) -> None:
     for loaded_late in ("filelock", "pytest_regen.sources"):
         importlib.import_module(loaded_late)  # Once here, instead of in each child.
     module, function = name.split(":")
     work = getattr(importlib.import_module(module), function)
+    counts = [int(number) for number in numbers]
     if how == "effects":
-        seen = _at_every_effect(work, Path(template), Path(space), int(count))
+        seen = _at_every_effect(work, Path(template), Path(space), *counts)
     elif how == "moments":
-        seen = _at_random_moments(work, Path(template), Path(space), int(count))
+        seen = _at_random_moments(work, Path(template), Path(space), *counts)
     elif how == "alone":
         seen = [(template, work(Path(template)))]
     else:
-        seen = _together(work, Path(template), int(count))
+        seen = _together(work, Path(template), *counts)
     sys.stdout.write(json.dumps(seen))
 
 
