@@ -4,12 +4,15 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Final
 
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Stitched
 
 __all__ = ["PageMap", "PageText", "stitched"]
+
+_CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,18 @@ class PageText:
     stop_reason: str | None = "end_turn"
     was_written: bool = True
     """Whether a model was ever asked; the output of a page that was not is empty."""
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the model ran out of room."""
+        return self.stop_reason in _CUT_SHORT
+
+    def is_empty(self, comment: str) -> bool:
+        """Return whether the page is all blanks and lines that start with ``comment``."""
+        if self.output[:1].isalpha() or self.output[:1] == "[":
+            return False
+        lines = (line.strip() for line in self.output.removeprefix("\ufeff").splitlines())
+        return all(not line or line.startswith(comment) for line in lines)
 
 
 @lru_cache(maxsize=4096)
@@ -69,6 +84,14 @@ class PageMap:
             if wrote == page and own >= line:
                 return number
         return None
+
+    @cached_property
+    def silent(self) -> frozenset[int]:
+        """Pages that hold no code, or whose end was cut off: what they lack is told at once."""
+        comment = language_named(self._language).comment
+        return frozenset(
+            page.page for page in self.pages if page.is_truncated or page.is_empty(comment)
+        )
 
     @property
     def is_broken(self) -> bool:

@@ -1,10 +1,11 @@
 """Validation of a source, type by type: block-local findings, file-wide symbols."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_regen.documents.ir import IR, EnumValue, TypeIR
+from pytest_regen.documents.ir import IR, TypeIR
 from pytest_regen.languages import Language, language_named
 from pytest_regen.languages.facts import Declaration, SourceFacts
 from pytest_regen.validation import rules_enums, rules_fields, rules_spelling, rules_text
@@ -88,10 +89,11 @@ def _surroundings(found: Split, ir: IR, language: Language, profile: str) -> Sur
         *found.outside,
         *(e for piece in found.pieces for e in piece.facts.declarations),
     ]
-    owners: dict[str, tuple[str, ...]] = {}
+    owners: dict[str, list[str]] = {}
+    names = Counter(type_.name for type_ in ir.types)
     for type_ in ir.types:
         for field in type_.fields:
-            owners[field.json_name] = (*owners.get(field.json_name, ()), type_.name)
+            owners.setdefault(field.json_name, []).append(type_.name)
     return Surroundings(
         ir=ir,
         language=language,
@@ -100,6 +102,7 @@ def _surroundings(found: Split, ir: IR, language: Language, profile: str) -> Sur
         top_level=frozenset(entry.name for entry in declarations if entry.outer is None),
         types={type_.name: type_ for type_ in ir.types},
         owners=owners,
+        repeated=frozenset(name for name, count in names.items() if count > 1),
     )
 
 
@@ -128,8 +131,7 @@ def _subject(
         mapped = PageMap(
             pages, language=around.ir.language, name=type_.name, is_enum=is_enum, text=text
         )
-    silent = _silent_units(mapped, around.language)
-    return Subject(type_, facts, main, first_line, around, mapped, silent)
+    return Subject(type_, facts, main, first_line, around, mapped)
 
 
 def _declared(declarations: Sequence[Declaration], name: str) -> tuple[Declaration, ...]:
@@ -148,24 +150,12 @@ def _elsewhere(name: str, found: Split) -> tuple[int, tuple[Declaration, ...]]:
     return 1, tuple(entry for entry in found.outside if entry.name == name)
 
 
-def _silent_units(pages: PageMap | None, language: Language) -> frozenset[EnumValue]:
-    """Return what is missing only because its whole page is."""
-    if pages is None:
-        return frozenset()
-    return frozenset(
-        unit
-        for page in pages.pages
-        if rules_text.is_truncated(page) or rules_text.is_empty(page, language.comment)
-        for unit in page.fields
-    )
-
-
 def _issues(subject: Subject) -> Iterator[Issue]:
     yield from unfixable(subject.type, subject.around)
     yield from rules_text.page_outputs(subject)
     yield from rules_text.text_faults(subject)
     yield from types.foreign_types(subject)
-    if not _first_page_is_silent(subject):
+    if not (subject.pages and 1 in subject.pages.silent):
         yield from types.declared_once(subject)
     subject = _with_stand_in(subject)
     if not types.is_right_kind(subject):
@@ -178,15 +168,6 @@ def _issues(subject: Subject) -> Iterator[Issue]:
         yield from rules_fields.field_presence(subject)
         yield from rules_spelling.field_types(subject)
         yield from rules_spelling.primary_key(subject)
-
-
-def _first_page_is_silent(subject: Subject) -> bool:
-    """Return whether the page that must declare the type is empty or cut short."""
-    first = subject.pages.pages[0] if subject.pages else None
-    comment = subject.around.language.comment
-    return first is not None and (
-        rules_text.is_truncated(first) or rules_text.is_empty(first, comment)
-    )
 
 
 def _with_stand_in(subject: Subject) -> Subject:

@@ -72,9 +72,8 @@ def _meant(
     subject: Subject, value: EnumValue, member: Member, missing: list[EnumValue]
 ) -> EnumValue | None:
     """Return the missing value that a member was meant to carry, by its name or its spelling."""
-    names = subject.around.language.member_names(subject.type)
     for candidate in missing:
-        if names[candidate] == member.name:
+        if subject.names[candidate] == member.name:
             return candidate
     texts = {str(candidate): candidate for candidate in missing if isinstance(candidate, str)}
     near = get_close_matches(str(value), list(texts), 1, _NEAR)
@@ -82,7 +81,7 @@ def _meant(
 
 
 def _missing(subject: Subject, value: EnumValue) -> Iterator[Issue]:
-    if value in subject.silent_units or subject.is_unreadable([str(value)]):
+    if subject.is_silent(value) or subject.is_unreadable([str(value)]):
         return
     page = subject.page_of_unit(value)
     if subject.pages is not None and page is None:

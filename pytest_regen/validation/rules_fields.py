@@ -1,9 +1,7 @@
 """Rules about fields: MISSING_FIELD, PHANTOM_FIELD, DUPLICATE_FIELD, DUPLICATE_PROPERTY."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages.facts import Member
@@ -15,38 +13,15 @@ __all__ = ["duplicate_names", "field_presence", "matched"]
 
 def matched(subject: Subject) -> Iterator[tuple[FieldIR, Member]]:
     """Yield each field of the type with the first member that carries it."""
-    carriers = _carriers(subject)
+    carriers = subject.carriers
     for field in subject.type.fields:
         if found := carriers.get(field.json_name):
             yield field, found[0]
 
 
-def _carriers(subject: Subject) -> Mapping[str, list[Member]]:
-    """Return the serialized members by the name they have on the wire."""
-    found: defaultdict[str, list[Member]] = defaultdict(list)
-    for member in subject.members:
-        if member.is_serialized:
-            wire = member.name if member.wire_name is None else str(member.wire_name)
-            found[wire].append(member)
-    for wire, members in found.items():
-        if len(members) > 1:
-            members.sort(key=partial(_is_out_of_place, subject, wire))
-    return found
-
-
-def _is_out_of_place(subject: Subject, wire: str, member: Member) -> bool:
-    """Return whether another page was asked for the field than the one that wrote it."""
-    asked = subject.page_of_unit(wire)
-    return (
-        asked is not None
-        and subject.pages is not None
-        and subject.pages.page_of_line(member.line) != asked
-    )
-
-
 def field_presence(subject: Subject) -> Iterator[Issue]:
     """Yield fields that are missing, invented or carried twice."""
-    carriers = _carriers(subject)
+    carriers = subject.carriers
     expected = {field.json_name: field for field in subject.type.fields}
     missing = [name for name in expected if name not in carriers]
     unnamed = _without_wire_name(subject, missing)
@@ -65,8 +40,7 @@ def field_presence(subject: Subject) -> Iterator[Issue]:
 
 def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member]:
     """Return members that would carry a missing field, if only they said so."""
-    names = subject.around.language.member_names(subject.type)
-    waiting = {names[name]: name for name in missing}
+    waiting = {subject.names[name]: name for name in missing}
     return {
         waiting[member.name]: member
         for member in subject.members
@@ -75,7 +49,7 @@ def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member
 
 
 def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Issue]:
-    if name in subject.silent_units:
+    if subject.is_silent(name):
         return
     if subject.is_unreadable([name]):
         return
@@ -102,7 +76,7 @@ def _why_not(member: Member, name: str) -> str:
 def _phantoms(
     subject: Subject,
     wire: str,
-    members: list[Member],
+    members: Sequence[Member],
     missing: list[str],
     unnamed: Mapping[str, Member],
 ) -> Iterator[Issue]:

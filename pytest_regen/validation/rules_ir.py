@@ -27,9 +27,10 @@ def unfixable(type_: TypeIR, around: Surroundings) -> Iterator[Issue]:
 def _defects(type_: TypeIR, around: Surroundings) -> Iterator[tuple[str, str | int | None]]:
     if not around.language.is_legal_type_name(type_.name):
         yield f"{type_.name!r} cannot be the name of a type", None
-    if sum(other.name == type_.name for other in around.ir.types) > 1:
+    if type_.name in around.repeated:
         yield f"several types of the IR are called {type_.name!r}", None
-    for unit, count in Counter(type_.units).items():
+    counted = Counter(type_.units)
+    for unit, count in counted.items() if len(counted) < len(type_.units) else ():
         if count > 1:
             yield f"{unit!r} is there {count} times in {type_.name!r}", unit
     for field in type_.fields:

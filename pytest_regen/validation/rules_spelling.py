@@ -49,18 +49,24 @@ def _is_told_elsewhere(subject: Subject, field: FieldIR, member: Member) -> bool
 
 def _nullability(subject: Subject, field: FieldIR, member: Member) -> str | None:
     """Return what is wrong about absence and null, or ``None``."""
-    spelled = subject.around.language.spell(field)
     is_nullable = member.type is not None and member.type.nullable
-    if field.nullable or not field.required:
-        why = "may be null" if field.nullable else "is optional"
-        if not is_nullable and not _is_anything(field):
-            return f"{member.name!r} must be {spelled!r}: field {field.json_name!r} {why}"
-        if not field.required and _demands_a_value(member):
-            return f"{member.name!r} must not be required: field {field.json_name!r} is optional"
-    elif is_nullable and not _is_anything(field):
-        why = "is required and never null"
-        return f"{member.name!r} must be {spelled!r}, without '?': field {field.json_name!r} {why}"
+    needs_mark = field.nullable or not field.required
+    if is_nullable != needs_mark and not _is_anything(field):
+        return f"{member.name!r} must be {_spelled(subject, field)}: {_reason(field)}"
+    if not field.required and _demands_a_value(member):
+        return f"{member.name!r} must not be required: {_reason(field)}"
     return None
+
+
+def _reason(field: FieldIR) -> str:
+    name = repr(field.json_name)
+    if field.nullable:
+        return f"field {name} may be null" + ("" if field.required else " and is optional")
+    return f"field {name} is {'required and never null' if field.required else 'optional'}"
+
+
+def _spelled(subject: Subject, field: FieldIR) -> str:
+    return repr(subject.around.language.spell(field))
 
 
 def _is_anything(field: FieldIR) -> bool:

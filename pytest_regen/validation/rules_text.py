@@ -8,21 +8,9 @@ from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.splitting import read_text
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["is_empty", "is_truncated", "page_outputs", "text_faults"]
+__all__ = ["page_outputs", "text_faults"]
 
 _ILLEGAL: Final = frozenset({"SYNTAX", "INVALID_IDENTIFIER"})
-_CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
-
-
-def is_truncated(page: PageText) -> bool:
-    """Return whether the model ran out of room on a page."""
-    return page.stop_reason in _CUT_SHORT
-
-
-def is_empty(page: PageText, comment: str = "//") -> bool:
-    """Return whether a page holds nothing but blanks and line comments."""
-    lines = (line.strip() for line in page.output.removeprefix("\ufeff").splitlines())
-    return all(not line or line.startswith(comment) for line in lines)
 
 
 def page_outputs(subject: Subject) -> Iterator[Issue]:
@@ -34,10 +22,10 @@ def page_outputs(subject: Subject) -> Iterator[Issue]:
         if not page.was_written:
             message = f"page {page.page} of {page.total_pages} was never written; {asked}"
             yield subject.issue("EMPTY_OUTPUT", message, page=page.page)
-        elif is_truncated(page):
+        elif page.is_truncated:
             message = f"page {page.page} was cut short (stop reason {page.stop_reason})"
             yield subject.issue("TRUNCATED", f"{message}; {asked}", page=page.page)
-        elif is_empty(page, subject.around.language.comment):
+        elif page.page in subject.pages.silent:
             message = f"page {page.page} holds no code; {asked}"
             yield subject.issue("EMPTY_OUTPUT", message, page=page.page)
 
@@ -54,7 +42,7 @@ def text_faults(subject: Subject) -> Iterator[Issue]:
     Of several pages, one that is illegal alone speaks for itself: what it does to the pages after
     it is no fault of theirs.
     """
-    quiet = _pages_told_otherwise(subject)
+    quiet = subject.pages.silent if subject.pages else frozenset()
     illegal = subject.illegal_pages
     for page in sorted(illegal - quiet):
         yield from _faults_of_page(subject, page)
@@ -89,13 +77,3 @@ def _is_of_wrong_kind(subject: Subject) -> bool:
     """Return whether the type is an enum that must be a class, or the other way round."""
     is_enum = subject.type.kind == "enum"
     return any((part.kind == "enum") != is_enum for part in subject.main)
-
-
-def _pages_told_otherwise(subject: Subject) -> set[int]:
-    """Return the pages that were cut short or are empty: that they are illegal follows from it."""
-    if subject.pages is None:
-        return set()
-    comment = subject.around.language.comment
-    return {
-        page.page for page in subject.pages.pages if is_truncated(page) or is_empty(page, comment)
-    }

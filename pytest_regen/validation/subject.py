@@ -1,7 +1,8 @@
 """What a rule looks at: one type, what its block declares, and what the rest of the source does."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR
@@ -27,8 +28,10 @@ class Surroundings:
     top_level: frozenset[str]
     """Names declared at the top level of any block, or outside of the boundaries."""
     types: Mapping[str, TypeIR]
-    owners: Mapping[str, tuple[str, ...]]
+    owners: Mapping[str, Sequence[str]]
     """JSON name of a field to the types that have it."""
+    repeated: frozenset[str]
+    """Names that several types of the IR have."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,6 @@ class Subject:
     first_line: int
     around: Surroundings
     pages: PageMap | None = None
-    silent_units: frozenset[EnumValue] = field(default=frozenset())
-    """Fields and values whose absence is already told by a fault of their whole page."""
 
     def issue(
         self,
@@ -76,7 +77,41 @@ class Subject:
         """Return the page that was asked for a field or value, if pages are known."""
         return None if self.pages is None else self.pages.page_of_unit(unit)
 
-    @property
+    def is_silent(self, unit: EnumValue) -> bool:
+        """Return whether a unit is missing only because its whole page is empty or cut short."""
+        if self.pages is None or not self.pages.silent:
+            return False
+        return self.pages.page_of_unit(unit) in self.pages.silent
+
+    @cached_property
+    def names(self) -> Mapping[str | int, str]:
+        """The identifier that prompts propose for each field or value."""
+        return self.around.language.member_names(self.type)
+
+    @cached_property
+    def carriers(self) -> Mapping[str, Sequence[Member]]:
+        """Serialized members by the name they have on the wire.
+
+        Of several, the one whose page was asked for the field comes first.
+        """
+        found: dict[str, list[Member]] = {}
+        for member in self.members:
+            if member.is_serialized:
+                wire = member.name if member.wire_name is None else str(member.wire_name)
+                found.setdefault(wire, []).append(member)
+        for wire, members in found.items():
+            if len(members) > 1:
+                members.sort(key=partial(self._is_out_of_place, wire))
+        return found
+
+    def _is_out_of_place(self, wire: str, member: Member) -> bool:
+        """Return whether another page was asked for the field than the one that wrote it."""
+        asked = self.page_of_unit(wire)
+        if asked is None or self.pages is None:
+            return False
+        return self.pages.page_of_line(member.line) != asked
+
+    @cached_property
     def members(self) -> tuple[Member, ...]:
         """Members of the type; a positional parameter that a property repeats is left out.
 
@@ -91,7 +126,7 @@ class Subject:
             if not (member.kind == "parameter" and member.name in repeated)
         )
 
-    @property
+    @cached_property
     def illegal_pages(self) -> frozenset[int]:
         """Which of several pages are illegal alone; their text is in the block all the same."""
         if self.pages is None or not self.pages.is_broken:
@@ -105,7 +140,7 @@ class Subject:
 
     def is_near_fault(self, member: Member) -> bool:
         """Return whether a member was read from code that is illegal."""
-        return any(
+        return bool(self.facts.faults) and any(
             member.line <= fault.line <= member.end_line
             for fault in self.facts.faults
             if fault.code == "SYNTAX"

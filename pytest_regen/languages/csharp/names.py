@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from pytest_regen.documents.ir import TypeIR
@@ -142,6 +143,7 @@ def _starts(char: str) -> bool:
     return char == "_" or _continues(char, first=True)
 
 
+@cache
 def _continues(char: str, *, first: bool = False) -> bool:
     """Return whether C# allows ``char``; it knows no characters above the basic plane."""
     category = unicodedata.category(char)
