@@ -1,5 +1,6 @@
 """One call of the Messages API: checked, accounted for, answered by the responder."""
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -93,7 +94,9 @@ class MessageService:
 
     def _ask(self, body: Body, headers: Headers) -> EmulatedReply | Fault:
         try:
-            return _reply_or_fault(call_responder(self.responder, dict(body), headers))
+            return _reply_or_fault(
+                call_responder(self.responder, copy.deepcopy(dict(body)), headers)
+            )
         except ApiError:
             raise
         except Exception as error:

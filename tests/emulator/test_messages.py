@@ -229,6 +229,36 @@ def test_a_cut_stream_has_written_the_cache() -> None:
     assert ask(core, system=system)["usage"]["cache_read_input_tokens"] == 820
 
 
+@pytest.mark.parametrize(
+    ("after", "heard"), [(0, ""), (1, "one"), (2, "one two"), (9, "one two three")]
+)
+def test_a_stream_stops_after_so_many_deltas(after: int, heard: str) -> None:
+    """Exactly those arrive, and the message never ends."""
+    reply = EmulatedReply("one two three", chunks=("one", " two", " three"))
+
+    found = events(send(api(Fault(kind="cut", reply=reply, after=after)), body(stream=True)))
+
+    said_so_far = [
+        data["delta"].get("text", "") for name, data in found if name.endswith("block_delta")
+    ]
+    assert "".join(said_so_far) == heard
+    assert {"message_delta", "message_stop"}.isdisjoint(name for name, _ in found)
+
+
+def test_a_responder_may_do_as_it_likes_with_the_body() -> None:
+    """It is given a copy: what it changes changes no id and no account."""
+    core = api()
+
+    def careless(fields: dict[str, Any]) -> str:
+        fields["messages"][0]["content"] = "changed"
+        fields.clear()
+        return "Hello."
+
+    core.service.responder = careless
+
+    assert ask(core) == ask(api())
+
+
 def test_retry_headers_are_as_scripted() -> None:
     """Seconds, milliseconds, dates and x-should-retry are sent as given."""
     fault = Fault(

@@ -70,7 +70,7 @@ def test_gzip_where_accepted(connection: http.client.HTTPConnection) -> None:
     assert plain.headers["content-encoding"] is None
     assert packed.headers["content-encoding"] == "gzip"
     assert gzip.decompress(packed_data) == data
-    assert post(connection, dumped(body()), accept_encoding="gzip")[1] == packed_data
+    assert packed_data[4:8] == bytes(4), "the time of packing would differ from run to run"
     assert stream.headers["content-encoding"] is None
 
 
