@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 __all__ = ["Fenced", "fence_lines", "fenced_blocks", "split_stuck_fences"]
 
@@ -83,8 +84,8 @@ def _block(
     """Return the block that the fence on line index ``at`` opens."""
     tag = (fence["info"].split() or [""])[0].strip("{}.").lower()
     best: Fenced | None = None
-    ends = [index for index in range(at + 1, len(lines)) if _ends(lines[index], fence)]
-    for end in [*ends[:_MOST_CLOSERS], len(lines)]:
+    ends = (index for index in range(at + 1, len(lines)) if _ends(lines[index], fence))
+    for end in [*islice(ends, _MOST_CLOSERS), len(lines)]:
         is_closed = end < len(lines)
         code = _dedented(lines[at + 1 : end], len(fence["indent"]))
         last = end + 1 if is_closed else len(lines)

@@ -5,6 +5,7 @@ from csharp_members import Sample, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_regen.languages import CSharp
 from pytest_regen.sources import extract_code
 
 CLASS = "public class A\n{\n    public int X { get; set; }\n}"
@@ -129,3 +130,18 @@ def test_members_full_of_fences_survive(
     text = case[0][0].removeprefix("\ufeff").replace("\r\n", "\n")
     before, after = reply.split("{}")
     assert code(before + text + after) == text.strip("\n")
+
+
+@pytest.mark.parametrize("reply", ["```\nx {\n" * 2_000, "```\n" * 5_000, "{ `" * 20_000])
+def test_what_is_parsed_for_one_reply_is_bounded(reply: str) -> None:
+    """A reply full of fences and without code is still answered, after a bounded effort."""
+    parsed = 0
+
+    class Counting(CSharp):
+        def illegality(self, code: str) -> int:
+            nonlocal parsed
+            parsed += len(code)
+            return super().illegality(code)
+
+    extract_code(reply, language=Counting())
+    assert parsed <= 250_000
