@@ -95,7 +95,10 @@ def _count(number: int, noun: str) -> str:
 
 def _issue_text(check: "StoreCheck", issue: "Issue") -> str:
     path = f"{check.place}/{check.source_path.name}"
-    place = f"{path}:{issue.line}" if issue.line else path
+    begins = check.line_of(issue.type_name or "")
+    # What is missing has no line; it is missing from where the type begins.
+    line = issue.line or (begins + 1 if begins is not None else None)
+    place = f"{path}:{line}" if line else path
     lines = [f"{place}: {issue.code}: {issue.message}"]
     if issue.detail:
         lines += [f"    {line}" for line in issue.detail.splitlines()]

@@ -1,5 +1,6 @@
 """What a failing test says to the model, and about which types it says it."""
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,13 @@ __all__ = ["Target", "Unclear", "feedback_of", "targets_of"]
 _LONGEST = 2_000
 """Characters of an assertion that go into a correction; the rest is rarely what matters."""
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_NOISE = (
+    (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
+    (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
+    (re.compile(r"[^\s'\"]*[/\\]pytest-of-[^\s/\\]+[/\\]pytest-\d+"), "<tmp>"),
+)
+"""What differs from run to run: colours, addresses of objects, pytest's temporary folders. A
+correction with any of it could not be replayed."""
 
 
 class Unclear(Exception):  # noqa: N818 - not raised past the plugin
@@ -112,9 +119,11 @@ def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ..
 
 
 def _words(item: pytest.Item, failure: BaseException) -> str:
-    """Return a failure in words, without this machine's paths and pytest's colours."""
-    text = _ESCAPES.sub("", str(failure)).strip()
+    """Return a failure in words that are the same on every machine and in every run."""
+    text = str(failure).strip().replace(f"{item.config.rootpath}{os.sep}", "")
+    for pattern, stable in _NOISE:
+        text = pattern.sub(stable, text)
     if not isinstance(failure, AssertionError | pytest.fail.Exception):
         text = f"{type(failure).__name__}: {text}"
-    text = text.replace(f"{item.config.rootpath}/", "") or "the test failed without a message"
+    text = text or "the test failed without a message"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

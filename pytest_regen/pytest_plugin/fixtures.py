@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.handles import StoreOpener
     from pytest_regen.turns.values import Provider
 
-__all__ = ["anthropic_emulator", "cassette", "regen_provider", "regen_store"]
+__all__ = ["CALL_PASSED", "anthropic_emulator", "cassette", "regen_provider", "regen_store"]
+
+CALL_PASSED: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether the test itself passed, for fixtures that end after it."""
 
 
 @pytest.fixture

@@ -23,6 +23,9 @@ class StoreOpener:
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
 
+    def __repr__(self) -> str:
+        return "regen_store"
+
     def __call__(self, path: str | os.PathLike[str] | None = None) -> "StoreHandle":
         """Return a store: the one at ``path`` (from the rootdir), the marker's, or the only one.
 
@@ -42,6 +45,9 @@ class StoreHandle:
     def __init__(self, config: pytest.Config, path: Path) -> None:
         self._config = config
         self.path = path
+
+    def __repr__(self) -> str:
+        return f"regen_store({self.path.name!r})"
 
     @property
     def store(self) -> RegenStore:
@@ -73,6 +79,15 @@ class TypeHandle:
         self._path = path
         self.name = name
         """As the source declares it."""
+
+    @property
+    def store_path(self) -> Path:
+        """The store's folder."""
+        return self._path
+
+    def __repr__(self) -> str:
+        # Without an address: an assertion that shows it becomes part of a recorded correction.
+        return f"{self._path.name}[{self.name!r}]"
 
     @property
     def source(self) -> str:

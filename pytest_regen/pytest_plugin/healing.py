@@ -97,8 +97,8 @@ class _Work:
 
     def _ask(self, target: Target) -> HealResult:
         before = self._failure
-        unit = self._item.nodeid
-        with turn_settings(self._item, heal_cassette(self._item, target), unit) as asking:
+        cassette = heal_cassette(self._item, target)
+        with turn_settings(self._item, cassette, self._item.nodeid) as asking:
             result = heal_type(
                 target.store,
                 target.type_name,

@@ -143,8 +143,8 @@ def type_names_of(store: Path) -> tuple[str, ...]:
         return ()
 
 
-def refuse_unmatched(only: Sequence[str], selection: Selection, root: Path) -> None:
-    """Refuse a ``--regen-only`` that names nothing in this run.
+def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.Config) -> None:
+    """Refuse a ``--regen-only`` that names nothing in any store of the run or the project.
 
     Raises:
         pytest.UsageError: the message lists what there is.
@@ -152,14 +152,14 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, root: Path) -> N
     if not only:
         return
     units = [
-        f"{unit_path(store, root)}::{name}"
-        for store in selection.types
+        f"{unit_path(store, config.rootpath)}::{name}"
+        for store in dict.fromkeys([*selection.types, *configured_stores(config)])
         for name in type_names_of(store)
     ]
     for pattern in only:
         if pattern not in units and not fnmatch.filter(units, pattern):
             raise pytest.UsageError(
-                f"--regen-only {pattern!r} matches nothing in this run\n"
+                f"--regen-only {pattern!r} matches nothing\n"
                 f"  why:  there is {', '.join(units) or 'no store'}\n"
                 "  next: name one of these, as STORE::Type; * and ? stand for anything"
             )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_regen.pytest_plugin.fixtures import (
+    CALL_PASSED,
     anthropic_emulator,
     cassette,
     regen_provider,
@@ -62,7 +63,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     choices = choices_of(config)
     selection, config.args = select(config)
-    refuse_unmatched(choices.only, selection, config.rootpath)
+    refuse_unmatched(choices.only, selection, config)
     config.stash[_SELECTION] = selection
     if not hasattr(config, "workerinput"):
         from pytest_regen.pytest_plugin.summary import RunLog  # noqa: PLC0415 - same
@@ -119,6 +120,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
     report = yield
+    if report.when == "call":
+        item.stash[CALL_PASSED] = report.passed
     if item.get_closest_marker("regen") is not None:
         from pytest_regen.pytest_plugin.records import attach  # noqa: PLC0415 - our items only
 

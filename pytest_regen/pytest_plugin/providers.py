@@ -12,17 +12,27 @@ from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.failures import node_command
 from pytest_regen.pytest_plugin.ledger import shared_ledger
 from pytest_regen.pytest_plugin.marks import cassette_mark
+from pytest_regen.pytest_plugin.tapes import taped
 from pytest_regen.regeneration import Budget, TurnSettings
-from pytest_regen.turns import AnthropicProvider, ScriptedProvider
+from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 if TYPE_CHECKING:
     from pytest_regen.cassettes import CassetteRun
 
-__all__ = ["CASSETTE", "Asking", "budget_of", "provider_of", "provider_of_run", "turn_settings"]
+__all__ = [
+    "CASSETTE",
+    "Asking",
+    "budget_of",
+    "mode_to_record",
+    "provider_of",
+    "provider_of_run",
+    "turn_settings",
+]
 
 CASSETTE: "pytest.StashKey[CassetteRun]" = pytest.StashKey()
 """The cassette that an item has in use."""
+
 
 _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
 
@@ -84,25 +94,21 @@ class Asking:
     """True once an answer came from the emulator, live or recorded."""
 
 
+def mode_to_record(path: Path) -> str:
+    """Return the mode that records what a cassette lacks: ``once`` adds nothing to a file."""
+    return "new_episodes" if path.exists() else "once"
+
+
 @contextmanager
 def _taped(
     item: pytest.Item, path: Path, unit: str
 ) -> Iterator[tuple[Provider, Callable[[], bool]]]:
-    from pytest_regen.cassettes import use_cassette  # noqa: PLC0415 - vcrpy is behind it
-
     provider = provider_of(item)
     if CASSETTE in item.stash:
         run = item.stash[CASSETTE]
         yield provider, lambda: run.emulated
         return
-    mark = cassette_mark(item).record
-    with use_cassette(
-        path,
-        mode=choices_of(item.config).record_mode(mark),
-        record_command=node_command(unit, "--regen", "--regen-record", "once"),
-        # Our own providers need no patched client; anyone else's may hold one.
-        http_clients=not isinstance(provider, AnthropicProvider | ScriptedProvider),
-        # A reply that did not help is part of what a replay must give back.
-        keep_on_failure=True,
-    ) as run:
-        yield provider, lambda: run.emulated and run.played + run.recorded > 0
+    mode = choices_of(item.config).record_mode(cassette_mark(item).record)
+    command = node_command(unit, "--regen", "--regen-record", mode_to_record(path))
+    with taped(provider, path, mode, record_command=command) as tape:
+        yield tape, lambda: tape.is_emulated

@@ -1,5 +1,6 @@
 """The work on one type, worded for the summary: what was done, what was not, what comes next."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 from pytest_regen.prompts import estimate_tokens
@@ -88,6 +89,8 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult) -> str:
         case "refused":
             return node_command(nodeid, "--regen", "--regen-model", "MODEL")
         case "cassette_miss":
-            return node_command(nodeid, "--regen", "--regen-record", "once")
+            return result.failure.hint if result.failure else node_command(nodeid, "--regen")
+        case None:
+            return f"pytest-regen adopt {shlex.quote(check.place)} --type {shlex.quote(name)}"
         case _:
             return node_command(nodeid, "--regen")

@@ -1,9 +1,12 @@
 """The section at the end of a run."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from plugin_project import Project
+from store_factory import GOOD, MISSPELT
 from syrupy.assertion import SnapshotAssertion
 
 
@@ -36,11 +39,47 @@ def test_nothing_to_tell_is_no_section(project: Project) -> None:
     project.run("--regen").stdout.no_fnmatch_line("*= regen =*")
 
 
-def test_warnings_are_told_and_do_not_fail(project: Project) -> None:
-    """A stale type passes; the summary says that it is stale."""
-    path = project.store() / "ir.json"
-    path.write_text(path.read_text("utf-8").replace('"closed"', '"shut"'), "utf-8")
+def test_a_stale_type_is_a_warning(project: Project) -> None:
+    """It passes; the summary says that its pages are older than the description."""
+    make_stale(project.store())
 
-    result = project.run("--regen", f"{path.parent.relative_to(project.path)}::Owner")
+    result = project.run()
 
-    assert result.ret == 0
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["warning: generated/GET_v1_projects::State: STALE: *"])
+
+
+def test_a_stale_type_is_regenerated_only_when_told(project: Project) -> None:
+    """Its prompts may ask for the wrong thing; an option goes on all the same."""
+    wrong = GOOD["State", 1].replace('"open"', '"opened"')
+    make_stale(project.store(wrong={("State", 1): wrong}))
+    project.answered_by("Good")
+
+    left = project.run("--regen")
+    healed = project.run("--regen", "--regen-ignore-stale")
+
+    left.assert_outcomes(passed=2, failed=1)
+    left.stdout.fnmatch_lines(["not regenerated: *State", "next: *--regen --regen-ignore-stale"])
+    assert healed.parseoutcomes() == {"passed": 2, "regenerated": 1}
+
+
+def make_stale(store: Path) -> None:
+    """Change what ir.json says of ``State``, after its pages were written."""
+    path = store / "ir.json"
+    data = json.loads(path.read_text("utf-8"))
+    data["types"][2]["description"] = "How far a project has come."
+    path.write_text(json.dumps(data), "utf-8")
+
+
+def test_a_long_diff_is_cut_and_kept(project: Project) -> None:
+    """Sixty lines are printed; the whole lies in a file that is named."""
+    padding = "\n".join(f"    // {number}" for number in range(80))
+    wrong = MISSPELT["Owner", 1].replace("{\n", "{\n" + padding + "\n", 1)
+    project.store(wrong={("Owner", 1): wrong})
+    project.answered_by("Good")
+
+    result = project.run("--regen")
+
+    line = next(one for one in result.outlines if "more lines" in one)
+    whole = (project.path / line.rpartition(": ")[2]).read_text("utf-8")
+    assert whole.count("\n-    // ") == 80

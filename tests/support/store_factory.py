@@ -118,7 +118,7 @@ def make_store(
         source_file="ProjectDataObject.cs",
         schema="# ProjectDataObject\n",
         namespace="Projects",
-        model="model-a",
+        model="claude-sonnet-5-5",
     )
     outputs = {**GOOD, **(wrong or {})}
     pages = [_page(ir, entry, outputs[entry.type_name, entry.page]) for entry in prompts]
@@ -134,7 +134,7 @@ def _page(ir: IR, prompt: PromptEntry, output: str) -> StoredPage:
     return StoredPage.of(
         prompt,
         output,
-        model="model-a",
+        model="claude-sonnet-5-5",
         type_hash=type_hash(type_),
         usage=Usage(100, 20),
         generated_at="2026-01-02T03:04:05Z",

@@ -1,0 +1,95 @@
+"""Hooks that others implement."""
+
+import pytest
+from plugin_project import Project
+
+from pytest_regen.pytest_plugin import hookspecs
+
+VALIDATOR = """
+    from pytest_regen.validation.issues import Issue
+
+    def pytest_regen_validators(config, store, type_name):
+        text = "\\n".join(page.output for page in store.pages_of(type_name))
+        if type_name == "State" and "Closed" in text:
+            yield Issue("STYLE", "no closed states", type_name, page=1, severity="SEVERITY")
+"""
+
+
+def test_a_validator_of_ones_own_fails_a_type(project: Project) -> None:
+    """Its errors are shown like ours."""
+    project.store()
+    project.pytester.makeconftest(VALIDATOR.replace("SEVERITY", "error"))
+
+    result = project.run()
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*STYLE: no closed states"])
+
+
+def test_its_warnings_are_told_and_do_not_fail(project: Project) -> None:
+    """Warnings stand in the summary."""
+    project.store()
+    project.pytester.makeconftest(VALIDATOR.replace("SEVERITY", "warning"))
+
+    result = project.run()
+
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["warning: *::State: STYLE: no closed states"])
+
+
+def test_its_errors_are_fed_back(project: Project) -> None:
+    """The page is regenerated until the validator has nothing to say."""
+    project.store()
+    project.answered_by(
+        "Good",
+        VALIDATOR.replace("SEVERITY", "error")
+        + """
+    _send = PROVIDER.send
+
+    def send(request):
+        import dataclasses
+        reply = _send(request)
+        assert "[STYLE] no closed states" in request.messages[0].content
+        return dataclasses.replace(reply, text=reply.text.replace("Closed", "Shut"))
+
+    PROVIDER.send = send
+""",
+    )
+
+    result = project.run("--regen")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+
+
+def test_turns_and_heals_are_told(project: Project) -> None:
+    """Before and after each turn, and after the work on a type."""
+    project.broken()
+    project.answered_by(
+        "Good",
+        """
+    def pytest_regen_before_turn(config, request):
+        print("BEFORE", request.model)
+
+    def pytest_regen_after_turn(config, request, reply):
+        print("AFTER", reply.usage.total_tokens)
+
+    def pytest_regen_after_heal(item, result):
+        print("HEALED", item.name, result.stop_reason)
+""",
+    )
+
+    result = project.run("--regen", "-s")
+
+    text = result.stdout.str()
+    order = [
+        text.index(word) for word in ("BEFORE claude-sonnet-5-5", "AFTER 140", "HEALED Owner clean")
+    ]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("name", [name for name in vars(hookspecs) if name.startswith("pytest_")])
+def test_every_hook_is_documented(name: str) -> None:
+    """A hook says what it is for and what its arguments are."""
+    text = vars(hookspecs)[name].__doc__
+
+    assert "Args:" in text

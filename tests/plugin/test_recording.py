@@ -1,0 +1,152 @@
+"""Regenerations are recorded through the real SDK and replayed without a network."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from plugin_project import Project
+from store_factory import GOOD
+
+from pytest_regen.emulator import Emulator
+
+OWNER = "cassettes/regen/GET_v1_projects/Owner.yaml"
+
+
+def good_owner(_body: Mapping[str, Any], *, headers: Mapping[str, str]) -> str:
+    """Answer every request with the right code of ``Owner``."""
+    assert headers
+    return GOOD["Owner", 1]
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """An emulated API that the environment points to."""
+    with Emulator(good_owner) as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+        yield running
+
+
+def test_record_once_replay_for_ever(project: Project, emulator: Emulator) -> None:
+    """The heal of a store item has a cassette of its own; a copy of the store heals from it."""
+    path = project.broken()
+    shutil.copytree(path, project.path / "kept")
+
+    recorded = project.run("--regen", "--regen-record", "once")
+    shutil.rmtree(path)
+    shutil.copytree(project.path / "kept", path)
+    replayed = project.run("--regen")
+
+    assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert len(emulator.requests) == 1
+    assert "planted" not in (project.path / OWNER).read_text("utf-8")
+    replayed.stdout.fnmatch_lines(["emulated: *"])
+
+
+def test_replay_without_a_recording_names_the_command(project: Project) -> None:
+    """Record mode none sends nothing: the miss is told with the command that records."""
+    project.broken()
+
+    result = project.run("--regen")
+
+    result.assert_outcomes(passed=2, failed=1)
+    command = "pytest generated/GET_v1_projects::Owner --regen --regen-record once"
+    result.stdout.fnmatch_lines(["still failing: *[[]cassette_miss[]]*", f"next: {command}"])
+
+
+ASKING = """
+    import pytest
+    from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+
+    class TestAsking:
+        @pytest.mark.parametrize("word", ["a/b"])
+        def test_it(self, cassette, word):
+            request = TurnRequest("", (Message("user", word),), "claude-sonnet-5-5", 100)
+            assert "Owner" in AnthropicProvider().send(request).text
+"""
+
+
+def test_the_cassette_of_a_test(project: Project, emulator: Emulator) -> None:
+    """It lies beside the test under module and test name, and replays without the option."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(test_own=ASKING)
+
+    first = project.run("--regen-record=once")
+    second = project.run()
+
+    first.assert_outcomes(passed=1)
+    second.assert_outcomes(passed=1)
+    assert len(emulator.requests) == 1
+    assert (project.path / "cassettes/test_own/TestAsking.test_it[a-b].yaml").is_file()
+
+
+@pytest.mark.usefixtures("emulator")
+def test_the_marker_names_the_cassette(project: Project) -> None:
+    """``name`` chooses the file; ``record`` alone records nothing."""
+    project.pytester.makeini("[pytest]\n")
+    marked = ASKING.replace(
+        "        @pytest.mark.param",
+        "        @pytest.mark.cassette(name='mine', record='all')\n        @pytest.mark.param",
+    )
+    project.pytester.makepyfile(test_own=marked)
+
+    project.run().assert_outcomes(failed=1)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+
+    assert (project.path / "cassettes/test_own/mine.yaml").is_file()
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_recording_that_nobody_asked_for_fails(project: Project) -> None:
+    """A test that stopped asking says that its cassette is out of date."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(test_own=ASKING)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    project.pytester.makepyfile(test_own=ASKING.replace("assert", "return  #"))
+
+    result = project.run("-W", "ignore")
+
+    result.stdout.fnmatch_lines(["*1 of 1 recordings were not asked*", "*--regen-record rewrite"])
+
+
+def test_a_line_that_broke_is_no_recording(
+    project: Project, emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live run that failed leaves nothing to replay; the next one records."""
+    project.broken()
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    failed = project.run("--regen", "--regen-record", "once")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    healed = project.run("--regen", "--regen-record", "once")
+
+    failed.assert_outcomes(passed=2, failed=1)
+    assert healed.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert len(emulator.requests) == 1
+
+
+def test_a_test_that_connects_is_called_again_unhindered(
+    project: Project, emulator: Emulator
+) -> None:
+    """The body's own requests are neither recorded nor blocked, and its words replay."""
+    project.store()
+    project.pytester.makepyfile(
+        test_own="""
+        import os, urllib.error, urllib.request
+        import pytest
+
+        @pytest.mark.regen(types="Owner")
+        def test_it(regen_store, tmp_path):
+            address = os.environ["ANTHROPIC_BASE_URL"]
+            with pytest.raises(urllib.error.HTTPError):
+                urllib.request.urlopen(address + "/nothing")
+            assert (object(), str(tmp_path), regen_store()["Owner"]) == (), "no nickname"
+        """
+    )
+    project.run("--regen", "--regen-record=once", "test_own.py").assert_outcomes(failed=1)
+
+    result = project.run("--regen", "test_own.py")
+
+    result.stdout.fnmatch_lines(["E *no nickname", "still failing: *[[]no_progress[]]*"])
+    assert len([one for one in emulator.requests if one.body]) == 1
