@@ -195,9 +195,7 @@ def _keep_aside(folder: Path, target: Path) -> None:
 
 
 def _drop(staging: Path) -> None:
-    # The manifest goes first: without it the rest is an uncommitted change, which is no change.
-    leftover = sorted(staging.iterdir(), key=lambda path: path.name != _MANIFEST)
-    for path in leftover:
+    for path in sorted(staging.iterdir()):
         files.unlink(path)
     files.remove_folder(staging)
 

@@ -190,7 +190,7 @@ def _blocks(source: str) -> dict[str, tuple[str, int, int]]:
 
     None where the boundaries do not hold together: then no part of the file can be put back.
     """
-    from pytest_regen.sources.boundaries import blocks  # noqa: PLC0415 - only where a trial is undone
+    from pytest_regen.sources import blocks  # noqa: PLC0415 - only where a trial is undone
 
     try:
         found = blocks(source)

@@ -4,9 +4,13 @@ import errno
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -205,27 +209,39 @@ def test_eight_processes_lose_no_update(tmp_path: Path) -> None:
     assert after.source == source_of(after)
 
 
-def test_a_reader_never_sees_half_a_write(store: RegenStore) -> None:
-    """Pages and source read without a lock belong together while a writer never rests."""
-    stop = threading.Event()
+def test_a_reader_never_sees_half_a_write(tmp_path: Path) -> None:
+    """Read without a lock, pages and source belong together while a writer never rests.
 
-    def write() -> None:
-        for attempt in range(2, 500):
-            if stop.is_set():
-                return
-            new = page("Owner", 1, f"// round {attempt}", attempt=attempt)
-            with RegenStore.update(store.path) as tx:
-                tx.write(pages=[new], source=source_of({**tx.store.pages, new.key: new}))
+    The store is large, so that a write fits between the reading of the one and of the other.
+    """
+    folder = wide_plan(tmp_path / "GET_v1_projects", 2000).path
+    with RegenStore.update(folder) as tx:
+        filling = [
+            StoredPage.of(entry, "// round 0", model="model-a", type_hash=None)
+            for entry in tx.store.prompts
+        ]
+        tx.write(pages=filling, source="// round 0")
+    seen: set[str] = set()
+    with running("rewrite_first_page_for_ever", folder):
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            store = RegenStore.open(folder)
+            assert store.source == store.pages_of("ProjectDataObject")[0].output
+            seen.add(store.source)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        for _ in range(60):
-            seen = RegenStore.open(store.path)
-            assert seen.source == source_of(seen)
-    finally:
-        stop.set()
-        writer.join()
+    assert len(seen) > 1
+
+
+@contextmanager
+def running(work: str, folder: Path) -> Iterator[None]:
+    """Have a process do ``work`` on a folder meanwhile, and kill it at the end."""
+    program = f"import sys, pathlib, store_work; store_work.{work}(pathlib.Path(sys.argv[1]))"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", program, folder], env=environment) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 class Refusing:

@@ -20,6 +20,7 @@ __all__ = [
     "replace_one_of_many",
     "replace_page",
     "replace_pages_for_ever",
+    "rewrite_first_page_for_ever",
     "try_and_accept",
     "try_and_reject",
     "wide_plan",
@@ -95,6 +96,16 @@ def wide_plan(folder: Path, pages: int) -> RegenStore:
     return RegenStore.create(
         folder, ir=IR_OF_STORE, prompts=plan(root, pages), source_file="Root.cs"
     )
+
+
+def rewrite_first_page_for_ever(folder: Path) -> None:
+    """Give page 1 and the source the same new text, again and again until killed."""
+    entry = RegenStore.open(folder).prompts[0]
+    for attempt in itertools.count(1):
+        text = f"// round {attempt}"
+        new = StoredPage.of(entry, text, model="model-a", type_hash=None, attempt=attempt)
+        with RegenStore.update(folder) as tx:
+            tx.write(pages=[new], source=text)
 
 
 def die_in_trial(folder: Path) -> None:
