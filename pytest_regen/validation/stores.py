@@ -7,6 +7,7 @@ from pytest_regen.canonical import source_hash
 from pytest_regen.languages import Language, language_named
 from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
+from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.validation.attribution import PageText, stitched
 from pytest_regen.validation.by_type import validate_split
 from pytest_regen.validation.freshness import stale_types
@@ -43,9 +44,10 @@ def validate_store(
     """
     ir = store.ir
     source = store.source if store.has_source else store.assembly()
-    found = split(source, store.envelope.language)
-    pages = {name: _pages(store, name) for name in store.type_names}
-    results = validate_split(found, ir, pages=pages, profile=store.envelope.profile)
+    with without_collection():
+        found = split(source, store.envelope.language)
+        pages = {name: _pages(store, name) for name in store.type_names}
+        results = validate_split(found, ir, pages=pages, profile=store.envelope.profile)
     stale = _staleness(store)
     drifted = dict(_drifted(store, found, pages))
     for name, result in results.items():

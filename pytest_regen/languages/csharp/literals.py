@@ -68,7 +68,14 @@ def decoded_string(literal: str) -> str:
         return _raw(literal)
     if literal.startswith('@"'):
         return literal[2:-1].replace('""', '"')
-    return _ESCAPE.sub(_unescaped, literal[1:-1])
+    return _joined_surrogates(_ESCAPE.sub(_unescaped, literal[1:-1]))
+
+
+def _joined_surrogates(text: str) -> str:
+    r"""Return ``text`` with the two halves of a character, as ``\uD83D\uDE00`` has them, as one."""
+    if not any("\ud800" <= char <= "\udfff" for char in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _interpolated(text: str) -> str:

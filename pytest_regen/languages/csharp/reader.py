@@ -26,6 +26,8 @@ def read(code: str) -> SourceFacts:
         code: C# source; a byte order mark and any line ends are allowed.
     """
     data = code.removeprefix("\ufeff").encode("utf-8", "replace")
+    if not data.endswith(b"\n"):
+        data += b"\n"  # the grammar wants directives ended
     tree = parse(data)
     if not tree.root_node.has_error:
         reading = declarations(tree.root_node)

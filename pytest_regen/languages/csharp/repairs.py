@@ -284,7 +284,7 @@ def _insertion(position: int, token: bytes, near: Node) -> _Change:
 def _brace_removals(place: _Place) -> Iterator[_Change]:
     """Yield braces near the first fault that may be one too many."""
     leaves, index = place.leaves, place.index
-    for at in range(max(index - 2, 0), min(index + 2, len(leaves))):
+    for at in reversed(range(max(index - 2, 0), min(index + 2, len(leaves)))):
         leaf = leaves[at]
         if leaf.text in (b"}", b"{", b";", b","):
             message = f"this {leaf.text.decode()!r} is one too many"
@@ -295,8 +295,7 @@ def _brace_removals(place: _Place) -> Iterator[_Change]:
 def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
     """Return what can be said of the first error that no small change mends."""
     errors = _innermost(tuple(_errors(found.tree.root_node)))
-    first = min(errors, key=lambda error: error.start_byte)
-    row = first.start_point.row
+    row = min((error.start_point.row for error in errors), default=0)
     lines = original.decode("utf-8", "replace").split("\n")
     shown = lines[row].strip()[:80] if row < len(lines) else ""
     message = f"not legal C#: {shown!r}" if shown else "not legal C#: the code ends too early"

@@ -1,0 +1,338 @@
+"""C# is read by its syntax tree: every way to write it, and every fault at its line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ships import FLAG, SHIP
+
+from pytest_regen.languages import language_named
+from pytest_regen.languages.csharp.literals import decoded_string
+from pytest_regen.languages.facts import Declaration, SourceFacts
+
+read = language_named("csharp").read
+
+
+def only(code: str) -> Declaration:
+    """Return the only declaration of legal code."""
+    facts = read(code)
+    assert not facts.faults
+    (declaration,) = facts.declarations
+    return declaration
+
+
+def wire_names(code: str) -> list[str | int | None]:
+    """Return the wire names of the only declaration."""
+    return [member.wire_name for member in only(code).members]
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        ('"id"', "id"),
+        ('"a\\"b\\\\c"', 'a"b\\c'),
+        ('"\\u0069\\x64"', "id"),
+        ('"\\U0001F600"', "\U0001f600"),
+        ('"\\uD83D\\uDE00"', "\U0001f600"),
+        ('@"a""b\\c"', 'a"b\\c'),
+        ('"""a"b"""', 'a"b'),
+        ('"""\n    id\n    """', "id"),
+        ('$"id"', "id"),
+        ('$"{{id}}"', "{id}"),
+        ('$@"i""d"', 'i"d'),
+        ('"i" + "d"', "id"),
+        ('("id")', "id"),
+        ("nameof(Ship.id)", "id"),
+        ('"id"u8', "id"),
+        ('"%{x} { // }"', "%{x} { // }"),
+    ],
+)
+def test_string_literals_of_every_form(literal: str, expected: str) -> None:
+    """A wire name is what the literal stands for, not how it is written."""
+    code = f"class A {{ [JsonPropertyName({literal})] public int X {{ get; set; }} }}"
+
+    assert wire_names(code) == [expected]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_regular_literal_gives_back_its_text(text: str) -> None:
+    """Escaping and decoding are inverse."""
+    escaped = "".join(f"\\U{ord(char):08X}" for char in text)
+
+    assert decoded_string(f'"{escaped}"') == text
+
+
+def test_constants_name_fields() -> None:
+    """A constant of the class may be the name on the wire."""
+    code = (
+        'class A { private const string P = "i"; private const string Q = P + "d";'
+        " [JsonPropertyName(Q)] public int X { get; set; } }"
+    )
+
+    assert [member.wire_name for member in only(code).members if member.name == "X"] == ["id"]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        '[JsonPropertyName("id")]',
+        '[Required, JsonPropertyName("id")]',
+        '[JsonPropertyName( "id" ), Required]',
+        '[Required]\n[JsonPropertyName("id")]',
+        '[property: JsonPropertyName("id")]',
+        '[System.Text.Json.Serialization.JsonPropertyName("id")]',
+        '[global::System.Text.Json.Serialization.JsonPropertyNameAttribute("id")]',
+        '[JsonPropertyNameAttribute("id")] // [JsonPropertyName("other")]',
+        '/* [JsonPropertyName("other")] */ [JsonPropertyName(/* the key */ "id")]',
+        '[Description("[JsonPropertyName(\\"other\\")]"), JsonPropertyName("id")]',
+    ],
+)
+def test_attributes_in_every_form(attributes: str) -> None:
+    """Combined, qualified, suffixed, targeted and commented attributes say the same."""
+    assert wire_names(f"class A {{ {attributes}\n public int X {{ get; set; }} }}") == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        ("public class A", "class"),
+        ("public sealed partial class A", "class"),
+        ("internal abstract class A", "class"),
+        ("public record A", "record"),
+        ("public record class A", "record"),
+        ("public readonly record struct A", "record"),
+        ("public readonly struct A", "struct"),
+        ("public interface A", "interface"),
+        ("public enum A", "enum"),
+        ("public enum A : long", "enum"),
+        ("[Serializable] public static class A", "class"),
+        ("public class A<T> : B where T : class", "class"),
+    ],
+)
+def test_declarations_of_every_kind(head: str, kind: str) -> None:
+    """The kind is the declaration's, whatever modifiers stand before it."""
+    declaration = only(f"{head}\n{{\n}}")
+
+    assert (declaration.name, declaration.kind) == ("A", kind)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "namespace N;\n%s",
+        "namespace N\n{\n%s\n}",
+        "using System;\nusing static System.Math;\n%s",
+        "#nullable enable\n#region R\n%s\n#endregion",
+        "\ufeff%s",
+        "// [REGEN:BEGIN Other]\n/* class Other { } */\n%s",
+        "#if NET9_0_OR_GREATER\n%s\n#endif",
+    ],
+)
+def test_surroundings_do_not_matter(around: str) -> None:
+    """Namespaces, usings, directives, comments and a byte order mark change nothing."""
+    facts = read(around % SHIP)
+
+    assert not facts.faults
+    assert [member.wire_name for member in facts.declarations[0].members] == ["id", "name", "flag"]
+
+
+@pytest.mark.parametrize("code", [SHIP, FLAG])
+def test_line_ends_and_tabs_do_not_matter(code: str) -> None:
+    """CRLF and tabs give the same facts, line by line."""
+    assert read(code.replace("\n", "\r\n").replace("    ", "\t")) == read(code)
+
+
+def test_positional_records() -> None:
+    """Parameters are members; one without a default demands a value."""
+    record = only('public record A([property: JsonPropertyName("x")] int? X, string Y = "");')
+
+    assert [member.kind for member in record.members] == ["parameter", "parameter"]
+    assert [member.is_required for member in record.members] == [True, False]
+    assert [str(member.type) for member in record.members] == ["int?", "string"]
+    assert record.members[0].wire_name == "x"
+
+
+def test_types_are_taken_apart() -> None:
+    """Qualifiers, arguments, arrays and question marks each have their place."""
+    (member,) = only("class A { Dictionary<string, global::N.Foo[]?>? X { get; set; } }").members
+
+    reference = member.type
+    assert reference is not None
+    assert str(reference) == "Dictionary<string, global::N.Foo[]?>?"
+    assert [part.name for part in reference.walk()] == ["Dictionary", "string", "[]", "Foo"]
+    assert [part.nullable for part in reference.walk()] == [True, False, True, False]
+
+
+def test_what_the_serializer_passes_over() -> None:
+    """Private, static, computed and ignored members and fields are not serialized."""
+    code = """class A {
+        public int A1 { get; set; }  [JsonInclude] public int A2;
+        [JsonInclude] private int A3 { get; set; }
+        private int B1 { get; set; }  static int B2 { get; set; }  public int B3 => 1;
+        [JsonIgnore] public int B4 { get; set; }  public int B5;  const int B6 = 1;
+    }"""
+
+    serialized = {member.name for member in only(code).members if member.is_serialized}
+    assert serialized == {"A1", "A2", "A3"}
+
+
+def test_enum_values_are_constants() -> None:
+    """Numbers are told as written: negative, hexadecimal, shifted, separated, made of others."""
+    code = "enum E { A = -1, B = 0x10, C = 1 << 3, D = 1_000, F = A | B, G, H = (int)2 }"
+
+    values = [member.wire_name for member in only(code).members]
+    assert values == [-1, 16, 8, 1000, -1, None, 2]
+
+
+def test_nested_types_know_their_outer_type() -> None:
+    """Nested declarations follow the one they stand in."""
+    facts = read("class A { enum B { X } class C { class D { } } }\nclass E { }")
+
+    found = [(entry.name, entry.outer) for entry in facts.declarations]
+    assert found == [("A", None), ("B", "A"), ("C", "A"), ("D", "C"), ("E", None)]
+
+
+def broken(old: str, new: str) -> SourceFacts:
+    """Return the facts of the ship with one text replaced by another."""
+    assert old in SHIP
+    return read(SHIP.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("Id { get; init; }", "Id { get; init }", 4, "';' is missing"),
+        ("Id { get; init; }", "Id { get; init;", 4, "'}' is missing"),
+        ("Id { get; init; }", "Id get; init; }", 4, "'{' is missing"),
+        ("string? Name { get; init; }", "string? Name { get; init; } = null!", 7, "';' is missing"),
+        ("DataObject\n{", "DataObject\n", 1, "'{' is missing"),
+        ('"name")]', '"name")', 6, "']' is missing"),
+        ('[JsonPropertyName("name', 'JsonPropertyName("name', 6, "'[' is missing"),
+        ('"name")]', '"name"]', 6, "')' is missing"),
+        ('"name")]', 'name")]', 6, "quotation mark"),
+        ('"name")]', '"name)]', 6, "quotation mark"),
+        ("init; }\n}", "init; }\n", 10, "'}' is missing"),
+        ("init; }\n}", "init; }\n}\n}", 12, "one too many"),
+        ("string? Name", "string?", 7, "not legal"),
+    ],
+)
+def test_a_lost_token_is_told_once_at_its_line(old: str, new: str, line: int, words: str) -> None:
+    """One lost token is one fault that says what is missing where."""
+    (fault,) = broken(old, new).faults
+
+    assert fault.code == "SYNTAX"
+    assert fault.line == line
+    assert words in fault.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("Id {", "2Id {"), ("Name {", "first-name {"), ("Name {", "$type {")]
+)
+def test_an_illegal_name_is_told_and_the_rest_is_read(old: str, new: str) -> None:
+    """What is no identifier is one fault; every field is read all the same."""
+    facts = broken(old, new)
+
+    assert [fault.code for fault in facts.faults] == ["INVALID_IDENTIFIER"]
+    assert new.split(maxsplit=1)[0] in facts.faults[0].message
+    assert [member.wire_name for member in facts.declarations[0].members] == ["id", "name", "flag"]
+
+
+@pytest.mark.parametrize(
+    "code", [SHIP.replace("Name {", "class {"), SHIP.replace("ShipD", "2ShipD")]
+)
+def test_keywords_and_digits(code: str) -> None:
+    """The grammar takes a keyword for a name; the language does not."""
+    assert [fault.code for fault in read(code).faults] == ["INVALID_IDENTIFIER"]
+
+
+def test_a_keyword_as_a_class() -> None:
+    """A contextual keyword cannot name a type, though it may name a member."""
+    assert read("class record { }").faults[0].code == "INVALID_IDENTIFIER"
+    assert not read("class A { public int record { get; set; } }").faults
+
+
+def test_a_missing_enum_comma_is_told_at_the_member_before() -> None:
+    """The comma is missing after the first member, not before the second."""
+    (fault,) = read(FLAG.replace("Red,", "Red")).faults
+
+    assert (fault.line, fault.message) == (5, "a ',' is missing after 'Red'")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Here is the class you asked for:\n\n" + SHIP,
+        SHIP + "\nI hope this helps!\n",
+        "```csharp\n" + SHIP + "```\n",
+        SHIP.replace("    [JsonPropertyName(", "    ...\n    [JsonPropertyName(", 1),
+        SHIP.replace("ShipDataObject", "{ClassName}"),
+        SHIP.replace("{\n", "{\n    // ...\n", 1),
+        SHIP.replace("{\n", "{\n    // ... rest of the fields\n", 1),
+        SHIP.replace("{\n", "{\n    // rest of the fields\n", 1),
+        SHIP.replace("{\n", "{\n    // other properties omitted\n", 1),
+        SHIP.replace("{\n", "{\n    /* … */\n", 1),
+        SHIP.replace("{\n", "{\n    // BEGIN_FIELDS\n", 1),
+        SHIP.replace("{\n", "{\n    //END_FIELDS\n", 1),
+        SHIP.replace("{\n", "{\n    // %{fields}\n", 1),
+    ],
+)
+def test_leftovers_are_artifacts(code: str) -> None:
+    """Prose, fences, placeholders, delimiters and elisions are one ARTIFACT each."""
+    assert [fault.code for fault in read(code).faults] == ["ARTIFACT"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        SHIP.replace('"name"', '"%{x}"'),
+        SHIP.replace("{\n", '{\n    [Description("// BEGIN_FIELDS ... %{x} {ClassName}")]\n', 1),
+        SHIP.replace("{\n", "{\n    /// The rest of the fields are omitted here...\n", 1),
+        SHIP.replace("{\n", "{\n    // see the other fields for details...\n", 1),
+        SHIP.replace("{\n", '{\n    // Everything { else } the "owner" said\n', 1),
+        SHIP.replace("{\n", "{\n    /* ``` */\n    // class Other {\n", 1),
+        SHIP.replace("{\n", '{\n    [Description(@"""}")] [Description("""{"{"}""")]\n', 1),
+    ],
+)
+def test_the_same_words_as_data_are_none(code: str) -> None:
+    """Strings, documentation and ordinary comments may say anything."""
+    facts = read(code)
+
+    assert not facts.faults
+    assert len(facts.declarations[0].members) == 3
+
+
+@pytest.mark.parametrize("code", ["var x = 1;\n" + SHIP, SHIP + 'Console.WriteLine("hi");\n'])
+def test_statements_outside_of_types_are_stray(code: str) -> None:
+    """Top-level code is no part of a type."""
+    facts = read(code)
+
+    assert [fault.code for fault in facts.faults] == ["SYNTAX"]
+    assert facts.stray_lines
+
+
+def test_what_could_not_be_read_is_known_to_be_there() -> None:
+    """Words of illegal code are kept, so that nobody calls them missing; comments are not."""
+    facts = read(SHIP.replace('[JsonPropertyName("name")]', '[JsonPropertyName("name" // gone'))
+
+    assert {"name", "flag"} <= facts.unread
+    assert "gone" not in facts.unread
+    assert not read(SHIP).unread
+
+
+@given(st.text())
+def test_reading_never_fails(text: str) -> None:
+    """Any text has facts, with lines that exist."""
+    facts = read(text)
+
+    last = text.count("\n") + 1
+    assert all(1 <= fault.line <= last for fault in facts.faults)
+
+
+@given(st.data())
+def test_losing_any_part_never_fails(data: st.DataObject) -> None:
+    """A source cut in any place is read; what is illegal is said."""
+    start = data.draw(st.integers(0, len(SHIP)))
+    end = data.draw(st.integers(start, min(start + 30, len(SHIP))))
+
+    facts = read(SHIP[:start] + SHIP[end:])
+
+    assert all(fault.message for fault in facts.faults)
