@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.values import Usage
 
 __all__ = ["Price", "Settings", "find_settings", "read_settings"]
 
@@ -24,6 +27,18 @@ class Price:
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+
+    def cost(self, usage: "Usage") -> Decimal:
+        """Return what a turn costs in US dollars; cached input costs as input where not told."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        dollars = (
+            (usage.input_tokens or 0) * self.input
+            + (usage.output_tokens or 0) * self.output
+            + (usage.cache_read_tokens or 0) * read
+            + (usage.cache_write_tokens or 0) * write
+        )
+        return dollars / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ class Heal:
     next: str = ""
     """The command to run next."""
     emulated: bool = False
+    cost: str = ""
+    """US dollars of live calls at list price; empty where that is not known."""
 
     @property
     def tokens(self) -> int:

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.pytest_plugin.checks import StoreCheck
+from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.failures import node_command, regenerate_command
 from pytest_regen.pytest_plugin.locate import unit_path
 from pytest_regen.pytest_plugin.records import Heal, Outcome
 from pytest_regen.regeneration import HealResult, fixable, pages_at_fault
+from pytest_regen.turns import cost_of
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.feedback import Target
@@ -45,6 +47,7 @@ def heal_of(nodeid: str, check: StoreCheck, result: HealResult, *, passed: bool)
         why="" if passed else _why(result),
         next="" if passed else _next(nodeid, check, result),
         emulated=result.emulated,
+        cost=_cost(check, result),
     )
 
 
@@ -66,6 +69,17 @@ def planned(nodeid: str, check: StoreCheck, target: "Target") -> Heal:
         estimate=sum(estimate_tokens(prompt.system + prompt.user) for prompt in asked),
         next=node_command(nodeid, "--regen"),
     )
+
+
+def _cost(check: StoreCheck, result: HealResult) -> str:
+    """Return what live calls cost; what was replayed or emulated cost nothing."""
+    choices = choices_of(check.config)
+    if not result.calls or result.emulated or choices.record_mode() == "none":
+        return ""
+    model = choices.model or check.store.envelope.model
+    known = choices.settings.price.get(model)
+    cost = known.cost(result.usage) if known else cost_of(result.usage, model)
+    return "" if cost is None else f"${cost:.4f}"
 
 
 def _why(result: HealResult) -> str:

@@ -149,7 +149,8 @@ class RunLog:
 
 def _tokens(heal: Heal) -> str:
     read = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
-    return f"{heal.tokens_in:,} tokens in, {heal.tokens_out:,} out{read}"
+    cost = f", {heal.cost}" if heal.cost else ""
+    return f"{heal.tokens_in:,} tokens in, {heal.tokens_out:,} out{read}{cost}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -83,3 +83,20 @@ def test_a_long_diff_is_cut_and_kept(project: Project) -> None:
     line = next(one for one in result.outlines if "more lines" in one)
     whole = (project.path / line.rpartition(": ")[2]).read_text("utf-8")
     assert whole.count("\n-    // ") == 80
+
+
+def test_live_calls_show_what_they_cost(project: Project) -> None:
+    """At the project's own price where it names one; a replay costs nothing."""
+    project.pytester.makepyprojecttoml(
+        """
+        [tool.pytest-regen.price."claude-sonnet-5-5"]
+        input = 1000
+        output = 5000
+        """
+    )
+    project.broken()
+    project.answered_by("Good")
+
+    result = project.run("--regen", "--regen-record=once")
+
+    result.stdout.fnmatch_lines(["regenerated: *, 100 tokens in, 40 out, $0.3000"])
