@@ -101,7 +101,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     except (Exception, pytest.fail.Exception) as error:
         option = item.config.option
-        asked = (option.regen_heal or option.regen_dry_run) and not option.usepdb
+        debugs = getattr(option, "usepdb", False)
+        asked = (option.regen_heal or option.regen_dry_run) and not debugs
         if not asked or item.get_closest_marker("regen") is None:
             raise
         failure: BaseException = error

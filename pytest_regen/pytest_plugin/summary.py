@@ -42,7 +42,7 @@ class RunLog:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
+        self, terminalreporter: "pytest.TerminalReporter"
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to tell."""
         yield

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import anthropic  # noqa: F401 - see below
 import pytest
 from plugin_project import Project
 

@@ -31,6 +31,11 @@ class Project:
     def answered_by(self, provider: str, more: str = "") -> None:
         """Let the project's conftest bring a provider of ``plugin_answers``."""
         body = f"""
+            import sys
+
+            # Workers start with the path of the first process only where pytest is recent.
+            sys.path.insert(0, {str(Path(__file__).parent)!r})
+
             from plugin_answers import {provider}
 
             PROVIDER = {provider}()
