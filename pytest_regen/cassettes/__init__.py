@@ -1,5 +1,6 @@
 """Recordings of requests and answers, and their replay."""
 
+from pytest_regen.cassettes.matching import DriftPolicy, Matching
 from pytest_regen.cassettes.reading import CassetteFile, read_cassette
 from pytest_regen.cassettes.replay import ReplayProvider
 from pytest_regen.cassettes.running import CassetteRun, use_cassette
@@ -9,7 +10,9 @@ __all__ = [
     "RECORD_MODES",
     "CassetteFile",
     "CassetteRun",
+    "DriftPolicy",
     "Interaction",
+    "Matching",
     "RecordMode",
     "ReplayProvider",
     "read_cassette",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Difference", "differences", "distance"]
+__all__ = ["Difference", "differences", "distance", "whole_differences"]
 
 _SHOWN = 60
 """Characters of a value that are shown."""
@@ -26,6 +26,13 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.path}: recorded {self.recorded}, sent {self.sent}"
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether one of the values is longer than what is shown of it."""
+        return any(
+            text.startswith("...") or text.endswith("...") for text in (self.recorded, self.sent)
+        )
 
 
 def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Difference]:  # noqa: ANN401 - JSON
@@ -84,6 +91,17 @@ def _text(value: object) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def whole_differences(recorded: Any, sent: Any) -> str:  # noqa: ANN401 - JSON
+    """Return both values as a unified diff of their laid-out JSON, uncut."""
+    from difflib import unified_diff  # noqa: PLC0415 - only what drifted is compared
+
+    old, new = (
+        json.dumps(value, indent=2, ensure_ascii=False, default=str).splitlines()
+        for value in (recorded, sent)
+    )
+    return "\n".join([*unified_diff(old, new, "recorded", "sent", lineterm="", n=10_000), ""])
 
 
 def distance(recorded: Any, sent: Any) -> float:  # noqa: ANN401 - JSON

@@ -1,14 +1,12 @@
 """Turns answered from recordings, without an SDK, an HTTP client or a socket."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from pytest_regen.cassettes.misses import miss
+from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.playing import Player
 from pytest_regen.cassettes.reading import StoredInteraction, read_cassette
-from pytest_regen.cassettes.tape import Tape
-from pytest_regen.cassettes.values import Interaction, json_or_none, request_key
-from pytest_regen.errors import CassetteMissError
+from pytest_regen.cassettes.values import Interaction, json_or_none
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.failures import is_retried, status_failure
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -34,6 +32,7 @@ class ReplayProvider:
         max_retries: times a recorded failure is followed by the next recording of that request.
         base_path: path before ``/v1/messages``, where the recorded server had one.
         address: host named in messages about recorded failures.
+        matching: what counts as the same request, and what drift does.
 
     Raises:
         CassetteUnreadableError: there is a file, but it is no cassette.
@@ -47,15 +46,15 @@ class ReplayProvider:
         max_retries: int = 2,
         base_path: str = "",
         address: str = "api.anthropic.com",
+        matching: Matching | None = None,
     ) -> None:
         self.path = Path(path)
         self._model = model
         self._max_retries = max_retries
         self._uri = base_path + MESSAGES_PATH
         self._address = address
-        file = read_cassette(self.path)
-        self._exists = file is not None
-        self.tape = Tape(file.interactions if file else ())
+        self._player = Player(self.path, read_cassette(self.path), matching or Matching())
+        self.tape = self._player.tape
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the recorded reply.
@@ -66,62 +65,48 @@ class ReplayProvider:
         """
         body = request_body(request)
         body["model"] = request.model or self._model or DEFAULT_MODEL
+        player, sent = self._player, self._player.matching.normalized_json(body)
         return replayed_turn(
-            self.tape.take,
-            body,
-            uri=self._uri,
+            lambda: player.find("POST", self._uri, sent, in_place=True),
+            model=str(body["model"]),
             max_retries=self._max_retries,
             address=self._address,
-            missed=self._missed,
+            missed=lambda: player.missed("POST", self._uri, sent),
         )
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the recorded reply; raises as ``send`` does."""
         return self.send(request)
 
-    def _missed(self, body: Mapping[str, Any], key: str) -> CassetteMissError:
-        return miss(
-            self.path,
-            self.tape,
-            method="POST",
-            uri=self._uri,
-            body=body,
-            key=key,
-            exists=self._exists,
-        )
-
 
 def replayed_turn(
-    take: Callable[[str], StoredInteraction | None],
-    body: Mapping[str, Any],
+    take: Callable[[], StoredInteraction | None],
     *,
-    uri: str,
+    model: str,
     max_retries: int,
     address: str,
-    missed: Callable[[Mapping[str, Any], str], BaseException],
+    missed: Callable[[], BaseException],
 ) -> Reply:
-    """Return the reply recorded for ``body``, past the failures that the SDK would retry.
+    """Return the reply recorded for a turn, past the failures that the SDK would retry.
 
     Args:
-        take: gives the next recording for a key.
-        body: JSON of the request.
-        uri: path of the request.
+        take: gives the next recording of the request.
+        model: the model asked, for messages.
         max_retries: times a failure is followed by another recording.
         address: host named in messages.
         missed: makes the error for a request without a recording.
     """
-    key = request_key("POST", uri, body)
     for attempt in range(max_retries + 1):
-        stored = take(key)
+        stored = take()
         if stored is None:
-            raise missed(body, key)
+            raise missed()
         found = stored.interaction
         if found.status < _FIRST_ERROR:
-            return _reply(found, str(body.get("model")), address)
+            return _reply(found, model, address)
         said = _json_or_text(found.response_body)
         headers = {name: values[0] for name, values in found.response_headers.items() if values}
         if attempt == max_retries or not is_retried(found.status, headers, said):
-            raise status_failure(found.status, said, model=str(body.get("model")), address=address)
+            raise status_failure(found.status, said, model=model, address=address)
     raise AssertionError("the last attempt returns or raises")
 
 

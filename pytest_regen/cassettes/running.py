@@ -2,25 +2,22 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.blocking import blocked_sockets
-from pytest_regen.cassettes.misses import miss
+from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize
+from pytest_regen.cassettes.misses import Drift
+from pytest_regen.cassettes.playing import Player
 from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.recording import Exchange, kept_exchange
 from pytest_regen.cassettes.replay import replayed_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
-from pytest_regen.cassettes.tape import Tape
-from pytest_regen.cassettes.values import (
-    RECORD_MODES,
-    Interaction,
-    RecordMode,
-    request_key,
-)
+from pytest_regen.cassettes.values import RECORD_MODES, Interaction, RecordMode
 from pytest_regen.cassettes.writing import CassetteWriter
-from pytest_regen.errors import CassetteError, CassetteMissError, UsageError
+from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.turns.interception import CassetteMiss, intercepting
 from pytest_regen.turns.values import Reply
 
@@ -39,6 +36,9 @@ class CassetteRun:
         mode: whether to replay, to record, or both.
         record_command: what the message of a miss says to run; a pytest command by default.
         answers_turns: whether turns of our own providers are answered without their SDK.
+        matching: what counts as the same request, and what drift does.
+        drop_unplayed: whether recordings that nobody asked for leave the cassette when something
+            new is recorded.
     """
 
     def __init__(
@@ -48,16 +48,18 @@ class CassetteRun:
         *,
         record_command: str = "",
         answers_turns: bool = True,
+        matching: Matching | None = None,
+        drop_unplayed: bool = False,
     ) -> None:
         self.path = path
         self.mode = mode
         file = self._file(path, mode)
-        self._exists = file is not None
         self.metadata: Mapping[str, Any] = file.metadata if file else {}
-        self.tape = Tape(file.interactions if file else ())
+        self._player = Player(path, file, matching or Matching(), record_command)
+        self.tape = self._player.tape
         self._writer = CassetteWriter(path, mode)
-        self._command = record_command
         self._answers_turns = answers_turns
+        self._drop_unplayed = drop_unplayed
         self._lock = threading.Lock()
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
@@ -84,6 +86,11 @@ class CassetteRun:
         return len(self.tape.unplayed)
 
     @property
+    def drifts(self) -> tuple[Drift, ...]:
+        """The requests that were answered by the recording of another one (``drift="warn"``)."""
+        return self._player.drifts
+
+    @property
     def emulated(self) -> bool:
         """Whether the emulator, not the real API, gave any of the answers."""
         return "emulator" in str(self.metadata.get("source") or "") or any(
@@ -93,7 +100,7 @@ class CassetteRun:
     @property
     def is_replay_only(self) -> bool:
         """Whether no request can reach the network."""
-        return self.mode == "none" or (self.mode == "once" and self._exists)
+        return self.mode == "none" or (self.mode == "once" and self._player.exists)
 
     @property
     def sends_everything(self) -> bool:
@@ -110,19 +117,22 @@ class CassetteRun:
         """
         if self.sends_everything:
             return None
-        key = request_key(method, uri, body)
-        stored = self.tape.take(key)
-        if stored is not None:
-            return self._loaded(stored)
-        if not self.is_replay_only:
-            return None
-        raise self._signal(self._miss(method, uri, body, key))
-
-    def _loaded(self, stored: StoredInteraction) -> Interaction:
+        sent = self._player.matching.normalized(body)
         try:
-            return stored.interaction
+            stored = self._find(method, uri, sent)
+            if stored is not None:
+                return stored.interaction
         except CassetteError as error:
             raise self._signal(error) from None
+        if not self.is_replay_only:
+            return None
+        raise self._signal(self._player.missed(method, uri, sent))
+
+    def _find(
+        self, method: str, uri: str, body: bytes | Mapping[str, Any]
+    ) -> StoredInteraction | None:
+        # While recording, what changed is to be sent; in replay another recording may answer.
+        return self._player.find(method, uri, body, in_place=self.is_replay_only)
 
     def record(self, exchange: Exchange) -> None:
         """Keep a request that was sent and its answer, without its credentials.
@@ -131,7 +141,8 @@ class CassetteRun:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
         try:
-            interaction = kept_exchange(exchange)
+            body = self._player.matching.normalized(exchange.request_body)
+            interaction = kept_exchange(replace(exchange, request_body=body))
             with self._lock:
                 self._writer.append(interaction, exchange.source, exchange.model)
                 self._recorded.append(interaction)
@@ -151,21 +162,23 @@ class CassetteRun:
         """
         if self.sends_everything or not self._answers_turns:
             return None
+        sent = self._player.matching.normalized_json(body)
         try:
             return replayed_turn(
-                self.tape.take,
-                body,
-                uri=path,
+                lambda: self._find("POST", path, sent),
+                model=str(body.get("model")),
                 max_retries=max_retries,
                 address=address,
-                missed=lambda sent, key: self._missed_turn(path, sent, key),
+                missed=lambda: self._missed_turn(path, sent),
             )
         except _NotRecordedError:
             return None
 
-    def _missed_turn(self, path: str, body: Mapping[str, Any], key: str) -> Exception:
+    def _missed_turn(self, path: str, body: Mapping[str, Any]) -> Exception:
         # Asked beforehand, another thread could take the recording in between.
-        return self._miss("POST", path, body, key) if self.is_replay_only else _NotRecordedError()
+        return (
+            self._player.missed("POST", path, body) if self.is_replay_only else _NotRecordedError()
+        )
 
     def delivered(self, miss: CassetteMiss) -> None:
         """Note that the caller was told of ``miss``."""
@@ -186,7 +199,8 @@ class CassetteRun:
             CassetteError: the cassette cannot be written.
         """
         if keep:
-            self._writer.promote()
+            unplayed = [stored.key for _, stored in self.tape.unplayed]
+            self._writer.promote(drop=unplayed if self._drop_unplayed else ())
         else:
             self._writer.leave()
 
@@ -207,20 +221,6 @@ class CassetteRun:
             self._pending.append(signal)
         return signal
 
-    def _miss(
-        self, method: str, uri: str, body: bytes | Mapping[str, Any], key: str
-    ) -> CassetteMissError:
-        return miss(
-            self.path,
-            self.tape,
-            method=method,
-            uri=uri,
-            body=body,
-            key=key,
-            command=self._command,
-            exists=self._exists,
-        )
-
 
 @contextlib.contextmanager
 def use_cassette(
@@ -231,6 +231,11 @@ def use_cassette(
     http_clients: bool = True,
     keep_on_failure: bool = False,
     answers_turns: bool = True,
+    drift: DriftPolicy = "fail",
+    ignore: Sequence[str] = (),
+    normalize: Normalize | None = None,
+    diff_folder: Path | None = None,
+    drop_unplayed: bool = False,
 ) -> Iterator[CassetteRun]:
     """Record or replay every request of this process, in all of its threads, while the block runs.
 
@@ -244,6 +249,15 @@ def use_cassette(
         keep_on_failure: whether recordings are kept when the block raises. Otherwise they stay
             beside the cassette, in ``<name>.partial``.
         answers_turns: whether turns of our own providers skip the SDK where they are recorded.
+        drift: what becomes of a request that is not what was recorded: ``fail``; ``warn`` replays
+            in recorded order and lists it in the run's ``drifts``; ``ignore`` replays in recorded
+            order without comparing bodies, as vcrpy does.
+        ignore: paths into the request body that vary (``$.metadata.user_id``); they are neither
+            compared nor kept.
+        normalize: takes the JSON body of a request and returns the JSON that is compared and kept.
+        diff_folder: where the whole of a long difference is written.
+        drop_unplayed: whether recordings that nobody asked for leave the cassette when something
+            new is recorded; the others keep their bytes.
 
     Yields:
         The run, with its counts.
@@ -253,7 +267,14 @@ def use_cassette(
         CassetteUnreadableError: the file is no cassette.
         CassetteError: the cassette cannot be written, or a credential would be.
     """
-    run = _opened(Path(path), mode, record_command, answers_turns=answers_turns)
+    run = CassetteRun(
+        Path(path),
+        _checked(Path(path), mode),
+        record_command=record_command,
+        answers_turns=answers_turns,
+        matching=Matching(drift, tuple(ignore), normalize, diff_folder),
+        drop_unplayed=drop_unplayed,
+    )
     failed = True
     try:
         with contextlib.ExitStack() as stack:
@@ -278,9 +299,7 @@ def use_cassette(
         raise swallowed
 
 
-def _opened(
-    path: Path, mode: RecordMode, record_command: str, *, answers_turns: bool
-) -> CassetteRun:
+def _checked(path: Path, mode: RecordMode) -> RecordMode:
     if mode not in RECORD_MODES:
         raise UsageError(
             f"record mode {mode!r} is none",
@@ -293,4 +312,4 @@ def _opened(
             why="JSON cassettes can be replayed, not written",
             hint="name the cassette .yaml",
         )
-    return CassetteRun(path, mode, record_command=record_command, answers_turns=answers_turns)
+    return mode

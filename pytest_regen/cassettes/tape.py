@@ -2,11 +2,14 @@
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pytest_regen.cassettes.reading import StoredInteraction
+from pytest_regen.cassettes.values import Interaction
 
 __all__ = ["Tape"]
+
+_Index = dict[str, deque[int]]
 
 
 class Tape:
@@ -14,15 +17,22 @@ class Tape:
 
     Args:
         interactions: the recordings.
+        rekey: gives the key of a recording where requests are normalized; used, and every
+            recording parsed, only for a request whose key stands in no recording.
     """
 
-    def __init__(self, interactions: Iterable[StoredInteraction] = ()) -> None:
+    def __init__(
+        self,
+        interactions: Iterable[StoredInteraction] = (),
+        rekey: Callable[[Interaction], str] | None = None,
+    ) -> None:
         self._lock = threading.Lock()
         self._all = tuple(interactions)
-        self._waiting: defaultdict[str, deque[int]] = defaultdict(deque)
-        for number, stored in enumerate(self._all):
-            self._waiting[stored.key].append(number)
+        self._waiting = _index(stored.key for stored in self._all)
+        self._rekey = rekey
+        self._rekeyed: _Index | None = None
         self._played: set[int] = set()
+        self._first_unplayed = 0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -30,16 +40,43 @@ class Tape:
     def take(self, key: str) -> StoredInteraction | None:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
         with self._lock:
-            waiting = self._waiting.get(key)
-            if not waiting:
-                return None
+            number = self._next(self._waiting, key)
+            if number is None and self._rekey is not None:
+                number = self._next(self._normalized(self._rekey), key)
+            return None if number is None else self._all[number]
+
+    def take_in_order(self, fits: Callable[[Interaction], bool]) -> int | None:
+        """Mark the first unplayed recording that ``fits`` played; return its number, from 1."""
+        with self._lock:
+            while self._first_unplayed in self._played:
+                self._first_unplayed += 1
+            for number in range(self._first_unplayed, len(self._all)):
+                if number not in self._played and fits(self._all[number].interaction):
+                    self._played.add(number)
+                    return number + 1
+            return None
+
+    def _next(self, index: _Index, key: str) -> int | None:
+        waiting = index.get(key)
+        while waiting:
             number = waiting.popleft()
-            self._played.add(number)
-            return self._all[number]
+            if number not in self._played:
+                self._played.add(number)
+                return number
+        return None
+
+    def _normalized(self, rekey: Callable[[Interaction], str]) -> _Index:
+        if self._rekeyed is None:
+            self._rekeyed = _index(rekey(stored.interaction) for stored in self._all)
+        return self._rekeyed
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
-        return key in self._waiting
+        return key in self._waiting or key in (self._rekeyed or ())
+
+    def stored(self, number: int) -> StoredInteraction:
+        """Return a recording by its number in the file, from 1."""
+        return self._all[number - 1]
 
     @property
     def played(self) -> int:
@@ -61,3 +98,11 @@ class Tape:
     def everything(self) -> tuple[tuple[int, StoredInteraction], ...]:
         """All recordings, each with its number in the file, from 1."""
         return tuple(enumerate(self._all, 1))
+
+
+def _index(keys: Iterable[str]) -> _Index:
+    index: defaultdict[str, deque[int]] = defaultdict(deque)
+    for number, key in enumerate(keys):
+        index[key].append(number)
+    # A plain one: looking up a key that is not there must not make it.
+    return dict(index)

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +71,11 @@ class CassetteWriter:
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text))
         self._metadata = _merged_metadata(self._metadata, _metadata(source, model))
 
-    def promote(self) -> None:
+    def promote(self, drop: Iterable[str] = ()) -> None:
         """Make the cassette hold what was recorded, in one step.
+
+        Args:
+            drop: keys of recordings that leave it; of equal ones the last.
 
         Raises:
             CassetteError: the folder cannot be written; the partial file stays.
@@ -80,7 +84,7 @@ class CassetteWriter:
             return
         try:
             with _lock(self._path, _LOCK_SECONDS):
-                _replace(self._path, self._merged())
+                _replace(self._path, self._merged(Counter(drop)))
             self._partial.unlink(missing_ok=True)
         except OSError as error:
             raise _unwritable(self._path, error) from error
@@ -98,10 +102,10 @@ class CassetteWriter:
         """The partial file of this run, once something was recorded."""
         return self._partial
 
-    def _merged(self) -> str:
+    def _merged(self, drop: Counter[str]) -> str:
         # Read again: another process may have promoted recordings of its own meanwhile.
         old = None if self._mode == "rewrite" else read_cassette(self._path)
-        kept = self._kept(old)
+        kept = _without_last(self._kept(old), drop)
         metadata = _merged_metadata(old.metadata if kept and old else {}, self._metadata)
         texts = [stored.text for stored in (*kept, *self._recorded)]
         return header_text(metadata) + "".join(texts)
@@ -124,6 +128,18 @@ class CassetteWriter:
                 self._lock = lock
                 return candidate
         raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
+
+
+def _without_last(
+    kept: tuple[StoredInteraction, ...], drop: Counter[str]
+) -> tuple[StoredInteraction, ...]:
+    left = []
+    for stored in reversed(kept):
+        if drop[stored.key]:
+            drop[stored.key] -= 1
+        else:
+            left.append(stored)
+    return tuple(reversed(left))
 
 
 def _refuse_secrets(path: Path, text: str) -> None:
