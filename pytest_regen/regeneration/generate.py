@@ -1,6 +1,6 @@
 """The main flow: an API description becomes a store, or an existing store follows its document."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def generate_store(
     _write_plan(plan)
     draft = _Draft(plan, settings)
     draft.ask()
-    heals = _mend(plan, settings, attempts - 1) if draft.failure is None else []
+    heals = [] if draft.failure else _mend(plan, settings, attempts - 1, draft.failures)
     return _finished(plan, draft, heals, before)
 
 
@@ -199,9 +199,14 @@ class _Draft:
             )
 
 
-def _mend(plan: StorePlan, settings: TurnSettings, rounds: int) -> list[HealResult]:
-    """Mend the types asked in this run that have errors; the others are only reported."""
-    asked = {entry.type_name for entry in plan.asked}
+def _mend(
+    plan: StorePlan, settings: TurnSettings, rounds: int, refused: Collection[str]
+) -> list[HealResult]:
+    """Mend the types asked in this run that have errors; the others are only reported.
+
+    What was refused would be refused again: it is left to a command that names it.
+    """
+    asked = {entry.type_name for entry in plan.asked}.difference(refused)
     failing = [
         name
         for name, result in validate_store(RegenStore.open(plan.path)).items()

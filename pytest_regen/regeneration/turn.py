@@ -135,7 +135,8 @@ class _Asking:
 def _join(text: str, more: str) -> str:
     """Return two pieces of one reply as the one text they were meant to be.
 
-    The assistant turn sent back has no trailing white space (the API refuses it), so the piece
-    before is joined as it was received; a fence opened a second time is not part of the code.
+    The assistant turn sent back has no trailing white space (the API refuses it), so white space at
+    the seam is said again in the next piece; a fence opened a second time is not part of the code.
     """
-    return text + _OPENING_FENCE.sub("", more)
+    rest = _OPENING_FENCE.sub("", more)
+    return (text.rstrip() if rest[:1].isspace() else text) + rest

@@ -1,0 +1,339 @@
+"""A table: what goes wrong, why the work stops, what it cost, and that nothing is lost."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failing_models import (
+    FIRST_LIMIT,
+    OVERLOADED,
+    InTurn,
+    ReplyProvider,
+    Responder,
+    Truncating,
+    cut,
+    deaf,
+    said_before,
+)
+from reference_writer import ReferenceWriter, request_body
+from served_stores import (
+    EXAMPLE,
+    SMALL_OPERATION,
+    copy_of,
+    errors_of,
+    issues_of,
+    served,
+)
+
+from pytest_regen.cassettes import use_cassette
+from pytest_regen.documents.ir import FieldIR, Scalar
+from pytest_regen.emulator import EmulatedReply, Fault
+from pytest_regen.errors import (
+    BudgetError,
+    CassetteMissError,
+    RefusedError,
+    RejectedRequestError,
+    TransportError,
+)
+from pytest_regen.languages import language_named
+from pytest_regen.regeneration import (
+    Budget,
+    StopReason,
+    TurnSettings,
+    generate_store,
+    heal_store,
+    heal_type,
+    partial_regenerate,
+)
+from pytest_regen.regeneration.turn import ask_page
+from pytest_regen.stores import RegenStore, history
+from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns.values import Reply, TurnRequest
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table: healing one page with one fault in it."""
+
+    name: str
+    responder: Callable[[], Responder]
+    reason: StopReason
+    calls: int
+    requests: int | None = None
+    """That arrive at the API; the client's own retries included. As many as calls if not given."""
+    rounds: int = 1
+    failure: type[Exception] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the client."""
+
+
+CASES = (
+    Case("corrected", InTurn, "clean", 1),
+    Case("truncated once", lambda: Truncating(1), "clean", 2),
+    Case("truncated and continued", lambda: Truncating(2), "clean", 3),
+    Case("truncated and continued three times", lambda: Truncating(4), "clean", 5),
+    Case("truncated for ever", lambda: Truncating(99), "attempts", 5),
+    Case("truncated for ever, twice", lambda: Truncating(99), "no_progress", 10, rounds=5),
+    Case(
+        "refused",
+        lambda: InTurn(EmulatedReply(stop_reason="refusal", category="cyber")),
+        "refused",
+        1,
+        rounds=3,
+        failure=RefusedError,
+    ),
+    Case(
+        "overloaded twice",
+        lambda: InTurn(OVERLOADED, OVERLOADED),
+        "clean",
+        1,
+        requests=3,
+    ),
+    Case(
+        "overloaded for ever",
+        lambda: InTurn(*[OVERLOADED] * 9),
+        "transport",
+        1,
+        requests=3,
+        rounds=3,
+        failure=TransportError,
+    ),
+    Case(
+        "connection dropped",
+        lambda: InTurn(*[Fault(kind="drop")] * 9),
+        "transport",
+        1,
+        rounds=3,
+        failure=TransportError,
+        options={"max_retries": 0},
+    ),
+    Case(
+        "reply cut on the wire",
+        lambda: InTurn(*[Fault(kind="cut")] * 9),
+        "transport",
+        1,
+        rounds=3,
+        failure=TransportError,
+        options={"max_retries": 0},
+    ),
+    Case(
+        "stream cut",
+        lambda: InTurn(lambda body: cut(ReferenceWriter()(body), 0.3), Fault(kind="cut")),
+        "transport",
+        2,
+        rounds=3,
+        failure=TransportError,
+        options={"max_retries": 0},
+    ),
+    Case(
+        "stream ends before its message",
+        lambda: InTurn(lambda body: cut(ReferenceWriter()(body), 0.3), Fault(kind="unfinished")),
+        "transport",
+        2,
+        rounds=3,
+        failure=TransportError,
+        options={"max_retries": 0},
+    ),
+    Case(
+        "key refused",
+        lambda: InTurn(Fault(status=401)),
+        "transport",
+        1,
+        rounds=3,
+        failure=RejectedRequestError,
+    ),
+    Case(
+        "model unknown",
+        lambda: InTurn(Fault(status=404)),
+        "transport",
+        1,
+        rounds=3,
+        failure=RejectedRequestError,
+    ),
+    Case(
+        "no reply in time",
+        lambda: InTurn(EmulatedReply("late", delay=1.0)),
+        "transport",
+        1,
+        rounds=3,
+        failure=TransportError,
+        options={"max_retries": 0, "timeout": 0.2},
+    ),
+    Case("the same again", lambda: deaf("drop_field"), "no_progress", 1, rounds=5),
+    Case(
+        "A, B, A",
+        lambda: InTurn(deaf("invent_field"), deaf("drop_field")),
+        "no_progress",
+        2,
+        rounds=5,
+    ),
+    Case(
+        "another fault each time",
+        lambda: InTurn(*(deaf("drop_field", victim) for victim in (1, 2, 3))),
+        "attempts",
+        3,
+        rounds=3,
+    ),
+)
+
+
+@pytest.fixture
+def faulty(good: RegenStore, tmp_path: Path) -> RegenStore:
+    """A copy in which a field of the root is missing."""
+    root = good.type_names[0]
+    path = copy_of(good, tmp_path)
+    with served(ReferenceWriter(mistake="drop_field")) as server:
+        partial_regenerate(path, [root], provider=server.provider, accept_any=True)
+    store = RegenStore.open(path)
+    assert [issue.code for issue in errors_of(store)] == ["MISSING_FIELD"]
+    return store
+
+
+def check_nothing_lost(before: RegenStore) -> RegenStore:
+    """Assert that the store loads and holds each page it held, or what replaced it; return it."""
+    after = RegenStore.open(before.path)
+    told = {entry.output for entry in history(before.path)}
+    assert {page.output for page in before.pages.values()} <= {
+        *(page.output for page in after.pages.values()),
+        *told,
+    }
+    assert after.missing_pages == before.missing_pages
+    root = before.type_names[0]
+    assert {key: page for key, page in after.pages.items() if key.type_name != root} == {
+        key: page for key, page in before.pages.items() if key.type_name != root
+    }
+    return after
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("through", ["heal_type", "heal_store"])
+def test_what_goes_wrong_while_healing(
+    case: Case, through: str, faulty: RegenStore, good: RegenStore
+) -> None:
+    """Reason, calls and what arrived at the API are those of the table; nothing is lost."""
+    root = faulty.type_names[0]
+    with served(case.responder(), **case.options) as server:
+        if through == "heal_type":
+            one = heal_type(faulty.path, root, settings=server.settings, rounds=case.rounds)
+            reason, calls, kept = one.stop_reason, one.calls, one.regenerated
+            failures = [one.failure] if one.failure else []
+        else:
+            some = heal_store(faulty.path, settings=server.settings, attempts=case.rounds)
+            reason, calls = some.stop_reasons[root], some.calls
+            kept, failures = tuple(some.regenerated), list(some.failures)
+        requests = len(server.bodies)
+
+    assert (reason, calls, requests) == (case.reason, case.calls, case.requests or case.calls)
+    assert [type(failure) for failure in failures] == ([case.failure] if case.failure else [])
+    after = check_nothing_lost(faulty)
+    if case.reason == "clean":
+        assert issues_of(after) == []
+        assert after.source == good.source
+        assert kept == ((root, 1),)
+    else:
+        assert after.source == faulty.source
+        assert not kept
+
+
+def test_a_truncated_reply_is_asked_with_more_room_then_continued(faulty: RegenStore) -> None:
+    """A larger limit first, then turns that go on where the reply stopped, joined as one page."""
+    with served(Truncating(2)) as server:
+        heal_store(faulty.path, settings=server.settings)
+        first, second, third = server.bodies
+
+    assert first["max_tokens"] == FIRST_LIMIT
+    assert second["max_tokens"] > FIRST_LIMIT
+    assert first["messages"] == second["messages"]
+    assert said_before(third)
+    assert len(third["messages"]) == 3
+
+
+def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
+    """Wherever the limits cut, in a word or between blanks, the pieces make the whole page."""
+    entry = good.prompts[0]
+    whole = good.pages[entry.key].output
+    body = request_body(entry.system, entry.user)
+    wrong = []
+    for place in range(1, len(ReferenceWriter()(body)), 5):
+
+        def reply(request: TurnRequest, place: int = place) -> Reply:
+            sent = [{"role": one.role, "content": one.content} for one in request.messages]
+            text = ReferenceWriter()({"system": request.system, "messages": sent})
+            is_cut = len(sent) == 1
+            return Reply(text[:place] if is_cut else text, "max_tokens" if is_cut else "end_turn")
+
+        settings = TurnSettings(ReplyProvider(reply))
+        language = language_named("csharp")
+        answer = ask_page(entry, settings, model="model-a", language=language)
+        if answer.output != whole:
+            wrong.append(place)
+    assert not wrong
+
+
+def test_a_fault_of_the_prompt_costs_no_call(good: RegenStore, tmp_path: Path) -> None:
+    """A field that no stored prompt asks for: UNFIXABLE, and nothing is asked."""
+    path = copy_of(good, tmp_path)
+    root = good.ir.types[0]
+    unasked = FieldIR(json_name="unasked", type=Scalar(kind="string"))
+    wider = root.model_copy(update={"fields": (*root.fields, unasked)})
+    with RegenStore.update(path) as tx:
+        tx.write(ir=good.ir.model_copy(update={"types": (wider, *good.ir.types[1:])}))
+
+    with served() as server:
+        one = heal_type(path, root.name, settings=server.settings, rounds=3)
+        some = heal_store(path, settings=server.settings)
+        requests = list(server.bodies)
+
+    assert (one.stop_reason, one.calls) == ("unfixable", 0)
+    assert (some.stop_reasons, some.calls) == ({root.name: "unfixable"}, 0)
+    assert requests == []
+    assert RegenStore.open(path).source == good.source
+
+
+def test_a_spent_budget_makes_no_further_call(faulty: RegenStore) -> None:
+    """The call that the budget does not cover is not made."""
+    root = faulty.type_names[0]
+    with served() as server:
+        settings = replace(server.settings, budget=Budget(10))
+        one = heal_type(faulty.path, root, settings=settings, rounds=3)
+        some = heal_store(faulty.path, settings=settings)
+        requests = list(server.bodies)
+
+    assert (one.stop_reason, one.calls, type(one.failure)) == ("budget", 0, BudgetError)
+    assert (some.stop_reasons[root], some.calls) == ("budget", 0)
+    assert requests == []
+    assert check_nothing_lost(faulty).source == faulty.source
+
+
+def test_a_cassette_without_an_answer_stops_the_work(faulty: RegenStore, tmp_path: Path) -> None:
+    """Replay alone asks nobody; the miss is the reason."""
+    root = faulty.type_names[0]
+    with served() as server:
+        # Recorded for a store that is asked without a correction: its requests are others.
+        with use_cassette(tmp_path / "one.yaml", mode="once"):
+            generate_store(EXAMPLE, SMALL_OPERATION, tmp_path / "x", settings=server.settings)
+        server.emulator.requests.clear()
+        with use_cassette(tmp_path / "one.yaml", mode="none"):
+            one = heal_type(faulty.path, root, settings=server.settings, rounds=3)
+            some = heal_store(faulty.path, settings=server.settings)
+        requests = list(server.bodies)
+
+    assert (one.stop_reason, one.calls, type(one.failure)) == (
+        "cassette_miss",
+        0,
+        CassetteMissError,
+    )
+    assert some.stop_reasons[root] == "cassette_miss"
+    assert requests == []
+    assert check_nothing_lost(faulty).source == faulty.source
+
+
+def test_no_key_is_told_without_a_call(faulty: RegenStore) -> None:
+    """Without a key nothing is sent, and the store stays as it was."""
+    provider = AnthropicProvider(base_url="http://127.0.0.1:9")
+    one = heal_type(faulty.path, faulty.type_names[0], settings=TurnSettings(provider), rounds=3)
+
+    assert (one.stop_reason, one.calls) == ("transport", 0)
+    assert check_nothing_lost(faulty).source == faulty.source

@@ -1,0 +1,98 @@
+"""Models that fail: cut by limits, deaf to corrections, broken on the wire."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reference_writer import ReferenceWriter
+from reference_writer_request import text_of
+
+from pytest_regen.emulator import EmulatedReply, Fault
+from pytest_regen.turns.values import Reply, TurnRequest
+
+__all__ = [
+    "FIRST_LIMIT",
+    "OVERLOADED",
+    "Body",
+    "InTurn",
+    "ReplyProvider",
+    "Responder",
+    "Truncating",
+    "cut",
+    "deaf",
+    "said_before",
+]
+
+Body = dict[str, Any]
+Responder = Callable[[Body], str | EmulatedReply | Fault]
+FIRST_LIMIT = 8_192
+OVERLOADED = Fault(status=529, retry_after_ms=1)
+
+
+def said_before(body: Mapping[str, Any]) -> str:
+    """Return what the assistant's turns of a request hold."""
+    return "".join(
+        text_of(message["content"])
+        for message in body["messages"]
+        if message["role"] == "assistant"
+    )
+
+
+def cut(text: str, part: float) -> EmulatedReply:
+    """Return the beginning of a reply that a limit cut."""
+    return EmulatedReply(text[: int(len(text) * part)], stop_reason="max_tokens")
+
+
+@dataclass(frozen=True)
+class ReplyProvider:
+    """A provider that gives whole replies, their stop reasons included."""
+
+    reply: Callable[[TurnRequest], Reply]
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the reply to a request."""
+        return self.reply(request)
+
+
+class Truncating:
+    """Cuts its replies by the limits they are asked with.
+
+    Args:
+        pieces: how many replies are cut before one is whole.
+    """
+
+    def __init__(self, pieces: int) -> None:
+        self._left = pieces
+        self._write = ReferenceWriter()
+
+    def __call__(self, body: Body) -> str | EmulatedReply:
+        """Return the next piece."""
+        text = self._write(body)
+        self._left -= 1
+        return text if self._left < 0 else cut(text, 0.3)
+
+
+class InTurn:
+    """Gives one answer after the other, then correct pages."""
+
+    def __init__(self, *answers: str | EmulatedReply | Fault | Responder) -> None:
+        self._answers = list(answers)
+
+    def __call__(self, body: Body) -> str | EmulatedReply | Fault:
+        """Return the next answer."""
+        if not self._answers:
+            return ReferenceWriter()(body)
+        answer = self._answers.pop(0)
+        return answer(body) if callable(answer) else answer
+
+
+def deaf(mistake: str, victim: int = 0) -> Responder:
+    """Return a writer that makes a mistake whatever the correction says."""
+
+    def write(body: Body) -> str:
+        user = text_of(body["messages"][0]["content"])
+        asked = user[user.index("OUTPUT MODE: ") :]
+        request = {**body, "messages": [{"role": "user", "content": asked}]}
+        return ReferenceWriter(mistake=mistake, victim=victim)(request)
+
+    return write
