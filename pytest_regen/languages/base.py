@@ -93,12 +93,31 @@ class Language(Protocol):
         """Return what ``code`` declares and where it is illegal."""
         ...
 
+    def mended(self, code: str) -> str:
+        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
+        ...
+
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
         """Join the pages of one type into one declaration, by syntax tree."""
         ...
 
     def unwrap_page(self, code: str, mode: OutputMode) -> str:
         """Return the members of a continuation page without what was put around them."""
+        ...
+
+    def split(
+        self, code: str, *, name: str, units: Sequence[Sequence[str | int]]
+    ) -> tuple[str, ...]:
+        """Return the pages of a declaration: the way back from ``stitch``.
+
+        Args:
+            code: the whole declaration.
+            name: of the type.
+            units: for each page, the JSON names or enum values it asks for.
+
+        Raises:
+            SourceError: the declaration cannot be taken apart.
+        """
         ...
 
     def illegality(self, code: str) -> int:

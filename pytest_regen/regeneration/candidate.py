@@ -8,7 +8,6 @@ from pytest_regen.languages import language_named
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration.values import PageAnswer
 from pytest_regen.sources import (
-    assemble,
     extract_type_block,
     insert_type_block,
     remove_type_block,
@@ -65,13 +64,7 @@ def _with_block(store: RegenStore, source: str, type_name: str) -> str:
     if code is None:
         return source
     if not source:
-        envelope = store.envelope
-        return assemble(
-            [(type_name, code)],
-            store.ir.language,
-            namespace=envelope.namespace,
-            profile=envelope.profile,
-        )
+        return store.assembly()
     if extract_type_block(source, type_name) is not None:
         return replace_type_block(source, type_name, code)
     return insert_type_block(source, type_name, code, order=store.type_names)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import type_hash
 from pytest_regen.errors import HandEditError, StoreMissingError, UnknownPageError
 from pytest_regen.languages import language_named
-from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.languages.base import Language
+from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.candidate import revised, source_diff
 from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, history, history_entry
@@ -150,7 +150,8 @@ def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Ta
             if page.key in store.pages
         ]
         if pages:
-            tx.write(pages=pages, source=store.source, replaced=replaced)
+            whole = {page.type_name for page in pages} >= set(edited)
+            tx.write(pages=pages, source=store.source, replaced=replaced, is_unedited=whole)
         return Taken(tuple(pages))
 
 
@@ -168,16 +169,26 @@ def _adopted(store: RegenStore, name: str) -> list[StoredPage]:
     language = language_named(store.ir.language)
     outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
     hash_ = type_hash(type_) if type_ else None
+    is_enum = type_ is not None and type_.kind == "enum"
     return [
         _by_hand(store, entry, output, hash_)
         for entry, output in zip(prompts, outputs, strict=True)
-        if not _is_stored(store, entry, output)
+        if not _is_stored(store, entry, output, language, is_enum=is_enum)
     ]
 
 
-def _is_stored(store: RegenStore, entry: PromptEntry, output: str) -> bool:
+def _is_stored(
+    store: RegenStore, entry: PromptEntry, output: str, language: Language, *, is_enum: bool
+) -> bool:
+    """Return whether the stored output of a page is the same but for white space and wrapping."""
     page = store.pages.get(entry.key)
-    return page is not None and page.output_hash == text_hash(output)
+    if page is None:
+        return False
+    mode = output_mode(is_enum=is_enum, is_root=entry.is_root, page=entry.page)
+    stored, taken = (
+        language.leaves(language.unwrap_page(text, mode)) for text in (page.output, output)
+    )
+    return stored == taken
 
 
 def _by_hand(store: RegenStore, entry: PromptEntry, output: str, hash_: str | None) -> StoredPage:

@@ -137,7 +137,10 @@ def _write(
     ]
     if not kept.pages:
         return tx.write(replaced=rejected)[: len(rejected)]
-    ids = tx.write(pages=kept.pages, source=kept.store.source, replaced=rejected)
+    edited = any(issue.code == "DRIFT" for found in kept.results.values() for issue in found.issues)
+    ids = tx.write(
+        pages=kept.pages, source=kept.store.source, replaced=rejected, is_unedited=not edited
+    )
     return ids[: len(rejected)]
 
 

@@ -148,6 +148,7 @@ class StoreUpdate(Generic[StoreT]):
         schema: str | None = None,
         envelope: PagesEnvelope | None = None,
         replaced: Iterable[HistoryEntry] = (),
+        is_unedited: bool = False,
     ) -> tuple[str, ...]:
         """Write what is given, all or nothing, and keep everything else.
 
@@ -163,6 +164,8 @@ class StoreUpdate(Generic[StoreT]):
                 source file of another name is moved, its old content kept in the history.
             replaced: entries for the history, with their reasons and issues. Where one is about a
                 stored page that is replaced, it stands in for the automatic one.
+            is_unedited: the caller has seen that ``source`` is what the pages make, whatever the
+                file held before.
 
         Returns:
             The ids of the history entries written: those of ``replaced`` first, in their order.
@@ -181,7 +184,9 @@ class StoreUpdate(Generic[StoreT]):
                 contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in prompts])
             if schema is not None:
                 contents[SCHEMA_FILE] = schema.encode()
-            contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
+            contents |= pages_and_source(
+                self.store, change, source, envelope=envelope, ir=ir, is_unedited=is_unedited
+            )
             changed = _changed(self.store.path, contents)
             if changed:
                 journal.commit(self.store.path, changed)
@@ -226,8 +231,13 @@ def pages_and_source(
     *,
     envelope: PagesEnvelope | None = None,
     ir: IR | None = None,
+    is_unedited: bool = False,
 ) -> dict[str, bytes | None]:
-    """Return the new content of ``pages.json`` and, where one is given, of the source file."""
+    """Return the new content of ``pages.json`` and, where one is given, of the source file.
+
+    The hash in ``pages.json`` is that of a source without edits: where somebody edited the file and
+    nobody says that the edits are gone, it stays behind, so that they are found again.
+    """
     old = store.envelope
     new = replace(
         envelope or old,
@@ -244,7 +254,8 @@ def pages_and_source(
         new = replace(new, model=last.model, generated_at=last.generated_at)
     contents: dict[str, bytes | None] = {}
     if source is not None:
-        new = replace(new, source_sha256=source_hash(source))
+        if is_unedited or old.source_sha256 in (None, source_hash(store.source)):
+            new = replace(new, source_sha256=source_hash(source))
         contents[new.source_file] = source.encode()
     if new.source_file != old.source_file and store.has_source:
         kept = store.source.encode()

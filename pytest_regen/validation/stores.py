@@ -94,6 +94,8 @@ def _drifted(
     store: RegenStore, found: Split, pages: dict[str, tuple[PageText, ...]]
 ) -> Iterator[tuple[str, tuple[Issue, ...]]]:
     """Yield the types whose block differs from their pages by more than white space."""
+    if not store.has_source and store.envelope.source_sha256 is None:
+        return  # Nothing was ever written that could be missing.
     if not store.has_source or found.broken:
         name = next(iter(store.type_names), None)
         if name is not None:

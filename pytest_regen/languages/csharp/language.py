@@ -75,6 +75,12 @@ class CSharp:
 
         return read(code)
 
+    def mended(self, code: str) -> str:
+        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
+        from pytest_regen.languages.csharp.reader import mended  # noqa: PLC0415 - see the class
+
+        return mended(code)
+
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
         """Join the pages of one type into one declaration, by syntax tree."""
         from pytest_regen.languages.csharp.pages import stitch  # noqa: PLC0415 - see the class
@@ -88,6 +94,16 @@ class CSharp:
         )
 
         return unwrap_page(code, mode)
+
+    def split(
+        self, code: str, *, name: str, units: Sequence[Sequence[str | int]]
+    ) -> tuple[str, ...]:
+        """Return the pages of a declaration: the way back from ``stitch``."""
+        from pytest_regen.languages.csharp.splitting import (  # noqa: PLC0415 - see the class
+            split,
+        )
+
+        return split(code, name=name, units=units)
 
     def illegality(self, code: str) -> int:
         """Return how far ``code`` is from a page of generated code; 0 is legal."""

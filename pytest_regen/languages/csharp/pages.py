@@ -22,7 +22,7 @@ from pytest_regen.languages.csharp.repairs import diagnose
 from pytest_regen.languages.csharp.tree import Node, parse
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["stitch", "unwrap_page"]
+__all__ = ["line_start", "stitch", "unwrap_page"]
 
 _WORDS: Final = ("using", "namespace", "extern", "_FIELDS")
 _SURROUNDED: Final = re.compile(
@@ -136,7 +136,7 @@ def _filled(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Page])
     position = 0
     if shell.parameters is not None and parameters:
         closer = shell.parameters.children[-1]
-        position = _line_start(code, closer.start_byte)
+        position = line_start(code, closer.start_byte)
         lines = cut(code, edits, page=1, end=position)
         indent = _member_indent(code, shell.parameters, shell.node)
         lines = _joined(lines, _lines_of(parameters, indent), is_apart=False)
@@ -159,7 +159,7 @@ def _with_members(
         tail += cut(code, edits, page=1, start=closer.end_byte)
         inside = _lines_of(members, outer + _INDENT)
         return _joined(head, inside, is_apart=True) + tail
-    position = _line_start(code, closer.start_byte)
+    position = line_start(code, closer.start_byte)
     head = cut(code, edits, page=1, start=start, end=position)
     tail = cut(code, edits, page=1, start=position)
     if not tail[0].is_whole:
@@ -208,7 +208,7 @@ def _joined(head: list[Line], pieces: Sequence[list[Line]], *, is_apart: bool) -
     return lines
 
 
-def _line_start(code: bytes, at: int) -> int:
+def line_start(code: bytes, at: int) -> int:
     """Return where the line of ``at`` begins if only white space is before it, else ``at``."""
     start = code.rfind(b"\n", 0, at) + 1
     return at if code[start:at].strip() else start
@@ -224,7 +224,7 @@ def _indent_at(code: bytes, node: Node) -> str:
 def _member_indent(code: bytes, inner: Node, owner: Node) -> str:
     """Return the indentation of the members in ``inner``, or what would be usual there."""
     for node in inner.named_children:
-        starts_line = _line_start(code, node.start_byte) != node.start_byte
+        starts_line = line_start(code, node.start_byte) != node.start_byte
         if starts_line and not node.type.startswith("preproc"):
             return _indent_at(code, node)
     return _indent_at(code, owner) + _INDENT

@@ -15,6 +15,7 @@ __all__ = [
     "Page",
     "Shell",
     "bare",
+    "first_byte",
     "has_spanning_text",
     "items",
     "read_members",
@@ -253,7 +254,7 @@ def _opened(page: Page, owner: Node, shift: int) -> Page | None:
         return page if page.container != "enum" else None
     opening, closing = inner.children[0], inner.children[-1]
     page.edits += [
-        Edit(_first_byte(owner) + shift, opening.end_byte + shift),
+        Edit(first_byte(owner) + shift, opening.end_byte + shift),
         Edit(closing.start_byte + shift, owner.end_byte + shift),
     ]
     if page.container != "body":
@@ -316,7 +317,7 @@ def _name_of(node: Node) -> str:
     return ((name.text if name is not None else None) or b"").decode("utf-8", "replace").lstrip("@")
 
 
-def _first_byte(node: Node) -> int:
+def first_byte(node: Node) -> int:
     """Return where ``node`` begins, the comments right before it included."""
     first, before = node, node.prev_sibling
     while before is not None and before.type == "comment":

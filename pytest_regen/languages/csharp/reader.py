@@ -11,7 +11,7 @@ from pytest_regen.languages.csharp.repairs import diagnose
 from pytest_regen.languages.csharp.tree import Node, parse, text_of
 from pytest_regen.languages.facts import Declaration, SourceFacts, SyntaxFault
 
-__all__ = ["read"]
+__all__ = ["mended", "read"]
 
 _PARTS = re.compile(r"[^\s\"()\[\],;]+")
 
@@ -33,7 +33,7 @@ def read(code: str) -> SourceFacts:
         reading = declarations(tree.root_node)
         faults = [*comment_faults(data, tree.root_node), *_name_faults(reading)]
         return _facts(reading, faults)
-    unread = frozenset(_words(tree.root_node))
+    unread = frozenset(_words(data, tree.root_node))
     found = diagnose(data, tree)
     reading = declarations(found.tree.root_node)
     faults = [*found.faults, *comment_faults(found.code, found.tree.root_node)]
@@ -41,6 +41,19 @@ def read(code: str) -> SourceFacts:
     facts = _facts(reading, faults)
     named = tuple(_restored(entry, found.renamed) for entry in facts.declarations)
     return replace(facts, declarations=named, unread=unread)
+
+
+def mended(code: str) -> str:
+    """Return ``code`` with the smallest changes that make it more legal; lines do not move.
+
+    Meant for reading what stands around a fault, never for keeping: an illegal name is replaced by
+    a stand-in, prose by blanks.
+    """
+    data = code.encode("utf-8", "replace")
+    tree = parse(data + b"\n")
+    if not tree.root_node.has_error:
+        return code
+    return diagnose(data + b"\n", tree).code.decode("utf-8", "replace").removesuffix("\n")
 
 
 def _facts(reading: Reading, faults: list[SyntaxFault]) -> SourceFacts:
@@ -76,17 +89,23 @@ def _restored(declaration: Declaration, renamed: dict[str, str]) -> Declaration:
     return replace(declaration, name=name, members=members)
 
 
-def _words(node: Node) -> Iterator[str]:
-    """Yield the words of an illegal source: decoded strings, and every other token as it stands."""
-    if node.type == "comment":
-        return
-    if "string" in node.type and node.type.endswith(("literal", "expression")):
-        value = constant(node)
-        if isinstance(value, str):
-            yield value
-    if node.child_count == 0:
-        text = text_of(node)
-        yield text
-        yield from _PARTS.findall(text)
+def _words(data: bytes, root: Node) -> Iterator[str]:
+    """Yield the words of an illegal source: decoded strings, and whatever else is no comment.
+
+    What the grammar skipped is in no node, so the text itself is searched.
+    """
+    code = bytearray(data)
+    for node in _nodes(root):
+        if node.type == "comment":
+            code[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
+        elif "string" in node.type and node.type.endswith(("literal", "expression")):
+            value = constant(node)
+            if isinstance(value, str):
+                yield value
+    yield from _PARTS.findall(code.decode("utf-8", "replace"))
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
     for child in node.children:
-        yield from _words(child)
+        yield from _nodes(child)
