@@ -1,7 +1,7 @@
 """Which page is at fault: by what it was asked for, and by the lines it wrote."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
@@ -10,7 +10,7 @@ from pytest_regen.documents.ir import EnumValue
 from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Stitched
 
-__all__ = ["PageMap", "PageText", "stitched"]
+__all__ = ["PageMap", "PageText", "Readable", "stitched"]
 
 _CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 
@@ -46,6 +46,17 @@ class PageText:
 def stitched(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> Stitched:  # noqa: FBT001 - a cache key
     """Return the pages of a type joined; the same pages are joined once."""
     return language_named(language).stitch(outputs, name=name, is_enum=is_enum)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A type without those of its pages that are illegal alone."""
+
+    text: str
+    lines: Mapping[int, int | None]
+    """Lines of ``text`` to lines of the block."""
+    illegal: tuple[PageText, ...]
+    """The pages that are mended or left out."""
 
 
 class PageMap:
@@ -96,7 +107,42 @@ class PageMap:
     @property
     def is_broken(self) -> bool:
         """Return whether one of several pages cannot stand where it must."""
-        return len(self.pages) > 1 and bool(self.stitched.faults)
+        return len(self.pages) > 1 and bool(self.stitched.faults) and self._is_as_written
+
+    @cached_property
+    def _is_as_written(self) -> bool:
+        """Whether the block is what its pages make, but for white space at the ends of lines."""
+        joined = self.stitched.text.split("\n")
+        return [line.rstrip() for line in self._text.split("\n")] == [
+            line.rstrip() for line in joined
+        ]
+
+    def readable(self) -> "Readable | None":
+        """Return the type as its legal pages make it, where some are illegal alone.
+
+        Page 1 is mended, for without it nothing could be read; other illegal pages are left out.
+        ``None`` if there is nothing to leave out, or nothing left to read.
+        """
+        if not self.is_broken:
+            return None
+        speaks = language_named(self._language)
+        illegal = {fault.page for fault in self.stitched.faults}
+        outputs = tuple(
+            page.output
+            if page.page not in illegal
+            else speaks.mended(page.output)
+            if page.page == 1
+            else ""
+            for page in self.pages
+        )
+        joined = stitched(self._language, outputs, self._name, self._is_enum)
+        if joined.faults and any(fault.page == 1 for fault in joined.faults):
+            return None
+        places = enumerate(zip(joined.line_pages, joined.page_lines, strict=True), 1)
+        lines = {number: self.line_of(*place) for number, place in places}
+        return Readable(
+            joined.text, lines, tuple(page for page in self.pages if page.page in illegal)
+        )
 
     @cached_property
     def stitched(self) -> Stitched:
@@ -109,7 +155,7 @@ class PageMap:
         """Lines of the block to pages; an edited line belongs to the page around it."""
         joined, pages = self.stitched.text.split("\n"), self.stitched.line_pages
         lines = self._text.split("\n")
-        if [line.rstrip() for line in lines] == [line.rstrip() for line in joined]:
+        if self._is_as_written:
             return dict(enumerate(pages, 1))
         matcher = difflib.SequenceMatcher(
             None,

@@ -13,7 +13,7 @@ from pytest_regen.validation import rules_types as types
 from pytest_regen.validation.attribution import PageMap, PageText
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.rules_ir import unfixable
-from pytest_regen.validation.splitting import Piece, Split, split
+from pytest_regen.validation.splitting import Piece, Split, read_text, split
 from pytest_regen.validation.subject import Subject, Surroundings
 
 __all__ = ["validate_by_type", "validate_generated_code", "validate_split"]
@@ -153,6 +153,12 @@ def _elsewhere(name: str, found: Split) -> tuple[int, tuple[Declaration, ...]]:
 def _issues(subject: Subject) -> Iterator[Issue]:
     yield from unfixable(subject.type, subject.around)
     yield from rules_text.page_outputs(subject)
+    yield from rules_text.illegal_pages(subject)
+    if subject.pages and subject.pages.is_broken:
+        around_faults = _around_faults(subject, subject.pages)
+        if around_faults is None:
+            return
+        subject = around_faults
     yield from rules_text.text_faults(subject)
     yield from types.foreign_types(subject)
     if not (subject.pages and 1 in subject.pages.silent):
@@ -168,6 +174,33 @@ def _issues(subject: Subject) -> Iterator[Issue]:
         yield from rules_fields.field_presence(subject)
         yield from rules_spelling.field_types(subject)
         yield from rules_spelling.primary_key(subject)
+
+
+def _around_faults(subject: Subject, pages: PageMap) -> Subject | None:
+    """Return the type as it is read without its illegal pages; ``None`` if it cannot be.
+
+    The grammar's recovery from one page's fault would reach into the pages after it.
+    """
+    readable = pages.readable()
+    if readable is None:
+        return None
+    language = subject.around.ir.language
+    facts = read_text(language, readable.text)
+    unread = set(facts.unread)
+    for page in readable.illegal:
+        unread |= read_text(language, page.output).unread
+    faults = facts.faults + tuple(
+        replace(fault, line=line)
+        for line, place in readable.lines.items()
+        for fault in subject.facts.faults
+        if fault.line == place and pages.page_of_line(fault.line) in subject.illegal_pages
+    )
+    return replace(
+        subject,
+        facts=replace(facts, unread=frozenset(unread), faults=faults),
+        main=_declared(facts.declarations, subject.type.name),
+        lines=readable.lines,
+    )
 
 
 def _with_stand_in(subject: Subject) -> Subject:

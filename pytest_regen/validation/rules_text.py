@@ -8,7 +8,7 @@ from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.splitting import read_text
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["page_outputs", "text_faults"]
+__all__ = ["illegal_pages", "page_outputs", "text_faults"]
 
 _ILLEGAL: Final = frozenset({"SYNTAX", "INVALID_IDENTIFIER"})
 
@@ -36,23 +36,27 @@ def _listed(page: PageText) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
+def illegal_pages(subject: Subject) -> Iterator[Issue]:
+    """Yield what is illegal about each of several pages that is illegal alone."""
+    if subject.pages is not None:
+        for page in sorted(subject.illegal_pages - subject.pages.silent):
+            yield from _faults_of_page(subject, page)
+
+
 def text_faults(subject: Subject) -> Iterator[Issue]:
     """Yield what the language does not allow, at its place in the block.
 
-    Of several pages, one that is illegal alone speaks for itself: what it does to the pages after
-    it is no fault of theirs.
+    A page that is illegal alone has spoken for itself; what it does to the pages after it is no
+    fault of theirs.
     """
-    quiet = subject.pages.silent if subject.pages else frozenset()
-    illegal = subject.illegal_pages
-    for page in sorted(illegal - quiet):
-        yield from _faults_of_page(subject, page)
+    told = subject.illegal_pages | (subject.pages.silent if subject.pages else frozenset())
     is_broken = subject.pages is not None and subject.pages.is_broken
     for fault in subject.facts.faults:
         if fault.code in _ILLEGAL and _is_of_wrong_kind(subject):
             continue  # members of a class are no members of an enum; that is told once
         issue = subject.issue(fault.code, fault.message, line=fault.line)
-        is_echo = issue.page in illegal or (is_broken and fault.code == "SYNTAX")
-        if not is_echo and (issue.page is None or issue.page not in quiet):
+        is_echo = issue.page in told or (is_broken and fault.code == "SYNTAX")
+        if not is_echo or issue.page is None:
             yield issue
 
 

@@ -54,6 +54,8 @@ def declared_once(subject: Subject) -> Iterator[Issue]:
 def _missing(subject: Subject) -> Iterator[Issue]:
     name, expected = subject.type.name, _expected(subject)
     instead = stands_in(subject)
+    if 1 in subject.illegal_pages:
+        return  # what page 1 declares instead is illegal, and told as such
     if instead is not None:
         if any(fault.line == instead.name_line for fault in subject.facts.faults):
             return  # that its name is illegal is told already

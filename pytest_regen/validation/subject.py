@@ -46,6 +46,8 @@ class Subject:
     first_line: int
     around: Surroundings
     pages: PageMap | None = None
+    lines: Mapping[int, int | None] | None = None
+    """Lines of ``facts`` to lines of the block, where the facts were read from another text."""
 
     def issue(
         self,
@@ -61,6 +63,8 @@ class Subject:
 
         Without a page, it is put on the one that wrote the line.
         """
+        if line is not None and self.lines is not None:
+            line = self.lines.get(line)
         if page is None and line is not None and self.pages is not None:
             page = self.pages.page_of_line(line)
         return Issue.of(
@@ -78,10 +82,23 @@ class Subject:
         return None if self.pages is None else self.pages.page_of_unit(unit)
 
     def is_silent(self, unit: EnumValue) -> bool:
-        """Return whether a unit is missing only because its whole page is empty or cut short."""
-        if self.pages is None or not self.pages.silent:
+        """Return whether a unit is missing only because its whole page is, or is something else."""
+        if self.pages is None:
             return False
-        return self.pages.page_of_unit(unit) in self.pages.silent
+        number = self.pages.page_of_unit(unit)
+        return number in self.pages.silent or number in self._pages_of_something_else
+
+    @cached_property
+    def _pages_of_something_else(self) -> frozenset[int]:
+        """Illegal pages in which nothing they were asked for occurs: prose, for one."""
+        if self.pages is None or not self.illegal_pages:
+            return frozenset()
+        unread = self.facts.unread
+        return frozenset(
+            page.page
+            for page in self.pages.pages
+            if page.page in self.illegal_pages and not unread & set(map(str, page.fields))
+        )
 
     @cached_property
     def names(self) -> Mapping[str | int, str]:
@@ -109,7 +126,8 @@ class Subject:
         asked = self.page_of_unit(wire)
         if asked is None or self.pages is None:
             return False
-        return self.pages.page_of_line(member.line) != asked
+        line = member.line if self.lines is None else self.lines.get(member.line)
+        return line is not None and self.pages.page_of_line(line) != asked
 
     @cached_property
     def members(self) -> tuple[Member, ...]:

@@ -65,7 +65,7 @@ REFUSED = [
 
 def codes(field: dict[str, Any], spelled: str) -> set[str]:
     """Return what is said about a property of a type that is spelled so."""
-    named = [
+    named: list[dict[str, Any]] = [
         {"name": name, "schema_id": name, "kind": "object", "fields": []}
         for name in ("Shape", "Colour")
     ]

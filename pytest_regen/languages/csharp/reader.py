@@ -13,6 +13,9 @@ from pytest_regen.languages.facts import Declaration, SourceFacts, SyntaxFault
 
 __all__ = ["mended", "read"]
 
+_MODIFIERS = frozenset(
+    {"const", "internal", "override", "private", "protected", "public", "readonly", "static"}
+)
 _PARTS = re.compile(r"[^\s\"()\[\],;]+")
 
 
@@ -73,8 +76,12 @@ def _facts(reading: Reading, faults: list[SyntaxFault]) -> SourceFacts:
 
 def _name_faults(reading: Reading) -> Iterator[SyntaxFault]:
     for node in reading.illegal_names:
-        message = f"{text_of(node)!r} is a keyword of C# and cannot be a name"
-        yield SyntaxFault(node.start_point.row + 1, message, "INVALID_IDENTIFIER")
+        name, line = text_of(node), node.start_point.row + 1
+        if name in _MODIFIERS:
+            yield SyntaxFault(line, f"the declaration that begins with {name!r} is not finished")
+        else:
+            message = f"{name!r} is a keyword of C# and cannot be a name"
+            yield SyntaxFault(line, message, "INVALID_IDENTIFIER")
 
 
 def _restored(declaration: Declaration, renamed: dict[str, str]) -> Declaration:

@@ -1,0 +1,157 @@
+"""Code that is right in any accepted style has no issue."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ships import FLAG, SHIP, SHIPS, issues_of, results_of
+
+from pytest_regen.sources import assemble
+from pytest_regen.validation import validate_by_type, validate_generated_code
+
+
+def with_body(*members: str, head: str = "public class ShipDataObject") -> str:
+    """Return a type of these members."""
+    return f"{head}\n{{\n" + "\n".join(members) + "\n}\n"
+
+
+ID = '[JsonPropertyName("id")] public required long Id { get; init; }'
+NAME = '[JsonPropertyName("name")] public string? Name { get; init; }'
+FLAGGED = '[JsonPropertyName("flag")] public required Flag Flag { get; init; }'
+
+STYLES = {
+    "as asked": SHIP,
+    "record": SHIP.replace("public class", "public record"),
+    "record class": SHIP.replace("public class", "public sealed record class"),
+    "struct": SHIP.replace("public class", "public readonly record struct"),
+    "sealed partial": SHIP.replace("public class", "public sealed partial class"),
+    "internal": SHIP.replace("public class", "internal partial class"),
+    "set": SHIP.replace("init;", "set;"),
+    "default!": SHIP.replace("required ", "").replace("init; }", "init; } = default!;"),
+    "no promise": SHIP.replace("required ", ""),
+    "Required": SHIP.replace('[JsonPropertyName("id")]', '[Required, JsonPropertyName("id")]'),
+    "framework names": SHIP.replace("long", "Int64").replace("string?", "String?"),
+    "qualified names": SHIP.replace("long", "System.Int64").replace("string?", "System.String?"),
+    "qualified type": SHIP.replace("required Flag", "required Models.Flag"),
+    "Nullable<T>": SHIP.replace("string?", "global::System.String?"),
+    "suffixed": SHIP.replace("JsonPropertyName(", "JsonPropertyNameAttribute("),
+    "reversed": with_body(FLAGGED, NAME, ID),
+    "CRLF": SHIP.replace("\n", "\r\n"),
+    "tabs": SHIP.replace("    ", "\t"),
+    "byte order mark": "\ufeff" + SHIP,
+    "one line": SHIP.replace("\n", " "),
+    "positional": (
+        'public record ShipDataObject([property: JsonPropertyName("id")] long Id,\n'
+        '  [property: JsonPropertyName("name")] string? Name = null,\n'
+        '  [property: JsonPropertyName("flag")] Flag Flag = default);\n'
+    ),
+    "positional, one repeated": (
+        'public record ShipDataObject(long Id, [property: JsonPropertyName("name")] string? Name,\n'
+        ' [property: JsonPropertyName("flag")] Flag Flag)\n'
+        '{ [JsonPropertyName("id")] public long Id { get; init; } = Id; }\n'
+    ),
+    "parts": "\n".join(
+        with_body(member, head="public partial class ShipDataObject")
+        for member in (ID, NAME, FLAGGED)
+    ),
+    "comments": (
+        '// { [JsonPropertyName("ghost")] }\n/* public class Ghost { */\n'
+        + SHIP.replace("{ get;", "{ /* } */ get;")
+    ),
+    "boundaries in comments": "// [REGEN:END Nothing]\n// [SCHMITH:BEGIN Nothing]\n" + SHIP,
+    "braces in strings": SHIP.replace(
+        "{\n", '{\n    [Description("} {first} ``` // END_FIELDS")]\n', 1
+    ),
+    "helpers": with_body(
+        ID,
+        NAME,
+        FLAGGED,
+        "private int cache; public static ShipDataObject Empty => new() { Id = 0 };",
+        'public override string ToString() => $"{Id}";',
+        "[JsonIgnore] public bool IsNew { get; set; }",
+        "[JsonExtensionData] public Dictionary<string, JsonElement>? Extra { get; set; }",
+    ),
+    "interfaces": SHIP.replace("DataObject\n", "DataObject : IEquatable<ShipDataObject>\n", 1),
+    "region": "#region Ships\n" + SHIP + "#endregion",
+    "escaped wire name": SHIP.replace('"name"', '"n\\u0061me"'),
+}
+
+
+@pytest.mark.parametrize("ship", STYLES.values(), ids=STYLES)
+def test_every_style_of_a_class_is_clean(ship: str) -> None:
+    """However a right class is written, nothing is said about it."""
+    assert issues_of(ship) == []
+
+
+ENUMS = {
+    "as asked": FLAG,
+    "no trailing comma": FLAG.replace("LightGreen,", "LightGreen"),
+    "one line": FLAG.replace("\n", " "),
+    "numbered": FLAG.replace("Red,", "Red = 1,").replace("LightGreen,", "LightGreen = 2,"),
+    "reversed": FLAG.replace("red", "x")
+    .replace("light-green", "red")
+    .replace('"x"', '"light-green"'),
+    "own name": FLAG.replace('[JsonStringEnumMemberName("red")]\n    Red', "red"),
+    "based": FLAG.replace("enum Flag", "enum Flag : byte"),
+    "generic converter": FLAG.replace("Converter))", "Converter<Flag>))"),
+    "combined": FLAG.replace(
+        '[JsonStringEnumMemberName("red")]', '[Obsolete, JsonStringEnumMemberName("red")]'
+    ),
+    "first member get": FLAG.replace("Red,", "get,"),
+}
+
+
+@pytest.mark.parametrize("flag", ENUMS.values(), ids=ENUMS)
+def test_every_style_of_an_enum_is_clean(flag: str) -> None:
+    """However a right enum is written, nothing is said about it."""
+    assert issues_of(flag=flag) == []
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        lambda: SHIP + FLAG,
+        lambda: FLAG + SHIP,
+        lambda: "namespace N;\n" + SHIP + FLAG,
+        lambda: "namespace N { " + SHIP + FLAG + " }",
+        lambda: SHIP.replace(" Flag {", " Colour {")[: SHIP.rindex("}") + 2] + FLAG + "}\n",
+    ],
+    ids=["in order", "reversed", "namespace", "block namespace", "nested enum"],
+)
+def test_without_boundaries_it_is_split_by_declaration(arrange: Callable[[], str]) -> None:
+    """A source without boundaries is read as well, nested enums included."""
+    assert validate_generated_code(arrange(), SHIPS).is_clean
+
+
+def test_every_type_has_a_result() -> None:
+    """Clean types are there too, in the order of the IR."""
+    results = results_of()
+
+    assert list(results) == ["ShipDataObject", "Flag"]
+    assert all(result.is_clean for result in results.values())
+
+
+def test_what_stands_outside_of_boundaries_is_the_users() -> None:
+    """A type declared outside may be used, and is not judged."""
+    ship = SHIP.replace("DataObject\n", "DataObject : Entity\n", 1)
+    source = assemble([("ShipDataObject", ship), ("Flag", FLAG)]) + "\npublic class Entity { }\n"
+
+    assert all(result.is_clean for result in validate_by_type(source, SHIPS).values())
+
+
+@given(
+    st.permutations([ID, NAME, FLAGGED]),
+    st.lists(
+        st.sampled_from(
+            ["// } a {", "/* class X { */", "#region r\n#endregion", "/// <summary>…</summary>", ""]
+        ),
+        min_size=3,
+        max_size=3,
+    ),
+)
+def test_order_and_comments_never_matter(members: list[str], comments: list[str]) -> None:
+    """Members in any order with any comments between them are clean."""
+    mixed = [f"{comment}\n{member}" for comment, member in zip(comments, members, strict=True)]
+
+    assert issues_of(with_body(*mixed)) == []

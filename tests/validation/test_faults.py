@@ -1,0 +1,340 @@
+"""Each fault has one issue with the right code, type, line and field."""
+
+import pytest
+from ships import FLAG, SHIP, SHIPS, issues_of, ships
+
+from pytest_regen.sources import assemble
+from pytest_regen.validation import validate_by_type
+
+Case = tuple[str, str, str, int | None, str | None]
+
+BODY = "{\n"
+SHIP_CASES: dict[str, Case] = {
+    "dropped": (
+        '    [JsonPropertyName("name")]\n    public string? Name { get; init; }\n',
+        "",
+        "MISSING_FIELD",
+        None,
+        "name",
+    ),
+    "commented out": (
+        '    [JsonPropertyName("name")]\n    public',
+        '//  [JsonPropertyName("name")]\n//  public',
+        "MISSING_FIELD",
+        None,
+        "name",
+    ),
+    "no wire name": ('    [JsonPropertyName("name")]\n', "", "MISSING_FIELD", 6, "name"),
+    "private": ("public string? Name", "private string? Name", "MISSING_FIELD", 6, "name"),
+    "a field": ("string? Name { get; init; }", "string? Name;", "MISSING_FIELD", 6, "name"),
+    "ignored": (
+        '[JsonPropertyName("name")]',
+        '[JsonPropertyName("name"), JsonIgnore]',
+        "MISSING_FIELD",
+        6,
+        "name",
+    ),
+    "invented": (
+        BODY,
+        '{\n    [JsonPropertyName("tons")] public int? Tons { get; set; }\n',
+        "PHANTOM_FIELD",
+        3,
+        "tons",
+    ),
+    "invented without a name": (
+        BODY,
+        "{\n    public int? Tons { get; set; }\n",
+        "PHANTOM_FIELD",
+        3,
+        "Tons",
+    ),
+    "twice": (
+        BODY,
+        '{\n    [JsonPropertyName("id")] public long Key { get; set; }\n',
+        "DUPLICATE_FIELD",
+        4,
+        "id",
+    ),
+    "the same twice": (
+        '    [JsonPropertyName("name")]\n    public string? Name { get; init; }\n',
+        '    [JsonPropertyName("name")]\n    public string? Name { get; init; }\n' * 2,
+        "DUPLICATE_FIELD",
+        8,
+        "name",
+    ),
+    "one name for two": ("Name {", "Id {", "DUPLICATE_PROPERTY", 6, None),
+    "named as its class": ("Name {", "ShipDataObject {", "DUPLICATE_PROPERTY", 6, None),
+    "wrong type": ("long", "string", "WRONG_TYPE", 4, "id"),
+    "too narrow": ("long", "int", "WRONG_TYPE", 4, "id"),
+    "a list": ("string?", "List<string>?", "WRONG_TYPE", 7, "name"),
+    "another type of the store": ("string?", "Flag?", "WRONG_TYPE", 7, "name"),
+    "lost mark": ("string?", "string", "NULLABILITY", 7, "name"),
+    "default is no mark": (
+        "string? Name { get; init; }",
+        'string Name { get; init; } = "";',
+        "NULLABILITY",
+        7,
+        "name",
+    ),
+    "gained mark": ("long", "long?", "NULLABILITY", 4, "id"),
+    "demanded": ("public string?", "public required string?", "NULLABILITY", 7, "name"),
+    "Required": (
+        '[JsonPropertyName("name")]',
+        '[JsonPropertyName("name"), Required]',
+        "NULLABILITY",
+        7,
+        "name",
+    ),
+    "undeclared": ("string?", "Title?", "UNDECLARED_TYPE", 7, "name"),
+    "undeclared, required": ("required Flag", "required FlagEnum", "UNDECLARED_TYPE", 10, "flag"),
+    "undeclared in a generic": ("string?", "List<Title>?", "UNDECLARED_TYPE", 7, "name"),
+    "undeclared in a jagged array": ("string?", "Title?[][]?", "UNDECLARED_TYPE", 7, "name"),
+    "undeclared and qualified": ("string?", "Models.Title?", "UNDECLARED_TYPE", 7, "name"),
+    "undeclared base": ("DataObject\n", "DataObject : Vessel\n", "UNDECLARED_TYPE", 1, None),
+    "undeclared virtual": ("public string?", "public virtual Title?", "UNDECLARED_TYPE", 7, "name"),
+    "undeclared private field": (BODY, "{\n    private Title cache;\n", "UNDECLARED_TYPE", 3, None),
+    "undeclared body": (BODY, "{\n    public Title Cache => new();\n", "UNDECLARED_TYPE", 3, None),
+    "foreign": (BODY, "{\n    public class Helper { }\n", "FOREIGN_TYPE", 3, None),
+    "foreign enum": (
+        "public class",
+        "public enum Flag { Red }\npublic class",
+        "FOREIGN_TYPE",
+        1,
+        None,
+    ),
+    "misspelt class": ("ShipDataObject", "Ship", "MISSING_CLASS", 1, None),
+    "class in a comment": (
+        SHIP,
+        "// public class ShipDataObject { }\n",
+        "MISSING_CLASS",
+        None,
+        None,
+    ),
+    "enum for class": (SHIP, "public enum ShipDataObject { Id, Name }", "MISSING_CLASS", 1, None),
+    "interface for class": ("public class", "public interface", "MISSING_CLASS", 1, None),
+    "declared twice": (SHIP, SHIP * 2, "DUPLICATE_TYPE", 12, None),
+    "illegal name": ("Name {", "2Name {", "INVALID_IDENTIFIER", 7, None),
+    "keyword": ("Name {", "class {", "INVALID_IDENTIFIER", 7, None),
+    "semicolon": ("Name { get;", "Name { get", "SYNTAX", 7, None),
+    "brace": ("init; }\n}", "init; }\n", "SYNTAX", 10, None),
+    "elided": (
+        '    [JsonPropertyName("id',
+        '    // ...\n    [JsonPropertyName("id',
+        "ARTIFACT",
+        3,
+        None,
+    ),
+    "fence": (SHIP, f"```csharp\n{SHIP}```\n", "ARTIFACT", 1, None),
+    "prose": (SHIP, f"Sure, here it is as you asked:\n{SHIP}", "ARTIFACT", 1, None),
+    "review": (BODY, "{\n    // [REVIEW: is this right?]\n", "REVIEW", 3, None),
+}
+
+
+@pytest.mark.parametrize("case", SHIP_CASES.values(), ids=SHIP_CASES)
+def test_a_fault_in_a_class_is_one_issue(case: Case) -> None:
+    """One fault is one issue of its code, at its line, naming its field."""
+    old, new, code, line, field = case
+    assert old in SHIP
+
+    (issue,) = issues_of(SHIP.replace(old, new, 1))
+
+    assert (issue.code, issue.type_name, issue.field) == (code, "ShipDataObject", field)
+    assert (issue.line is None) == (line is None)
+    if line is not None and issue.line is not None:
+        assert issue.line - first_line_of_ship() + 1 == line
+
+
+def first_line_of_ship() -> int:
+    """Return the line of the assembled source on which the class begins."""
+    (issue,) = issues_of(SHIP.replace("class Ship", "class Boat"))
+    assert issue.line is not None
+    return issue.line
+
+
+FLAG_CASES: dict[str, Case] = {
+    "missing": (
+        '    [JsonStringEnumMemberName("red")]\n    Red,\n',
+        "",
+        "ENUM_MEMBER",
+        None,
+        "red",
+    ),
+    "misspelt": ('"light-green"', '"light_green"', "ENUM_MEMBER", 7, "light-green"),
+    "case": ('"red"', '"Red"', "ENUM_MEMBER", 4, "red"),
+    "invented": (
+        "Red,",
+        'Red,\n    [JsonStringEnumMemberName("mauve")] Mauve,',
+        "ENUM_MEMBER",
+        6,
+        "mauve",
+    ),
+    "without its value": (
+        '[JsonStringEnumMemberName("light-green")]',
+        "",
+        "ENUM_MEMBER",
+        8,
+        "light-green",
+    ),
+    "twice": (
+        "Red,",
+        'Red,\n    [JsonStringEnumMemberName("red")] Rouge,',
+        "ENUM_MEMBER",
+        6,
+        "red",
+    ),
+    "one name for two": ("LightGreen", "Red", "DUPLICATE_PROPERTY", 7, None),
+    "comma": ("Red,", "Red", "SYNTAX", 5, None),
+    "class for enum": ("public enum Flag", "public class Flag", "MISSING_CLASS", 2, None),
+    "illegal name": ("LightGreen", "Light-Green", "INVALID_IDENTIFIER", 8, None),
+    "keyword": ("Red", "int", "INVALID_IDENTIFIER", 5, None),
+}
+
+
+@pytest.mark.parametrize("case", FLAG_CASES.values(), ids=FLAG_CASES)
+def test_a_fault_in_an_enum_is_one_issue(case: Case) -> None:
+    """One fault is one issue of its code, at its line, naming its value."""
+    old, new, code, line, field = case
+    assert old in FLAG
+
+    (issue,) = issues_of(flag=FLAG.replace(old, new, 1))
+
+    assert (issue.code, issue.type_name, issue.field) == (code, "Flag", field)
+    assert (issue.line is None) == (line is None)
+    if line is not None and issue.line is not None:
+        assert issue.line - first_line_of_flag() + 1 == line
+
+
+def first_line_of_flag() -> int:
+    """Return the line of the assembled source on which the enum begins."""
+    (issue,) = issues_of(flag=FLAG.replace("enum Flag", "enum Flags"))
+    assert issue.line is not None
+    return issue.line - 1
+
+
+NUMBERS = "public enum Flag\n{\n    Red = 1,\n    Green,\n    Old = -1,\n}\n"
+
+
+def test_integer_values_are_constants() -> None:
+    """A member's value is its number, counted on where none is written."""
+    ir = with_values([1, 2, -1])
+
+    assert issues_of(flag=NUMBERS, ir=ir) == []
+    found = issues_of(flag=NUMBERS.replace("Red = 1", "Red"), ir=with_values([0, 2, -1]))
+    assert [(issue.code, issue.field) for issue in found] == [
+        ("ENUM_MEMBER", "2"),
+        ("ENUM_MEMBER", "1"),
+    ]
+
+
+def test_strings_and_integers_in_one_enum() -> None:
+    """A string is carried by the attribute, an integer by the number."""
+    flag = 'enum Flag { [JsonStringEnumMemberName("auto")] Auto, Low = 1, High = 2 }'
+
+    assert issues_of(flag=flag, ir=with_values(["auto", 1, 2])) == []
+
+
+def with_values(values: list[int | str]) -> dict[str, object]:
+    """Return the IR with other values of the enum."""
+    ir = ships()
+    ir["types"][1]["enum_values"] = values
+    return ir
+
+
+def test_a_misspelt_field_is_missing_and_invented() -> None:
+    """The invented one names the field that was meant."""
+    missing, invented = issues_of(SHIP.replace('"name"', '"nmae"'))
+
+    assert (missing.code, missing.field) == ("MISSING_FIELD", "name")
+    assert (invented.code, invented.field) == ("PHANTOM_FIELD", "nmae")
+    assert "'name'" in (invented.detail or "")
+
+
+def test_a_borrowed_field_is_invented() -> None:
+    """A field that only another type has is no field of this one; the detail says whose it is."""
+    ir = ships()
+    port = {"json_name": "pier", "type": {"kind": "string"}}
+    ir["types"].append({"name": "Port", "schema_id": "#", "kind": "object", "fields": [port]})
+    pier = '    [JsonPropertyName("pier")] public string? Pier { get; init; }\n}\n'
+
+    found = issues_of(SHIP.rstrip()[:-1] + pier, ir=ir)
+
+    (phantom,) = [issue for issue in found if issue.type_name == "ShipDataObject"]
+    assert phantom.code == "PHANTOM_FIELD"
+    assert phantom.detail == "it belongs to Port"
+
+
+def test_a_field_of_another_class_is_missing_all_the_same() -> None:
+    """A field counts only in its own class."""
+    name = '    [JsonPropertyName("name")]\n    public string? Name { get; init; }\n'
+    found = issues_of(SHIP.replace(name, "") + f"class Other {{ {name} }}\n")
+
+    assert {issue.code for issue in found} == {"MISSING_FIELD", "FOREIGN_TYPE"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "profile", "expected"),
+    [
+        ('[PrimaryKey("id", nameof(Id))]', "xchange", []),
+        ("", "default", []),
+        ("", "xchange", ["PRIMARY_KEY"]),
+        ('[PrimaryKey("name", nameof(Name))]', "xchange", ["PRIMARY_KEY"]),
+        ('[PrimaryKey("id", nameof(Name))]', "xchange", ["PRIMARY_KEY"]),
+        ('[PrimaryKey("name", nameof(Name))]', "default", ["PRIMARY_KEY"]),
+    ],
+)
+def test_the_primary_key(attribute: str, profile: str, expected: list[str]) -> None:
+    """The profile that has the attribute demands it; a contradiction is told in any."""
+    found = issues_of(f"{attribute}\n{SHIP}", ir=ships(primary_key="id"), profile=profile)
+
+    assert [issue.code for issue in found] == expected
+
+
+def test_a_key_is_checked_only_where_the_ir_names_one() -> None:
+    """Without a key in the IR, any attribute will do."""
+    assert issues_of(f'[PrimaryKey("name", nameof(Name))]\n{SHIP}', profile="xchange") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": "class"}, None),
+        ({"fields": [{"json_name": "p", "type": {"kind": "ref", "name": "Port"}}]}, "p"),
+        ({"fields": [{"json_name": "p", "type": {"kind": "string"}}] * 2}, "p"),
+    ],
+)
+def test_what_no_reply_can_fix(change: dict[str, object], field: str | None) -> None:
+    """A fault of the IR itself is UNFIXABLE, and tells nothing beside it."""
+    type_name = change.get("name", "ShipDataObject")
+    typed = "Port?" if field else "string?"
+    code = f'class {type_name} {{ [JsonPropertyName("p")] public {typed} P {{ get; set; }} }}'
+    if "Port" not in str(change):
+        code = code.replace("Port", "string")
+
+    found = issues_of(code if field else SHIP, ir=ships(**change))
+
+    unfixable = [issue for issue in found if issue.code == "UNFIXABLE"]
+    assert [issue.field for issue in unfixable] == [field]
+    assert field is None or found == unfixable
+
+
+def test_a_block_of_nobody_is_foreign() -> None:
+    """A block that the IR has no type for has a result of its own."""
+    source = assemble([("ShipDataObject", SHIP), ("Flag", FLAG), ("Old", "class Old { }")])
+    results = validate_by_type(source, SHIPS)
+
+    assert [issue.code for issue in results["Old"].issues] == ["FOREIGN_TYPE"]
+    assert results["ShipDataObject"].is_clean
+
+
+def test_a_lost_brace_stays_in_its_block() -> None:
+    """What one block lacks does nothing to the next."""
+    (issue,) = issues_of(SHIP.rstrip()[:-1])
+
+    assert (issue.code, issue.type_name) == ("SYNTAX", "ShipDataObject")
+
+
+def test_a_missing_type_is_not_undeclared_as_well() -> None:
+    """A type of the store that is missing is told once, not at each use."""
+    (issue,) = issues_of(flag="")
+
+    assert (issue.code, issue.type_name) == ("MISSING_CLASS", "Flag")

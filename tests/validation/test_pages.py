@@ -1,0 +1,176 @@
+"""An issue is put on the page at fault: by what was asked of it, and by the lines it wrote."""
+
+import pytest
+from ships import FLAG, in_pages
+
+FIRST = """\
+public class ShipDataObject
+{
+    [JsonPropertyName("id")]
+    public required long Id { get; init; }
+}
+"""
+SECOND = """\
+// BEGIN_FIELDS
+    [JsonPropertyName("name")]
+    public string? Name { get; init; }
+// END_FIELDS
+"""
+THIRD = """\
+[JsonPropertyName("flag")]
+public required Flag Flag { get; init; }
+"""
+PAGES = [FIRST, SECOND, THIRD]
+NAME = SECOND.split("\n", 1)[1].rsplit("//", 1)[0]
+ASKED = [["id"], ["name"], ["flag"]]
+VALUES = [
+    'public enum Flag\n{\n    [JsonStringEnumMemberName("red")]\n    Red,\n}\n',
+    '[JsonStringEnumMemberName("light-green")]\nLightGreen,\n',
+]
+ASKED_VALUES = [["red"], ["light-green"]]
+
+
+def broken(page: int, old: str, new: str) -> list[str]:
+    """Return the pages with a text of one replaced."""
+    assert old in PAGES[page - 1]
+    changed = list(PAGES)
+    changed[page - 1] = changed[page - 1].replace(old, new, 1)
+    return changed
+
+
+def test_right_pages_are_clean() -> None:
+    """Pages of a type are joined and judged as one."""
+    assert in_pages(PAGES, ASKED) == []
+    assert in_pages(VALUES, ASKED_VALUES, name="Flag") == []
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new", "code"),
+    [
+        (1, "long", "int", "WRONG_TYPE"),
+        (2, "string?", "string", "NULLABILITY"),
+        (3, "required Flag", "required Flagg", "UNDECLARED_TYPE"),
+        (
+            2,
+            '    [JsonPropertyName("name")]\n    public string? Name { get; init; }\n',
+            "    public string? Nick => null;\n",
+            "MISSING_FIELD",
+        ),
+        (
+            2,
+            "    [Json",
+            '    [JsonPropertyName("x")] public int? X { get; set; }\n    [Json',
+            "PHANTOM_FIELD",
+        ),
+        (
+            3,
+            "[Json",
+            '[JsonPropertyName("id")] public long Key { get; set; }\n[Json',
+            "DUPLICATE_FIELD",
+        ),
+        (
+            1,
+            "    [Json",
+            '    [JsonPropertyName("flag")] public Flag Colour { get; set; }\n    [Json',
+            "DUPLICATE_FIELD",
+        ),
+        (2, "Name {", "2Name {", "INVALID_IDENTIFIER"),
+        (2, "get; init;", "get; init", "SYNTAX"),
+        (1, "init; }\n}", "init; }\n", "SYNTAX"),
+        (3, "init; }", "init;", "SYNTAX"),
+        (3, "init; }", "init; }\n}", "SYNTAX"),
+        (3, "[Json", "public class Helper { }\n[Json", "FOREIGN_TYPE"),
+        (2, "    [Json", "    // ...\n    [Json", "ARTIFACT"),
+        (1, "class ShipDataObject", "class Ship", "MISSING_CLASS"),
+        (3, "[Json", "// [REVIEW: sure?]\n[Json", "REVIEW"),
+    ],
+)
+def test_one_fault_is_one_issue_of_its_page(page: int, old: str, new: str, code: str) -> None:
+    """Whatever is wrong, the page that did it is named, and no other."""
+    found = in_pages(broken(page, old, new), ASKED)
+
+    assert [(issue.code, issue.page) for issue in found] == [(code, page)]
+
+
+@pytest.mark.parametrize("page", [1, 2, 3])
+@pytest.mark.parametrize("text", ["", " \n\t\n", "// nothing to declare\n"])
+def test_an_empty_page_is_one_issue(page: int, text: str) -> None:
+    """What an empty page lacks is told at once, not field by field."""
+    pages = list(PAGES)
+    pages[page - 1] = text
+
+    found = in_pages(pages, ASKED)
+
+    assert [(issue.code, issue.page) for issue in found] == [("EMPTY_OUTPUT", page)]
+    assert ASKED[page - 1][0] in found[0].message
+
+
+@pytest.mark.parametrize("page", [1, 2, 3])
+@pytest.mark.parametrize("length", [0.3, 0.5, 0.8])
+def test_a_page_cut_short_is_one_issue(page: int, length: float) -> None:
+    """That a truncated page is illegal and lacks fields follows from it."""
+    pages = list(PAGES)
+    pages[page - 1] = pages[page - 1][: int(len(pages[page - 1]) * length)]
+
+    found = in_pages(pages, ASKED, stop_reasons={page: "max_tokens"})
+
+    assert [(issue.code, issue.page) for issue in found] == [("TRUNCATED", page)]
+
+
+def test_a_field_that_no_page_was_asked_for_is_unfixable() -> None:
+    """Asking again could not bring it."""
+    pages = broken(2, NAME, "    // x\n")
+
+    found = in_pages(pages, [["id"], [], ["flag"]])
+
+    assert ("UNFIXABLE", "name") in [(issue.code, issue.field) for issue in found]
+
+
+def test_braces_balanced_but_misplaced_are_found_in_their_pages() -> None:
+    """One page a brace short and another one long make a legal block of illegal pages."""
+    pages = broken(1, "init; }\n}", "init; }\n")
+    pages[2] += "}\n"
+
+    found = in_pages(pages, ASKED)
+
+    assert {issue.page for issue in found} == {1, 3}
+    assert {issue.code for issue in found} == {"SYNTAX"}
+
+
+def test_values_of_an_enum() -> None:
+    """A missing value belongs to the page asked for it, an invented one to its writer."""
+    missing = in_pages([VALUES[0], "// x\nOther,\n"], ASKED_VALUES, name="Flag")
+    invented = in_pages(
+        [VALUES[0].replace("Red,", "Red,\n    Mauve,"), VALUES[1]], ASKED_VALUES, name="Flag"
+    )
+
+    assert [(issue.code, issue.page) for issue in missing] == [("ENUM_MEMBER", 2)] * 2
+    (issue,) = invented
+    assert (issue.code, issue.page, issue.field) == ("ENUM_MEMBER", 1, "Mauve")
+
+
+def test_a_lost_comma_is_put_on_its_page() -> None:
+    """A comma lost inside page 2 is no fault of page 1."""
+    second = VALUES[1].replace(",", "") + '[JsonStringEnumMemberName("red")]\nRed,\n'
+    first = "public enum Flag\n{\n}\n"
+
+    found = in_pages([first, second], [[], ["light-green", "red"]], name="Flag")
+
+    assert [(issue.code, issue.page) for issue in found] == [("SYNTAX", 2)]
+
+
+def test_a_single_page_has_every_issue() -> None:
+    """Of one page there is nothing to find out."""
+    (issue,) = in_pages([FLAG.replace('"red"', '"rde"')], [["red", "light-green"]], name="Flag")
+
+    assert issue.page == 1
+
+
+def test_lines_are_those_of_the_assembled_source() -> None:
+    """An issue of a page stands at its line of the whole file."""
+    (issue,) = in_pages(broken(3, "required Flag", "required string"), ASKED)
+    (other,) = in_pages(broken(1, "long", "string"), ASKED)
+
+    assert issue.line is not None
+    assert other.line is not None
+    assert issue.line > other.line + 3
