@@ -17,12 +17,23 @@ RegenError
 │   ├── StoreWriteError           the folder cannot be written
 │   ├── HandEditError             a write would discard an edit made by hand
 │   └── StaleStoreError           stored prompts were made from another IR
+├── ContextError                  a conversation cannot be rebuilt from what the caller sent
+│   ├── InvalidContextError       malformed, too large, or about questions never asked (also a ValueError)
+│   └── SealError                 nothing vouches for this context
+│       ├── SealMissingError      a seal is required and none was sent
+│       ├── SealTamperedError     the seal or what it was put on was changed
+│       ├── SealMovedError        the seal belongs to another conversation
+│       ├── SealExpiredError      the seal is too old
+│       ├── SealKeyError          the seal was made with a key that is not ours
+│       └── SealSpentError        the seal was used, and counts once
 ├── ProviderError                 no usable reply
 │   ├── MissingKeyError           no credential for a live call
 │   ├── RejectedRequestError      the API refused the request itself (400, 401, 403, 404, 413, 422)
 │   ├── TransportError            the model could not be reached, or the stream was cut
-│   └── RefusedError              the model declined to answer
-├── BudgetError                   the token budget is spent
+│   ├── RefusedError              the model declined to answer
+│   └── ReplyFormatError          the reply holds no JSON that fits the schema (also a ValueError)
+├── BudgetError                   the token budget or the number of turns is spent
+├── NoProgressError               the next turn could only repeat the last
 └── CassetteError                 a recording cannot serve
     ├── CassetteMissError         the cassette has no answer to this request
     └── CassetteUnreadableError   the file is no cassette
@@ -150,6 +161,67 @@ class StaleStoreError(StoreError):
     """The stored prompts were made from another IR than the one at hand."""
 
 
+class ContextError(RegenError):
+    """A conversation cannot be rebuilt from what the caller sent."""
+
+    code: ClassVar[str] = "INVALID_CONTEXT"
+    """Stable name of the error on the wire."""
+
+
+class InvalidContextError(ContextError, ValueError):
+    """What the caller sent is malformed, too large, or answers questions that were never asked.
+
+    Args:
+        problems: pairs of the place, ``answers.location.text``, and what is wrong there.
+    """
+
+    def __init__(
+        self, what: str, *, problems: tuple[tuple[str, str], ...] = (), why: str = "", hint: str
+    ) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.problems = problems
+
+
+class SealError(ContextError):
+    """Nothing vouches for this context."""
+
+    code = "CONTEXT_TAMPERED"
+
+
+class SealMissingError(SealError):
+    """A seal is required and none was sent."""
+
+    code = "CONTEXT_UNSEALED"
+
+
+class SealTamperedError(SealError):
+    """The seal, or what it was put on, was changed."""
+
+
+class SealMovedError(SealError):
+    """The seal belongs to another conversation."""
+
+    code = "CONTEXT_MOVED"
+
+
+class SealExpiredError(SealError):
+    """The seal is too old."""
+
+    code = "CONTEXT_EXPIRED"
+
+
+class SealKeyError(SealError):
+    """The seal was made with a key that is not, or no longer, ours."""
+
+    code = "CONTEXT_FOREIGN_KEY"
+
+
+class SealSpentError(SealError):
+    """The seal was used before, and seals count once here."""
+
+    code = "CONTEXT_SPENT"
+
+
 class ProviderError(RegenError):
     """The provider gave no usable reply."""
 
@@ -176,8 +248,50 @@ class RefusedError(ProviderError):
     """The model declined to answer."""
 
 
+class ReplyFormatError(ProviderError, ValueError):
+    """The reply holds no JSON value that fits the schema.
+
+    Args:
+        text: the reply.
+        problem: what is wrong with it, in words that go back to the model.
+        asks: what the model is to send instead; by default the whole value, corrected.
+        is_truncated: whether the reply ended at a limit, so that asking again as before is vain.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        text: str,
+        problem: str,
+        asks: str = "",
+        is_truncated: bool = False,
+        why: str = "",
+        hint: str,
+    ) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.text = text
+        self.problem = problem
+        self.asks = asks
+        self.is_truncated = is_truncated
+
+
+class UnusableReplyError(ProviderError):
+    """Replies came, the last asked for with what was wrong, and none holds what was asked for."""
+
+
+class ReaskedError(UnusableReplyError):
+    """The model asks again where it has to write."""
+
+
 class BudgetError(RegenError):
-    """The token budget is spent; the next call was not made."""
+    """The token budget or the number of turns is spent; the next call was not made."""
+
+    exit_code = 1
+
+
+class NoProgressError(RegenError):
+    """The next turn could only repeat the last; it was not made."""
 
     exit_code = 1
 

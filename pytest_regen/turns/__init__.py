@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from pytest_regen.turns.defaults import DEFAULT_MAX_TOKENS, DEFAULT_MODEL
     from pytest_regen.turns.local import CallableProvider, DryRunProvider, ScriptedProvider
     from pytest_regen.turns.prices import cost_of, describe_usage
+    from pytest_regen.turns.structured import (
+        ObjectWithRepair,
+        agenerate_object_with_repair,
+        extract_json,
+        generate_object_with_repair,
+        parse_json_with_schema,
+        schema_to_prompt_hint,
+    )
     from pytest_regen.turns.values import (
         CacheTtl,
         Message,
@@ -31,6 +39,7 @@ __all__ = [
     "CallableProvider",
     "DryRunProvider",
     "Message",
+    "ObjectWithRepair",
     "Provider",
     "Reply",
     "Role",
@@ -38,10 +47,15 @@ __all__ = [
     "StopReason",
     "TurnRequest",
     "Usage",
+    "agenerate_object_with_repair",
     "cost_of",
     "describe_usage",
+    "extract_json",
+    "generate_object_with_repair",
     "load_provider",
+    "parse_json_with_schema",
     "provider_from_environment",
+    "schema_to_prompt_hint",
 ]
 
 _HOMES = {
@@ -50,11 +64,17 @@ _HOMES = {
     "DEFAULT_MAX_TOKENS": "defaults",
     "DEFAULT_MODEL": "defaults",
     "DryRunProvider": "local",
+    "ObjectWithRepair": "structured",
     "ScriptedProvider": "local",
+    "agenerate_object_with_repair": "structured",
     "cost_of": "prices",
     "describe_usage": "prices",
+    "extract_json": "structured",
+    "generate_object_with_repair": "structured",
     "load_provider": "choosing",
+    "parse_json_with_schema": "structured",
     "provider_from_environment": "choosing",
+    "schema_to_prompt_hint": "structured",
 }
 
 if not TYPE_CHECKING:

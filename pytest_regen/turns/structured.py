@@ -1,0 +1,220 @@
+"""Replies that are to be JSON of a given schema: extracted, validated, asked for again.
+
+A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter``.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+
+from pytest_regen.errors import ReplyFormatError
+from pytest_regen.turns.defaults import DEFAULT_MAX_TOKENS, DEFAULT_MODEL
+from pytest_regen.turns.json_text import json_texts
+from pytest_regen.turns.steps import Parsed, Progress, adrive, drive, object_steps
+from pytest_regen.turns.values import CacheTtl, Message, Provider, TurnRequest, Usage
+
+__all__ = [
+    "ObjectWithRepair",
+    "Schema",
+    "adapter_of",
+    "agenerate_object_with_repair",
+    "extract_json",
+    "generate_object_with_repair",
+    "parse_json_with_schema",
+    "schema_to_prompt_hint",
+]
+
+T = TypeVar("T")
+
+Schema = type[T] | TypeAdapter[T]
+"""What a reply must be."""
+
+_PLAIN_HINT = "\n\nRespond with valid JSON only."
+_MOST_PROBLEMS = 20
+
+
+def adapter_of(schema: Schema[T]) -> TypeAdapter[T]:
+    """Return ``schema`` as an adapter."""
+    return schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
+
+
+def extract_json(text: str) -> str:
+    """Return the first JSON value that stands in ``text``: fenced, bare or amid prose.
+
+    Prose in brackets and fences around something else are passed over. Where there is no whole
+    JSON value, ``text`` itself is returned without the white space around it.
+    """
+    found = next(json_texts(text), None)
+    return text.strip() if found is None else found.text
+
+
+def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
+    """Return the first JSON value in ``text`` that fits ``schema``.
+
+    Raises:
+        ReplyFormatError: none does; a ``ValueError`` whose cause is the error of the JSON
+            decoder or of pydantic, and whose ``problem`` says in words what is wrong.
+    """
+    adapter = adapter_of(schema)
+    first: ValidationError | None = None
+    for found in json_texts(text):
+        try:
+            return adapter.validate_json(found.text.encode("utf-8", "surrogatepass"))
+        except ValidationError as error:
+            first = first or error
+    if first is not None:
+        raise _mismatch(text, first) from first
+    raise _no_json(text)
+
+
+def schema_to_prompt_hint(schema: Schema[Any]) -> str:
+    """Return what tells a model the form of its reply, to be appended to a message.
+
+    It begins with a blank line and holds the JSON Schema (draft 2020-12). A schema that JSON
+    Schema cannot express is replaced by a plain request for JSON.
+    """
+    try:
+        described = adapter_of(schema).json_schema()
+    except (PydanticInvalidForJsonSchema, PydanticUserError):
+        return _PLAIN_HINT
+    text = json.dumps(described, indent=2, ensure_ascii=False)
+    return (
+        "\n\nRespond with one JSON value that matches this JSON Schema, and with nothing else:\n\n"
+        + text
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectWithRepair(Generic[T]):
+    """A validated reply and what it took."""
+
+    output: T
+    repair_attempts: int
+    """Times the model was asked to mend its reply; 0 where the first one fitted."""
+    text: str
+    """The reply that fitted, its pieces joined."""
+    usage: Usage = field(default_factory=Usage)
+    """Of all calls, truncated and unusable replies included."""
+
+
+def generate_object_with_repair(
+    provider: Provider,
+    schema: Schema[T],
+    *,
+    prompt: str,
+    system: str = "",
+    history: Sequence[Message] = (),
+    model: str = DEFAULT_MODEL,
+    max_tokens: int = DEFAULT_MAX_TOKENS,
+    max_repairs: int = 2,
+    cache: CacheTtl | None = "5m",
+    on_progress: Progress | None = None,
+) -> ObjectWithRepair[T]:
+    """Ask for a value of ``schema``; show the model its mistake and ask again where it made one.
+
+    One logical request: nothing of it is remembered. A reply cut at ``max_tokens`` is continued.
+
+    Args:
+        provider: who answers.
+        schema: what the reply must be.
+        prompt: the user message; the hint of the schema is appended.
+        system: the system prompt.
+        history: messages before the prompt.
+        model: name of the model.
+        max_tokens: upper limit of one reply.
+        max_repairs: times a wrong reply is sent back with what is wrong with it.
+        cache: lifetime of the cache breakpoints on the system prompt and the last message.
+        on_progress: called with one line per repair and continuation.
+
+    Raises:
+        ReplyFormatError: the last reply did not fit either.
+        RefusedError: the model declined.
+        ProviderError: there was no reply.
+    """
+    last = Message("user", prompt + schema_to_prompt_hint(schema), cache)
+    request = TurnRequest(system, (*history, last), model, max_tokens, cache=cache)
+    steps = object_steps(request, _parser(schema), max_repairs=max_repairs, progress=on_progress)
+    return _with_repair(drive(steps, provider))
+
+
+async def agenerate_object_with_repair(
+    provider: Provider,
+    schema: Schema[T],
+    *,
+    prompt: str,
+    system: str = "",
+    history: Sequence[Message] = (),
+    model: str = DEFAULT_MODEL,
+    max_tokens: int = DEFAULT_MAX_TOKENS,
+    max_repairs: int = 2,
+    cache: CacheTtl | None = "5m",
+    on_progress: Progress | None = None,
+) -> ObjectWithRepair[T]:
+    """Ask as ``generate_object_with_repair`` does, without blocking the event loop."""
+    last = Message("user", prompt + schema_to_prompt_hint(schema), cache)
+    request = TurnRequest(system, (*history, last), model, max_tokens, cache=cache)
+    steps = object_steps(request, _parser(schema), max_repairs=max_repairs, progress=on_progress)
+    return _with_repair(await adrive(steps, provider))
+
+
+def _parser(schema: Schema[T]) -> Callable[[str], T]:
+    adapter = adapter_of(schema)
+    return lambda text: parse_json_with_schema(text, adapter)
+
+
+def _with_repair(parsed: Parsed[T]) -> ObjectWithRepair[T]:
+    return ObjectWithRepair(parsed.value, parsed.repairs, parsed.text, parsed.usage)
+
+
+def _mismatch(text: str, error: ValidationError) -> ReplyFormatError:
+    problems = [
+        f"- {'.'.join(map(str, one['loc'])) or 'the value'}: {one['msg']}"
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    if len(problems) > _MOST_PROBLEMS:
+        left = len(problems) - _MOST_PROBLEMS
+        problems = [*problems[:_MOST_PROBLEMS], f"- and {left} more"]
+    return ReplyFormatError(
+        f"the reply's JSON does not fit the schema ({error.error_count()} problem(s))",
+        text=text,
+        problem="The JSON does not match the schema:\n" + "\n".join(problems),
+        why="\n".join(problems),
+        hint="ask again with these problems, as generate_object_with_repair() does",
+    )
+
+
+def _no_json(text: str) -> ReplyFormatError:
+    if not text.strip():
+        what, cause = "the reply is empty", None
+    else:
+        what, cause = f"the reply holds no whole JSON value: {_excerpt(text)}", _decoder_error(text)
+    error = ReplyFormatError(
+        what,
+        text=text,
+        problem="The reply holds no JSON value." if cause is None else f"No JSON: {cause}",
+        why=str(cause or ""),
+        hint="ask again for JSON alone, as generate_object_with_repair() does",
+    )
+    error.__cause__ = cause
+    return error
+
+
+def _decoder_error(text: str) -> ValueError | None:
+    """Return why the text from its first bracket on is no JSON."""
+    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=0)
+    try:
+        json.loads(text[start:].strip())
+    except ValueError as error:
+        return error
+    except RecursionError:
+        return ValueError("the value is nested too deeply")
+    return None
+
+
+def _excerpt(text: str) -> str:
+    one_line = " ".join(text.split())
+    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # noqa: PLR2004 - a line
