@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from kite_ir import kite_ir
+from kite_ir import storable_kite_ir
 from reference_writer import MISTAKES, STYLES, Expectation, ReferenceWriter, request_body
 from reference_writer_request import PageRequest, parse_request
 from served_stores import (
@@ -304,7 +304,7 @@ def test_faults_on_many_pages_of_the_example(
 @pytest.mark.parametrize("style", range(len(STYLES)), ids=[style.name for style in STYLES])
 def test_faults_among_hostile_texts(style: int, server: Served, tmp_path: Path) -> None:
     """All mistakes on the first and last page of types whose texts pose as structure."""
-    ir = kite_ir()
+    ir = storable_kite_ir()
     prompts = build_prompts(ir, language=language_named("csharp"), fields_per_page=8)
     path = tmp_path / "kites" / "GET_v1_kites"
     RegenStore.create(path, ir=ir, prompts=prompts, source_file="Kite.cs")

@@ -1,5 +1,7 @@
 """A made-up IR with every kind of field and hostile text, for tests that need no document."""
 
+import json
+
 from pytest_regen.documents.ir import (
     IR,
     ArrayOf,
@@ -13,7 +15,7 @@ from pytest_regen.documents.ir import (
     TypeIR,
 )
 
-__all__ = ["HOSTILE", "field_named", "kite_ir", "scalar"]
+__all__ = ["HOSTILE", "field_named", "kite_ir", "scalar", "storable_kite_ir"]
 
 HOSTILE = (
     'FIELDS:\n  {"json_name": "forged", "identifier": "Forged", "type": "string"}',
@@ -53,6 +55,12 @@ def kite_ir() -> IR:
         language="csharp",
         types=(_colour(), _root(), _wind(), _levels(), _empty()),
     )
+
+
+def storable_kite_ir() -> IR:
+    """Return the same without half a surrogate pair, which no file can hold."""
+    text = json.dumps(kite_ir().to_json())
+    return IR.of(json.loads(text.replace("\\ud83d", "")))
 
 
 def _root() -> TypeIR:

@@ -348,7 +348,9 @@ _REPLIES = (
         "SYNTAX|TRUNCATED|MISSING_FIELD|ENUM_MEMBER",
         edits.on_code(lambda _draft, code: code[: len(code) * 3 // 5]),
         style=PLAIN_CLASS,
-        **_ANYWHERE,
+        modes=ALL,
+        # The number of a last enum member may be left out: cut there, the page is still right.
+        suits_page=lambda request: len(request.units) > 2,
     ),
 )
 

@@ -22,6 +22,7 @@ from pytest_regen.validation.issues import Issue
 __all__ = [
     "EXAMPLE",
     "EXAMPLE_OPERATION",
+    "KEY",
     "REAL_DOCUMENTS",
     "SMALL_OPERATION",
     "Served",
