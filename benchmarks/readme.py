@@ -1,0 +1,38 @@
+"""Run the benchmarks whose tables stand in the README, and write them there.
+
+    python benchmarks/readme.py
+
+Each table is measured in one run, on this machine, now.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
+SCRIPTS = {
+    "unused.py": "The plugin, installed and unused",
+    "validate.py": "Validating a large store (whole processes, an empty interpreter subtracted)",
+    "one_field.py": "One wrong field in the example's store",
+    "concurrency.py": "Eight processes regenerating eight pages of one store, the model taking 1 s",
+}
+_PLACE = re.compile(r"(?<=<!-- numbers -->\n).*?(?=<!-- /numbers -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Replace the tables."""
+    parts = []
+    for script, title in SCRIPTS.items():
+        done = subprocess.run(
+            [sys.executable, str(HERE / script)], check=True, stdout=subprocess.PIPE, text=True
+        )
+        parts.append(f"{title} (`python benchmarks/{script}`):\n\n{done.stdout.strip()}\n")
+    text = README.read_text("utf-8")
+    numbers = "\n" + "\n".join(parts) + "\n"
+    README.write_text(_PLACE.sub(lambda _: numbers, text), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

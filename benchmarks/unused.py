@@ -1,0 +1,58 @@
+"""What the plugin costs a suite that has it installed and does not use it.
+
+    python benchmarks/unused.py
+
+Pairs of runs, with the plugin and with ``-p no:regen``, in turn; the difference of the medians of
+processor time, and the modules that the plugin adds.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from table import print_table
+
+RUNS = 31
+_REPORT = "import sys\ndef pytest_unconfigure():\n    print('MODULES', len(sys.modules))\n"
+
+
+def main() -> None:
+    """Print the row."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "test_one.py").write_text("def test_one():\n    pass\n", "utf-8")
+        (root / "conftest.py").write_text(_REPORT, "utf-8")
+        with_it, without = [], []
+        for _ in range(RUNS):
+            with_it.append(measure(root))
+            without.append(measure(root, "-p", "no:regen"))
+    ours, bare = (statistics.median(time for time, _ in runs) for runs in (with_it, without))
+    modules = with_it[0][1] - without[0][1]
+    head = ("suite that does not use the plugin", "pytest alone", "plugin installed", "difference")
+    cost = f"{(ours - bare) * 1000:+.0f} ms, {modules:+d} modules ({ours / bare:.2f}x)"
+    print_table(head, [("one empty test", f"{bare * 1000:.0f} ms", f"{ours * 1000:.0f} ms", cost)])
+
+
+def measure(folder: Path, *options: str) -> tuple[float, int]:
+    """Return the processor time of one run in seconds, and its modules."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    if not options:
+        command += ["-p", "pytest_regen.pytest_plugin.plugin"]
+    before = os.times()
+    result = subprocess.run(
+        command, cwd=folder, env=env, check=True, capture_output=True, text=True
+    )
+    after = os.times()
+    spent = (after.children_user - before.children_user) + (
+        after.children_system - before.children_system
+    )
+    line = next(line for line in result.stdout.splitlines() if "MODULES" in line)
+    return spent, int(line.split()[-1])
+
+
+if __name__ == "__main__":
+    main()
