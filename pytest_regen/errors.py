@@ -18,7 +18,7 @@ RegenError
 │   ├── HandEditError             a write would discard an edit made by hand
 │   └── StaleStoreError           stored prompts were made from another IR
 ├── ContextError                  a conversation cannot be rebuilt from what the caller sent
-│   ├── InvalidContextError       malformed, too large, or about questions never asked (also a ValueError)
+│   ├── InvalidContextError       malformed, too large (also a ValueError)
 │   └── SealError                 nothing vouches for this context
 │       ├── SealMissingError      a seal is required and none was sent
 │       ├── SealTamperedError     the seal or what it was put on was changed

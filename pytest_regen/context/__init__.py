@@ -1,0 +1,69 @@
+"""Conversations rebuilt from what the caller holds: nothing is kept between turns."""
+
+from pytest_regen.context.agent import ClarifyingAgent, prompt_of
+from pytest_regen.context.prompts import SUBJECT_LINE_PROMPT, location_scope_rules
+from pytest_regen.context.render import (
+    HEADINGS,
+    render_context,
+    render_description,
+    render_legacy,
+)
+from pytest_regen.context.replies import Defect, read_reply
+from pytest_regen.context.requests import ClarificationRequest, parse_context, parse_request
+from pytest_regen.context.scope import LEVEL_SCOPES, SCOPE_EXAMPLES, SCOPE_RULES, scope_problem
+from pytest_regen.context.sealing import Sealed, Sealer, SealPolicy, SpentSeals, require_seal
+from pytest_regen.context.text import BLANK_CHARACTERS, as_data, is_blank
+from pytest_regen.context.values import (
+    Answer,
+    Ask,
+    ChoiceAnswer,
+    ClarificationAnswers,
+    ClarificationQuestion,
+    ConversationContext,
+    Generate,
+    InferredContext,
+    Option,
+    PlaceAnswer,
+    TextAnswer,
+    TurnResult,
+)
+
+__all__ = [
+    "BLANK_CHARACTERS",
+    "HEADINGS",
+    "LEVEL_SCOPES",
+    "SCOPE_EXAMPLES",
+    "SCOPE_RULES",
+    "SUBJECT_LINE_PROMPT",
+    "Answer",
+    "Ask",
+    "ChoiceAnswer",
+    "ClarificationAnswers",
+    "ClarificationQuestion",
+    "ClarificationRequest",
+    "ClarifyingAgent",
+    "ConversationContext",
+    "Defect",
+    "Generate",
+    "InferredContext",
+    "Option",
+    "PlaceAnswer",
+    "SealPolicy",
+    "Sealed",
+    "Sealer",
+    "SpentSeals",
+    "TextAnswer",
+    "TurnResult",
+    "as_data",
+    "is_blank",
+    "location_scope_rules",
+    "parse_context",
+    "parse_request",
+    "prompt_of",
+    "read_reply",
+    "render_context",
+    "render_description",
+    "render_legacy",
+    "require_seal",
+    "scope_problem",
+]

@@ -1,0 +1,258 @@
+"""Seals: what a first turn said, vouched for when the caller sends it back."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+from itsdangerous import BadSignature, TimestampSigner
+from itsdangerous.encoding import base64_decode, base64_encode
+
+from pytest_regen.canonical import canonical_json
+from pytest_regen.context.values import (
+    SCHEMA_VERSION,
+    ClarificationQuestion,
+    ConversationContext,
+    InferredContext,
+)
+from pytest_regen.errors import (
+    SealExpiredError,
+    SealKeyError,
+    SealMissingError,
+    SealMovedError,
+    SealSpentError,
+    SealTamperedError,
+    UsageError,
+)
+
+__all__ = ["SealPolicy", "Sealed", "Sealer", "SpentSeals", "require_seal"]
+
+_SALT: Final = "pytest-regen.context"
+_SHORTEST_KEY: Final = 32
+_AGAIN: Final = "start again from the description"
+_PARTS: Final = ("description", "questions", "inferences")
+
+
+class SpentSeals(Protocol):
+    """Where used seals are noted, for those who let each count once."""
+
+    def claim(self, seal_id: str, expires_at: float) -> bool:
+        """Note a seal, atomically.
+
+        Args:
+            seal_id: hash of the seal.
+            expires_at: when it may be forgotten, in seconds since 1970.
+
+        Returns:
+            Whether it was not noted before.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What a good seal says."""
+
+    conversation: str
+    key_id: str
+    issued_at: float
+    """Seconds since 1970."""
+    expires_at: float
+
+
+class Sealer:
+    """Makes and checks seals: HMAC-SHA256 over what the first turn said, with a time limit.
+
+    A seal holds no text. It binds description, questions, inferences, conversation and time of
+    issue; answers are the caller's to change.
+
+    Args:
+        keys: secrets of at least 32 bytes by their id. The first one seals, all of them check, so
+            that a key can be replaced without refusing what it sealed.
+        max_age: seconds for which a seal is good.
+        clock: tells the time, in seconds since 1970.
+        spent: where given, each seal counts once; otherwise it may be sent again until it expires,
+            as a caller does who lost the connection.
+
+    Raises:
+        UsageError: there is no key, or one that is too short.
+    """
+
+    def __init__(
+        self,
+        keys: Mapping[str, bytes | str],
+        *,
+        max_age: float = 3600,
+        clock: Callable[[], float] = time.time,
+        spent: SpentSeals | None = None,
+    ) -> None:
+        secrets = {name: _secret(name, key) for name, key in keys.items()}
+        if not secrets:
+            raise UsageError(
+                "no key to seal with", hint='pass {"2026-11": secrets.token_bytes(32)}'
+            )
+        self.max_age = max_age
+        self._signers = {name: _Signer(name, key, clock) for name, key in secrets.items()}
+        self._key_id = next(iter(secrets))
+        self._clock = clock
+        self._spent = spent
+
+    def seal(
+        self,
+        description: str,
+        questions: tuple[ClarificationQuestion, ...],
+        inferred: InferredContext,
+        *,
+        conversation: str,
+    ) -> str:
+        """Return a seal: text safe in addresses, headers and form fields."""
+        said = {"c": conversation, **_digests(description, questions, inferred)}
+        payload = base64_encode(canonical_json(said)).decode()
+        return self._signers[self._key_id].sign(f"{self._key_id}.{payload}").decode()
+
+    def unseal(self, seal: str, context: ConversationContext, *, conversation: str) -> Sealed:
+        """Check that ``seal`` vouches for ``context``, and return what it says.
+
+        Raises:
+            SealTamperedError: the seal, or a part of the context, was changed.
+            SealMovedError: it was made in another conversation.
+            SealExpiredError: it is too old, or from the future.
+            SealKeyError: its key is not one of ours.
+            SealSpentError: it was used, and seals count once here.
+        """
+        key_id, said, issued_at = self._opened(seal)
+        if said.get("c") != conversation:
+            raise SealMovedError(
+                "the seal was made in another conversation",
+                why="a seal is good for the conversation in which the questions were asked",
+                hint=_AGAIN,
+            )
+        _compare(said, context)
+        found = Sealed(conversation, key_id, issued_at, issued_at + self.max_age)
+        self._spend(seal, found)
+        return found
+
+    def _opened(self, seal: str) -> tuple[str, Mapping[str, Any], float]:
+        key_id = seal.partition(".")[0]
+        signer = self._signers.get(key_id)
+        if signer is None:
+            raise SealKeyError(
+                "the seal was made with a key that is not ours",
+                why="its key was withdrawn, or another server made it",
+                hint=_AGAIN,
+            )
+        try:
+            value, issued = signer.unsign(seal, return_timestamp=True)
+            payload = value.decode().partition(".")[2]
+            said: Mapping[str, Any] = json.loads(base64_decode(payload))
+        except (BadSignature, ValueError):
+            raise _tampered("the seal was changed") from None
+        self._check_age(issued.timestamp())
+        return key_id, said, issued.timestamp()
+
+    def _check_age(self, issued_at: float) -> None:
+        # Whole seconds are stamped, so that a seal may seem a second older than it is.
+        age = int(self._clock()) - issued_at
+        if not -1 <= age <= self.max_age:
+            raise SealExpiredError(
+                f"the seal is {age:.0f} seconds old",
+                why=f"seals are good for {self.max_age:.0f} seconds",
+                hint=_AGAIN,
+            )
+
+    def _spend(self, seal: str, found: Sealed) -> None:
+        if self._spent is None:
+            return
+        seal_id = hashlib.sha256(seal.encode()).hexdigest()
+        if not self._spent.claim(seal_id, found.expires_at):
+            raise SealSpentError(
+                "the seal was used before", why="seals count once here", hint=_AGAIN
+            )
+
+
+SealPolicy = Sealer | Literal["off"]
+"""How contexts are checked. Only who writes ``"off"`` goes without seals."""
+
+
+def require_seal(
+    policy: SealPolicy, seal: str | None, context: ConversationContext, *, conversation: str
+) -> Sealed | None:
+    """Check a context as ``policy`` demands; return what its seal says, ``None`` without seals.
+
+    Raises:
+        SealMissingError: a seal is required and there is none.
+        SealError: it does not vouch for ``context``; see ``Sealer.unseal``.
+    """
+    if policy == "off":
+        return None
+    if not isinstance(policy, Sealer):
+        raise UsageError(
+            f"{policy!r} is no seal policy", hint='pass a Sealer, or "off" to go without seals'
+        )
+    if not seal:
+        raise SealMissingError(
+            "the context has no seal",
+            why="without one, questions and inferences could be anybody's",
+            hint="send back the seal that the first turn returned",
+        )
+    return policy.unseal(seal, context, conversation=conversation)
+
+
+class _Signer(TimestampSigner):
+    def __init__(self, key_id: str, key: bytes, clock: Callable[[], float]) -> None:
+        super().__init__(
+            key, salt=f"{_SALT}.{key_id}", key_derivation="hmac", digest_method=hashlib.sha256
+        )
+        self._clock = clock
+
+    def get_timestamp(self) -> int:
+        return int(self._clock())
+
+
+def _secret(name: str, key: bytes | str) -> bytes:
+    secret = key.encode() if isinstance(key, str) else key
+    if len(secret) < _SHORTEST_KEY:
+        raise UsageError(
+            f"key {name!r} is too short to seal with: {len(secret)} bytes",
+            why=f"{_SHORTEST_KEY} are the least that HMAC-SHA256 is worth",
+            hint="make one with secrets.token_hex(32)",
+        )
+    if not name or "." in name:
+        raise UsageError(f"{name!r} is no id of a key", hint="name it without dots: 2026-11")
+    return secret
+
+
+def _digests(
+    description: str, questions: tuple[ClarificationQuestion, ...], inferred: InferredContext
+) -> dict[str, object]:
+    parts: tuple[Any, ...] = (
+        description,
+        [question.model_dump(mode="json") for question in questions],
+        inferred.model_dump(mode="json"),
+    )
+    found = {name: _digest(part) for name, part in zip(_PARTS, parts, strict=True)}
+    return {"v": SCHEMA_VERSION, **found}
+
+
+def _digest(part: object) -> str:
+    return base64_encode(hashlib.sha256(canonical_json(part).encode()).digest()).decode()
+
+
+def _compare(said: Mapping[str, Any], context: ConversationContext) -> None:
+    digests = _digests(
+        context.original_description, context.questions_asked, context.inferred_context
+    )
+    changed = [name for name in _PARTS if said.get(name) != digests[name]]
+    if changed or said.get("v") != SCHEMA_VERSION:
+        what = " and ".join(changed) or "form"
+        raise _tampered(f"the {what} of the context are not those that were sealed")
+
+
+def _tampered(what: str) -> SealTamperedError:
+    return SealTamperedError(
+        what,
+        why="between the turns a caller may add answers, and change nothing else",
+        hint=f"send back what the first turn returned, unchanged, or {_AGAIN}",
+    )
