@@ -23,6 +23,7 @@ from pytest_regen import (  # noqa: E402
     CallableProvider,
     Emulator,
     RegenStore,
+    TurnSettings,
     generate_store,
     heal_store,
     partial_regenerate,
@@ -43,7 +44,7 @@ def main() -> None:
         store = RegenStore.open(path)
         fields = sum(len(type_.fields) for type_ in store.ir.types)
         spoil(path, page=2)
-        one = heal_store(path, settings=settings(provider))
+        one = heal_store(path, settings=TurnSettings(provider))
         a_type = partial_regenerate(path, [TYPE], provider=provider)
         rows = [
             row("the wrong field (its page)", one.calls, one.usage, whole.usage),
@@ -58,13 +59,6 @@ def main() -> None:
         print_table(("regenerated", "calls", "tokens", "of the store"), rows)
         print()
         print(f"one field added to the document: {pages_asked(Path(folder))} page asked")
-
-
-def settings(provider: AnthropicProvider) -> object:
-    """Return how pages are asked."""
-    from pytest_regen import TurnSettings  # noqa: PLC0415 - beside its only use
-
-    return TurnSettings(provider)
 
 
 def spoil(path: Path, *, page: int) -> None:
