@@ -1,0 +1,53 @@
+"""Conversations that learn from feedback, and the loop that verifies what they write."""
+
+from pytest_regen.sessions.protocols import (
+    Attribution,
+    Engine,
+    ExecutionResult,
+    Judge,
+    Judgement,
+    Policy,
+    PolicyCompiler,
+    RepairContext,
+    Ruling,
+    ScenarioSource,
+    StructuralFilter,
+)
+from pytest_regen.sessions.values import (
+    ConditionalRoles,
+    DiscardedScenario,
+    RoleChoice,
+    ScenarioCorrection,
+    ScenarioFeedback,
+    ScenarioRequest,
+    TestScenario,
+    ToolAnnotation,
+    are_similar,
+    expectation_holds,
+    scenario_id,
+)
+
+__all__ = [
+    "Attribution",
+    "ConditionalRoles",
+    "DiscardedScenario",
+    "Engine",
+    "ExecutionResult",
+    "Judge",
+    "Judgement",
+    "Policy",
+    "PolicyCompiler",
+    "RepairContext",
+    "RoleChoice",
+    "Ruling",
+    "ScenarioCorrection",
+    "ScenarioFeedback",
+    "ScenarioRequest",
+    "ScenarioSource",
+    "StructuralFilter",
+    "TestScenario",
+    "ToolAnnotation",
+    "are_similar",
+    "expectation_holds",
+    "scenario_id",
+]

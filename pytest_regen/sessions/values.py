@@ -1,0 +1,238 @@
+"""What scenarios, feedback and tool annotations are made of.
+
+All are frozen pydantic models: they come out of replies and files. Fields are in snake_case; the
+camelCase of the original format is read as well.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from pytest_regen.canonical import canonical_hash, canonical_json
+
+__all__ = [
+    "ActualDecision",
+    "ConditionalRoles",
+    "DiscardedScenario",
+    "ExpectedDecision",
+    "RoleChoice",
+    "ScenarioCorrection",
+    "ScenarioFeedback",
+    "ScenarioRequest",
+    "TestScenario",
+    "ToolAnnotation",
+    "are_similar",
+    "expectation_holds",
+    "scenario_id",
+]
+
+ActualDecision = Literal["allow", "deny", "escalate"]
+ExpectedDecision = Literal["allow", "deny", "escalate", "not-allow"]
+"""``not-allow`` stands in handwritten scenarios only: deny and escalate both pass."""
+
+
+def _finite(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    canonical_json(value)  # Refuses NaN and infinities, which no request can carry.
+    return value
+
+
+Arguments = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
+
+
+class Value(BaseModel):
+    """Base of the values here: frozen, snake_case, camelCase read as well."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True,
+        # Written in snake_case: an alias for reading must not become the name in a file.
+        alias_generator=AliasGenerator(validation_alias=to_camel),
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON, in snake_case, without what is not set."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class ScenarioRequest(Value):
+    """One call of a tool."""
+
+    server_name: str
+    tool_name: str
+    arguments: Arguments = Field(default_factory=dict)
+
+    @property
+    def tool(self) -> tuple[str, str]:
+        """Server and tool: a tool's name alone may exist on several servers."""
+        return self.server_name, self.tool_name
+
+    def __str__(self) -> str:
+        return f"{self.server_name}/{self.tool_name} {canonical_json(self.arguments)}"
+
+
+class TestScenario(Value):
+    """A request and the decision expected for it.
+
+    Its identity is its request: a description is prose, and two scenarios may share one.
+    """
+
+    __test__: ClassVar[bool] = False  # The name is the requirement's; pytest must not collect it.
+
+    description: str
+    request: ScenarioRequest
+    expected_decision: ExpectedDecision
+    reasoning: str = ""
+    source: Literal["generated", "handwritten"] = "generated"
+
+    @model_validator(mode="after")
+    def _only_people_say_not_allow(self) -> Self:
+        if self.expected_decision == "not-allow" and self.source != "handwritten":
+            raise ValueError("'not-allow' is an expectation of handwritten scenarios only")
+        return self
+
+    @property
+    def id(self) -> str:
+        """``sha256:`` and the hash of server, tool and canonical arguments."""
+        return scenario_id(self.request)
+
+    @property
+    def is_handwritten(self) -> bool:
+        """Whether a person wrote it: never changed, contradicted or dropped."""
+        return self.source == "handwritten"
+
+
+def scenario_id(request: ScenarioRequest) -> str:
+    """Return the identity of a request; the order of its arguments' keys does not matter."""
+    return canonical_hash([request.server_name, request.tool_name, _plain(request.arguments)])
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return ``value`` with ``1.0`` as ``1``: JSON knows one kind of number."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def are_similar(one: TestScenario, other: TestScenario) -> bool:
+    """Return whether two scenarios ask about the same request, whatever they say about it."""
+    return one.id == other.id
+
+
+def expectation_holds(expected: ExpectedDecision, actual: ActualDecision) -> bool:
+    """Return whether ``actual`` is what was expected."""
+    return actual != "allow" if expected == "not-allow" else expected == actual
+
+
+class ScenarioCorrection(Value):
+    """One fact for the generator: you said X, right is Y.
+
+    The last four fields are what the original lacked: without them the model sees a title and a
+    verdict, and cannot know what it had said, about which request, and which rule decided.
+    """
+
+    scenario_description: str
+    corrected_decision: ActualDecision
+    corrected_reasoning: str = ""
+    scenario_id: str | None = None
+    original_decision: ExpectedDecision | None = None
+    request: ScenarioRequest | None = None
+    rule: str | None = None
+
+    @property
+    def id(self) -> str | None:
+        """Identity of the scenario meant, where it is known."""
+        if self.scenario_id is not None or self.request is None:
+            return self.scenario_id
+        return scenario_id(self.request)
+
+
+class DiscardedScenario(Value):
+    """A scenario that no policy can satisfy, and the rule that says so."""
+
+    scenario: TestScenario
+    actual: ActualDecision
+    rule: str
+
+
+class ScenarioFeedback(Value):
+    """What verification found, for the generator's next turn. Every field defaults to empty.
+
+    The original text calls its three lists optional and declares them required; here they are
+    optional, and may be given as any sequence.
+    """
+
+    corrections: tuple[ScenarioCorrection, ...] = ()
+    discarded_scenarios: tuple[DiscardedScenario, ...] = ()
+    probe_scenarios: tuple[TestScenario, ...] = ()
+    """Requests that nobody had tested; hints only, never a reason for a turn."""
+    rule_changes: tuple[str, ...] = ()
+    """What changed in the rules since the last turn, in words."""
+    notes: tuple[str, ...] = ()
+    """Anything else that was wrong, in words: the failure of a test, say."""
+
+    @property
+    def asks_for_replacements(self) -> bool:
+        """Whether there is something to replace, so that a turn is worth its tokens."""
+        return bool(self.corrections or self.discarded_scenarios or self.notes)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to say at all."""
+        return not (self.asks_for_replacements or self.probe_scenarios or self.rule_changes)
+
+
+class RoleChoice(Value):
+    """Roles that an argument has while a condition on the call's arguments holds."""
+
+    condition: Mapping[str, JsonValue]
+    """``arg`` and exactly one of ``equals``, ``in`` and ``is``."""
+    roles: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Self:
+        tests = [name for name in self.condition if name != "arg"]
+        if "arg" not in self.condition or len(tests) != 1 or tests[0] not in _TESTS:
+            raise ValueError("a condition has 'arg' and exactly one of 'equals', 'in' and 'is'")
+        return self
+
+
+_TESTS: Final = frozenset({"equals", "in", "is"})
+
+
+class ConditionalRoles(Value):
+    """Roles of an argument that depend on the other arguments."""
+
+    default: tuple[str, ...]
+    when: tuple[RoleChoice, ...] = ()
+
+
+class ToolAnnotation(Value):
+    """A tool, what it does, and what its arguments mean."""
+
+    server_name: str
+    tool_name: str
+    comment: str = ""
+    args: dict[str, tuple[str, ...] | ConditionalRoles] = Field(default_factory=dict)
+    """Argument name to its roles."""
+    input_schema: dict[str, JsonValue] | None = None
+    """JSON Schema of the arguments, as the tool's server publishes it."""
+
+    @property
+    def tool(self) -> tuple[str, str]:
+        """Server and tool."""
+        return self.server_name, self.tool_name
