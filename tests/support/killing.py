@@ -50,9 +50,19 @@ def kill_at_every_effect(
     return _driven("effects", work, template, space, first, step)
 
 
-def kill_at_random_moments(work: str, template: Path, space: Path, count: int) -> list[Killed]:
-    """Run ``work``, which never ends by itself, and kill it ``count`` times at any moment."""
-    return _driven("moments", work, template, space, count)
+def kill_at_random_moments(
+    work: str, template: Path, space: Path, count: int, *, within: int = 60
+) -> list[Killed]:
+    """Run ``work``, which never ends by itself, and kill it ``count`` times at any moment.
+
+    Args:
+        work: as for ``kill_at_every_effect``.
+        template: as there.
+        space: as there.
+        count: how often.
+        within: milliseconds after its start at which it is dead.
+    """
+    return _driven("moments", work, template, space, count, within)
 
 
 def run_together(work: str, folder: Path, count: int) -> list[Killed]:
@@ -125,14 +135,14 @@ def _at_every_effect(
 
 
 def _at_random_moments(
-    work: Callable[[Path], None], template: Path, space: Path, count: int
+    work: Callable[[Path], None], template: Path, space: Path, count: int, within: int
 ) -> list[tuple[str, str]]:
     chance = random.Random(20260102)
     seen = []
     for number in range(count):
         folder = _copied(template, space, number)
         pid = _fork(lambda: work(folder))  # noqa: B023 - forked at once
-        time.sleep(chance.uniform(0.001, 0.06))
+        time.sleep(chance.uniform(1, within) / 1000)
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         assert status == signal.SIGKILL, f"the work failed: {status}"
