@@ -22,6 +22,9 @@ _BYTES_TO_SPEND: Final = 3_000_000
 """How much text is parsed, at most, to explain one illegal source."""
 _ROUNDS: Final = 8
 _TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")
+_WINDOW: Final = 8_000
+"""How many bytes around the first fault are taken apart into tokens."""
+_MANY_LINES: Final = 4_000
 _REACH: Final = 60
 """How many tokens around the first fault are looked at."""
 _LINES: Final = 4
@@ -67,11 +70,13 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the first fault stands, among the leaves of the tree."""
+    """Where the first fault stands, among the tokens near it."""
 
     leaves: tuple[Node, ...]
     index: int
     errors: tuple[Node, ...]
+    last: Node | None
+    """The last token of the source."""
 
 
 def diagnose(code: bytes, tree: Tree) -> Diagnosis:
@@ -138,21 +143,26 @@ def _is_lost_name(node: Node) -> bool:
     return node.child_count == 0 and node.has_error and node.start_byte == node.end_byte
 
 
-def _leaves(node: Node) -> Iterator[Node]:
-    if node.type == "comment" or node.child_count == 0:
-        if node.type != "comment" and node.end_byte > node.start_byte:
+def _leaves(node: Node, low: int, high: int) -> Iterator[Node]:
+    """Yield the tokens between two positions, comments left out."""
+    if node.end_byte < low or node.start_byte > high or node.type == "comment":
+        return
+    if node.child_count == 0:
+        if node.end_byte > node.start_byte:
             yield node
         return
     for child in node.children:
-        yield from _leaves(child)
+        yield from _leaves(child, low, high)
 
 
 def _place(found: Diagnosis) -> _Place:
-    errors = tuple(_errors(found.tree.root_node))
-    leaves = tuple(_leaves(found.tree.root_node))
+    root = found.tree.root_node
+    errors = tuple(_errors(root))
     start = min((error.start_byte for error in _innermost(errors)), default=0)
+    leaves = tuple(_leaves(root, start - _WINDOW, start + _WINDOW))
     index = next((at for at, leaf in enumerate(leaves) if leaf.end_byte > start), len(leaves) - 1)
-    return _Place(leaves, max(index, 0), errors)
+    last = tuple(_leaves(root, root.end_byte - _WINDOW, root.end_byte))[-1:]
+    return _Place(leaves, max(index, 0), errors, last[0] if last else None)
 
 
 def _innermost(errors: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -209,21 +219,24 @@ def _placeholders(line: bytes, offset: int, fault: SyntaxFault) -> Iterator[_Cha
 
 def _rows(place: _Place) -> tuple[int, int]:
     rows = [row for error in place.errors for row in (error.start_point.row, error.end_point.row)]
-    return max(min(rows, default=0) - 1, 0), max(rows, default=0)
+    first = max(min(rows, default=0) - 1, 0)
+    return first, min(max(rows, default=0), first + _MANY_LINES)
 
 
 def _renamings(found: Diagnosis, place: _Place) -> Iterator[_Change]:
     """Yield names in the lines of the errors that are no identifiers, with a stand-in for each."""
     first, last = _rows(place)
-    text = found.code.decode("utf-8", "replace")
+    lines = found.code.split(b"\n")
+    offset = sum(len(line) + 1 for line in lines[:first])
+    text = b"\n".join(lines[first : last + 1]).decode("utf-8", "replace")
     for pattern in (_MEMBER_LINE, _ENUM_LINE):
         for match in pattern.finditer(text):
             name = match["name"]
-            row = text.count("\n", 0, match.start("name"))
-            if not first <= row <= last or is_identifier(name):
+            if is_identifier(name):
                 continue
-            start = len(text[: match.start("name")].encode())
+            start = offset + len(text[: match.start("name")].encode())
             stand_in = f"_Illegal{len(found.renamed)}"
+            row = first + text.count("\n", 0, match.start("name"))
             fault = SyntaxFault(row + 1, _illegal_name(name), "INVALID_IDENTIFIER")
             end = start + len(name.encode())
             yield _Change(start, end, stand_in.encode(), fault, (stand_in, name))
@@ -245,11 +258,11 @@ def _insertions(place: _Place) -> Iterator[_Change]:
     line_ends = [at for at in near if _row(leaves[at]) < _row(leaves[at + 1])]
     before = [at for at in line_ends if at < index][-_LINES:]
     on_row = [at for at in line_ends if at >= index][:1]
-    positions = dict.fromkeys((*before, index - 1, index, *on_row, len(leaves) - 1))
-    for at in positions:
-        if at >= 0:
+    positions = dict.fromkeys((*before, index - 1, index, *on_row))
+    for leaf in (*(leaves[at] for at in positions if at >= 0), place.last):
+        if leaf is not None:
             for token in _TOKENS:
-                yield _insertion(leaves[at].end_byte, token, leaves[at])
+                yield _insertion(leaf.end_byte, token, leaf)
     first = next((leaf for leaf in leaves if _row(leaf) == _row(leaves[index])), leaves[index])
     yield _insertion(first.start_byte, b"[", first)
 
