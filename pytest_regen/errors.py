@@ -32,6 +32,7 @@ RegenError
 │   ├── TransportError            the model could not be reached, or the stream was cut
 │   ├── RefusedError              the model declined to answer
 │   └── ReplyFormatError          the reply holds no JSON that fits the schema (also a ValueError)
+│       └── ReaskedError          the model asks again where it has to write
 ├── BudgetError                   the token budget or the number of turns is spent
 ├── NoProgressError               the next turn could only repeat the last
 └── CassetteError                 a recording cannot serve
@@ -276,11 +277,7 @@ class ReplyFormatError(ProviderError, ValueError):
         self.is_truncated = is_truncated
 
 
-class UnusableReplyError(ProviderError):
-    """Replies came, the last asked for with what was wrong, and none holds what was asked for."""
-
-
-class ReaskedError(UnusableReplyError):
+class ReaskedError(ReplyFormatError):
     """The model asks again where it has to write."""
 
 

@@ -8,7 +8,7 @@ from pytest_regen.context.render import (
     render_description,
     render_legacy,
 )
-from pytest_regen.context.replies import Defect, read_reply
+from pytest_regen.context.replies import read_reply
 from pytest_regen.context.requests import ClarificationRequest, parse_context, parse_request
 from pytest_regen.context.scope import LEVEL_SCOPES, SCOPE_EXAMPLES, SCOPE_RULES, scope_problem
 from pytest_regen.context.sealing import Sealed, Sealer, SealPolicy, SpentSeals, require_seal
@@ -43,7 +43,6 @@ __all__ = [
     "ClarificationRequest",
     "ClarifyingAgent",
     "ConversationContext",
-    "Defect",
     "Generate",
     "InferredContext",
     "Option",

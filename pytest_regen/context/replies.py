@@ -1,57 +1,78 @@
 """A model's reply, read as what it is to be: questions, or the text asked for."""
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from pytest_regen.context.requests import named_problems
 from pytest_regen.context.scope import scope_problem
 from pytest_regen.context.values import Ask, Generate, TurnResult
+from pytest_regen.errors import ReaskedError, ReplyFormatError
+from pytest_regen.turns.structured import parse_json_with_schema
 
-__all__ = ["Defect", "read_reply"]
+__all__ = ["read_reply"]
 
-
-class Defect(str):
-    """What is wrong with a reply, in words for the model that is asked again."""
-
-    __slots__ = ()
-
-
-def read_reply(text: str) -> TurnResult | Defect:
-    """Return what ``text`` says, or what is wrong with it."""
-    defect = Defect("it holds no JSON object")
-    for value in _objects(text):
-        if "needs_clarification" in value:
-            found = _result(value)
-            if not isinstance(found, Defect):
-                return found
-            defect = found
-        else:
-            defect = Defect("needs_clarification is missing")
-    return defect
+_WRITE_NOW: Final = (
+    "The person has answered or skipped your questions. Do not ask again: reply with one JSON "
+    "object in which needs_clarification is false, and with the finished text."
+)
 
 
-def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    decoder = json.JSONDecoder()
-    start = text.find("{")
-    while start >= 0:
-        try:
-            value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            start = text.find("{", start + 1)
-            continue
-        if isinstance(value, dict):
-            yield value
-        start = text.find("{", end)
+def _consistent(ask: Ask) -> Ask:
+    problem = scope_problem(ask)
+    if problem:
+        raise PydanticCustomError("scope", "{problem}", {"problem": problem})
+    return ask
 
 
-def _result(value: Mapping[str, Any]) -> TurnResult | Defect:
-    model: type[Ask | Generate] = Ask if value["needs_clarification"] is True else Generate
+def _kind(value: Any) -> str | None:  # noqa: ANN401 - anything that JSON holds
+    asks = value.get("needs_clarification") if isinstance(value, Mapping) else None
+    if isinstance(asks, bool):
+        return "ask" if asks else "generate"
+    return None
+
+
+_RESULT: Final[TypeAdapter[TurnResult]] = TypeAdapter(
+    Annotated[
+        Annotated[Ask, AfterValidator(_consistent), Tag("ask")]
+        | Annotated[Generate, Tag("generate")],
+        Discriminator(
+            _kind,
+            custom_error_type="needs_clarification",
+            custom_error_message="needs_clarification must be true or false",
+        ),
+    ]
+)
+
+
+def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
+    """Return what ``text`` says.
+
+    Args:
+        text: a model's reply; the first JSON value in it that is a result counts.
+        may_ask: whether questions are an answer.
+
+    Raises:
+        ReplyFormatError: it is neither questions nor a text, or contradicts itself.
+        ReaskedError: it asks, and may not.
+    """
     try:
-        result = model.model_validate(value)
-    except ValidationError as error:
-        return Defect("; ".join(f"{place}: {why}" for place, why in named_problems(error)))
-    problem = scope_problem(result) if isinstance(result, Ask) else None
-    return Defect(problem) if problem else result
+        result = parse_json_with_schema(text, _RESULT)
+    except ReplyFormatError as error:
+        if isinstance(error.__cause__, ValidationError):
+            # Names are the model's own, and become part of a prompt: none as it stands.
+            found = [f"- {place}: {why}" for place, why in named_problems(error.__cause__)]
+            error.problem = "\n".join(("The JSON does not match the form described:", *found))
+        raise
+    if isinstance(result, Ask) and not may_ask:
+        raise ReaskedError(
+            "the model asks again where it has to write",
+            text=text,
+            problem="Your reply asks again.",
+            asks=_WRITE_NOW,
+            why="a second turn has the answers, or knows that they were skipped",
+            hint="use another model, or say in the system prompt that it has to write now",
+        )
+    return result

@@ -40,6 +40,7 @@ LEVELS = {
     "__main__": 7,
 }
 DRAWN = {
+    ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
     ("validation", "stores"),
