@@ -12,10 +12,11 @@ from pytest_regen.errors import UsageError
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
 
-__all__ = ["Price", "Settings", "find_settings", "read_settings"]
+__all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_settings"]
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
+_CHOICES = {"drift": ("fail", "warn", "ignore"), "unplayed": ("fail", "warn", "ignore")}
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
@@ -42,6 +43,18 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class CassetteSettings:
+    """What holds for every cassette of a project."""
+
+    drift: str | None = None
+    """``fail``, ``warn`` or ``ignore``: what becomes of a request that is not what was recorded."""
+    unplayed: str | None = None
+    """The same for recordings that a passing test did not ask for."""
+    ignore: tuple[str, ...] = ()
+    """Paths into request bodies that vary."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a project fixed for all runs; options and ini values override it."""
 
@@ -51,6 +64,7 @@ class Settings:
     model: str | None = None
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
+    cassettes: CassetteSettings = field(default_factory=CassetteSettings)
 
     def ignored(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -80,12 +94,13 @@ def read_settings(root: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = _load(path).get("tool", {}).get(_TABLE, {})
-    _refuse_unknown(path, table, ("ignore", "attempts", "model", "price"))
+    _refuse_unknown(path, table, ("ignore", "attempts", "model", "price", "cassettes"))
     return Settings(
         _ignore(path, table.get("ignore", {})),
         _attempts(path, table.get("attempts")),
         _model(path, table.get("model")),
         _prices(path, table.get("price", {})),
+        _cassettes(path, table.get("cassettes", {})),
     )
 
 
@@ -156,6 +171,19 @@ def _prices(path: Path, value: object) -> dict[str, Price]:
     if not isinstance(value, dict):
         raise _wrong(path, "price", value, "a table of prices by model")
     return {str(model): _price(path, f'price."{model}"', entry) for model, entry in value.items()}
+
+
+def _cassettes(path: Path, value: object) -> CassetteSettings:
+    expected = "a table of drift, unplayed (fail, warn or ignore) and ignore, a list of paths"
+    if not isinstance(value, dict) or not set(value) <= {"drift", "unplayed", "ignore"}:
+        raise _wrong(path, "cassettes", value, expected)
+    for key, allowed in _CHOICES.items():
+        if key in value and value[key] not in allowed:
+            raise _wrong(path, f"cassettes.{key}", value[key], f"one of {', '.join(allowed)}")
+    ignore = value.get("ignore", [])
+    if not isinstance(ignore, list) or not all(isinstance(one, str) for one in ignore):
+        raise _wrong(path, "cassettes.ignore", ignore, 'a list of paths ("$.metadata.user_id")')
+    return CassetteSettings(value.get("drift"), value.get("unplayed"), tuple(ignore))
 
 
 def _price(path: Path, key: str, entry: object) -> Price:

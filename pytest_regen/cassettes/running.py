@@ -209,11 +209,12 @@ class CassetteRun:
         """Where recordings of this run stand until the run ends well."""
         return self._writer.partial
 
-    @property
-    def undelivered(self) -> CassetteError | None:
-        """The first miss that some code swallowed on its way to the caller."""
+    def settled(self) -> CassetteError | None:
+        """Return the first miss that nobody was told of, and take all of them as told."""
         with self._lock:
-            return self._pending[0].error if self._pending else None
+            first = self._pending[0].error if self._pending else None
+            self._pending.clear()
+            return first
 
     def _signal(self, error: CassetteError) -> CassetteMiss:
         signal = CassetteMiss(error)
@@ -294,7 +295,7 @@ def use_cassette(
         raise signal.error from None
     finally:
         run.finish(keep=keep_on_failure or not failed)
-    swallowed = run.undelivered
+    swallowed = run.settled()
     if swallowed is not None:
         raise swallowed
 

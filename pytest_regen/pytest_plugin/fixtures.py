@@ -5,14 +5,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_regen.cassettes import CassetteRun
     from pytest_regen.emulator import Emulator
     from pytest_regen.pytest_plugin.handles import StoreOpener
     from pytest_regen.turns.values import Provider
 
-__all__ = ["CALL_PASSED", "anthropic_emulator", "cassette", "regen_provider", "regen_store"]
+__all__ = [
+    "CALL_PASSED",
+    "anthropic_emulator",
+    "cassette",
+    "cassette_config",
+    "regen_provider",
+    "regen_store",
+]
 
 CALL_PASSED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself passed, for fixtures that end after it."""
@@ -46,9 +53,15 @@ def anthropic_emulator(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Emulator]":
 
 
 @pytest.fixture
+def cassette_config() -> "Mapping[str, object]":
+    """Arguments of the marker `cassette` for a module or folder; override it to give some."""
+    return {}
+
+
+@pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> "Iterator[CassetteRun]":
     """Record or replay every turn of this test; see the marker `cassette`."""
     from pytest_regen.pytest_plugin.taping import taping  # noqa: PLC0415 - not if unused
 
-    with taping(request.node) as run:
+    with taping(request.node, request.getfixturevalue("cassette_config")) as run:
         yield run

@@ -1,11 +1,21 @@
 """The arguments of our markers, checked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-__all__ = ["CassetteMark", "RegenMark", "cassette_mark", "regen_mark"]
+__all__ = [
+    "POLICIES",
+    "CassetteMark",
+    "RegenMark",
+    "cassette_arguments",
+    "cassette_mark",
+    "regen_mark",
+]
+
+POLICIES = ("fail", "warn", "ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +31,15 @@ class RegenMark:
 
 @dataclass(frozen=True, slots=True)
 class CassetteMark:
-    """``@pytest.mark.cassette(name=…, record=…)``."""
+    """``@pytest.mark.cassette(name=…, record=…, drift=…, unplayed=…, ignore=…, normalize=…)``."""
 
     name: str | None = None
     record: str | None = None
+    drift: str | None = None
+    unplayed: str | None = None
+    ignore: tuple[str, ...] | None = None
+    """Paths into request bodies that vary."""
+    normalize: Callable[[Any], Any] | None = None
 
 
 def regen_mark(item: pytest.Item) -> RegenMark:
@@ -52,11 +67,30 @@ def cassette_mark(item: pytest.Item) -> CassetteMark:
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
-    given = _arguments(item, "cassette", ("name", "record"))
-    for key, value in given.items():
-        if value is not None and not isinstance(value, str):
+    given = _arguments(
+        item, "cassette", ("name", "record", "drift", "unplayed", "ignore", "normalize")
+    )
+    return cassette_arguments(item, given)
+
+
+def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> CassetteMark:
+    """Return what a ``cassette`` marker or the fixture ``cassette_config`` says.
+
+    Raises:
+        pytest.UsageError: an argument is of the wrong kind.
+    """
+    said: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    for key, value in said.items():
+        if key == "ignore":
+            said[key] = _names(item, key, value)
+        elif key == "normalize":
+            if not callable(value):
+                raise _wrong(item, f"cassette({key}={value!r}) must be a function")
+        elif not isinstance(value, str):
             raise _wrong(item, f"cassette({key}={value!r}) must be text")
-    return CassetteMark(**{key: str(value) for key, value in given.items() if value is not None})
+        elif key in {"drift", "unplayed"} and value not in POLICIES:
+            raise _wrong(item, f"cassette({key}={value!r}) must be one of {', '.join(POLICIES)}")
+    return CassetteMark(**said)
 
 
 def _arguments(item: pytest.Item, name: str, known: tuple[str, ...]) -> dict[str, object]:

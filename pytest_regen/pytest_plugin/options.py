@@ -14,7 +14,10 @@ _MARKERS = (
         "regen(store=None, types=None, attempts=None, on=None): with --regen, what this test fails "
         "with is the feedback with which types of the store are regenerated; then it runs again."
     ),
-    "cassette(name=None, record=None): file and record mode of the test's `cassette` fixture.",
+    (
+        "cassette(name=None, record=None, drift=None, unplayed=None, ignore=None, normalize=None): "
+        "file, record mode and matching of the test's `cassette` fixture."
+    ),
 )
 
 
@@ -30,6 +33,15 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("regen_model", "model that regenerates (also --regen-model)", "string", "")
     parser.addini("regen_attempts", "calls of a test, the first included", "string", "")
     parser.addini("regen_record", "record mode (also --regen-record)", "string", "")
+    parser.addini(
+        "regen_drift", "a request that is not what was recorded: fail, warn or ignore", "string", ""
+    )
+    parser.addini(
+        "regen_unplayed",
+        "recordings that a passing test did not ask for: fail, warn or ignore",
+        "string",
+        "",
+    )
     parser.addini(
         "regen_fail_on",
         "when a run that regenerated something exits with 1: auto (in CI), regenerated, never",
@@ -93,6 +105,18 @@ def _add_recording(group: pytest.OptionGroup) -> None:
         default=None,
         dest="regen_record",
         help="Record mode of every cassette (default: none, which replays and reaches nothing).",
+    )
+    group.addoption(
+        "--regen-drop-unplayed",
+        action="store_true",
+        dest="regen_drop_unplayed",
+        help="While recording, drop recordings that a passing test did not ask for.",
+    )
+    group.addoption(
+        "--regen-keep-failed",
+        action="store_true",
+        dest="regen_keep_failed",
+        help="While recording, keep in the cassette what a failing test recorded.",
     )
     group.addoption(
         "--regen-budget",

@@ -1,6 +1,7 @@
 """Where things of a test are: its store, its cassette."""
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from pytest_regen.stores import safe_file_name
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.feedback import Target
 
-__all__ = ["cassette_of_test", "heal_cassette", "store_path"]
+__all__ = ["cassette_of_test", "cassettes_claimed", "heal_cassette", "store_path"]
 
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)", re.IGNORECASE)
+"""What Windows takes for a device, whatever comes after the dot."""
 _LONGEST_NAME = 200
 """Bytes; file systems stop at 255."""
 
@@ -43,13 +46,20 @@ def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -
     )
 
 
-def cassette_of_test(item: pytest.Item) -> Path:
-    """Return the file of a test's own cassette: ``<folder>/cassettes/<module>/<test>.yaml``."""
+def cassette_of_test(item: pytest.Item, named: str | None = None) -> Path:
+    """Return the file of a test's own cassette: ``<folder>/cassettes/<module>/<test>.yaml``.
+
+    Args:
+        item: the test.
+        named: the name given elsewhere than by its marker, which wins.
+
+    Raises:
+        pytest.UsageError: the name leads out of the folder.
+    """
     folder = item.path.parent / "cassettes"
-    named = cassette_mark(item).name
+    named = cassette_mark(item).name or named
     if named is not None:
-        file = named if named.endswith((".yaml", ".yml", ".json")) else f"{named}.yaml"
-        return folder / item.path.stem / file
+        return _named_cassette(item, folder / item.path.stem, named)
     cls = getattr(item, "cls", None)
     name = f"{cls.__name__}.{item.name}" if cls is not None else item.name
     # As pytest-recording names its files, so that a suite may switch.
@@ -57,6 +67,34 @@ def cassette_of_test(item: pytest.Item) -> Path:
     if len(name.encode()) > _LONGEST_NAME:
         name = safe_file_name(name)
     return folder / item.path.stem / f"{name}.yaml"
+
+
+def _named_cassette(item: pytest.Item, folder: Path, name: str) -> Path:
+    file = Path(name if name.endswith((".yaml", ".yml", ".json")) else f"{name}.yaml")
+    if file.is_absolute() or ".." in file.parts or "\0" in name:
+        raise pytest.UsageError(
+            f"{item.nodeid}: cassette(name={name!r}) leads out of {folder}\n"
+            "  next: name a file below that folder"
+        )
+    # Folders in a name are folders; each part becomes a name that every file system takes.
+    parts = [*file.parts[:-1], file.stem]
+    safe = [part if _fits(part) else safe_file_name(part.replace(".", "_")) for part in parts]
+    return folder.joinpath(*safe[:-1], safe[-1] + file.suffix)
+
+
+def _fits(name: str) -> bool:
+    return (
+        len(name.encode()) <= _LONGEST_NAME
+        and name == name.translate(_FORBIDDEN)
+        and _RESERVED.match(name) is None
+    )
+
+
+def cassettes_claimed(item: pytest.Item) -> tuple[Path, ...]:
+    """Return the files that a test uses if it uses cassettes at all."""
+    if "cassette" in getattr(item, "fixturenames", ()):
+        return (cassette_of_test(item),)
+    return ()
 
 
 def heal_cassette(item: pytest.Item, target: "Target") -> Path:

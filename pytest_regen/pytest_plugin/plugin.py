@@ -13,6 +13,7 @@ from pytest_regen.pytest_plugin.fixtures import (
     CALL_PASSED,
     anthropic_emulator,
     cassette,
+    cassette_config,
     regen_provider,
     regen_store,
 )
@@ -21,7 +22,7 @@ from pytest_regen.pytest_plugin.options import add_markers, add_options, is_used
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.locate import Selection
 
-__all__ = ["anthropic_emulator", "cassette", "regen_provider", "regen_store"]
+__all__ = ["anthropic_emulator", "cassette", "cassette_config", "regen_provider", "regen_store"]
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 
@@ -50,6 +51,16 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's W
         from pytest_regen.pytest_plugin.ledger import make_ledger  # noqa: PLC0415 - rarely used
 
         node.workerinput["regen_ledger"] = str(make_ledger(node.config))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's WorkerController
+    """Take over what a worker has to say about cassettes."""
+    lines = getattr(node, "workeroutput", {}).get("regen_tapes")
+    if lines:
+        from pytest_regen.pytest_plugin.tape_log import tape_log  # noqa: PLC0415 - cassettes only
+
+        tape_log(node.config).add(lines)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -85,8 +96,13 @@ def pytest_make_collect_report(
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With ``--regen``, let a marked test's own ``regen_provider`` fixture be heard."""
+    if any("cassette" in getattr(item, "fixturenames", ()) for item in items):
+        from pytest_regen.pytest_plugin.tape_log import tape_log  # noqa: PLC0415 - cassettes only
+
+        tape_log(config).claim(items)
     if config.option.regen_heal:
         for item in items:
             names: list[str] | None = getattr(item, "fixturenames", None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.errors import UsageError
-from pytest_regen.settings import Price, Settings, find_settings, read_settings
+from pytest_regen.settings import CassetteSettings, Price, Settings, find_settings, read_settings
 
 
 def written(folder: Path, text: str) -> Path:
@@ -42,6 +42,26 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert settings.model == "some-model"
     assert settings.price == {"some-model": Price(Decimal(3), Decimal("15.5"))}
     assert settings.ignored("any/store::Type") == {"NULLABILITY"}
+
+
+def test_what_holds_for_cassettes_is_read(tmp_path: Path) -> None:
+    """Policies and paths, or a message that says what they may be."""
+    folder = written(
+        tmp_path,
+        """
+        [tool.pytest-regen.cassettes]
+        drift = "warn"
+        ignore = ["$.metadata.user_id"]
+        """,
+    )
+
+    assert read_settings(folder).cassettes == CassetteSettings(
+        "warn", None, ("$.metadata.user_id",)
+    )
+    for wrong in ('drift = "maybe"', "unplayed = 1", 'ignore = "$.a"', "other = 1"):
+        written(tmp_path, f"[tool.pytest-regen.cassettes]\n{wrong}\n")
+        with pytest.raises(UsageError, match=r"\[tool\.pytest-regen\] cassettes"):
+            read_settings(folder)
 
 
 def test_codes_are_ignored_by_store_and_type(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""The section on cassettes at the end of a run: drift, unplayed recordings, orphans."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["TapeLog", "tape_log"]
+
+_NAME = "regen-tape-log"
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+def tape_log(config: pytest.Config) -> "TapeLog":
+    """Return the log of this run, made and registered when it is first needed."""
+    known = config.pluginmanager.get_plugin(_NAME)
+    if isinstance(known, TapeLog):
+        return known
+    log = TapeLog(config)
+    config.pluginmanager.register(log, _NAME)
+    return log
+
+
+class TapeLog:
+    """Hears of cassettes while tests are collected and run, and tells at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._lines: list[str] = []
+        self._claimed: set[Path] = set()
+        self._modules: set[Path] = set()
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Note lines, each once."""
+        self._lines += [line for line in lines if line not in self._lines]
+
+    def claim(self, items: Iterable[pytest.Item]) -> None:
+        """Note which files the collected tests would use, before any of them is deselected."""
+        from pytest_regen.pytest_plugin.places import cassettes_claimed  # noqa: PLC0415 - few runs
+
+        for item in items:
+            files = cassettes_claimed(item)
+            if files:
+                self._modules.add(item.path)
+                self._claimed.update(files)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Look for orphans, where every test was collected; a worker sends what it found."""
+        if _is_full(session.config):
+            self.add(self._orphans())
+        output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["regen_tapes"] = self._lines
+
+    def _orphans(self) -> Iterator[str]:
+        root = self._config.rootpath
+        for path in sorted({file for module in self._modules for file in _recordings(module)}):
+            if path not in self._claimed:
+                yield f"orphan: {os.path.relpath(path, root)} belongs to no test; delete it"
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the section, if there is anything to tell."""
+        if self._lines:
+            terminalreporter.write_sep("=", "cassettes", yellow=True)
+        for line in self._lines:
+            terminalreporter.write_line(line)
+
+
+def _recordings(module: Path) -> Iterator[Path]:
+    """Yield the cassettes that lie where those of a module's tests do."""
+    folder = module.parent / "cassettes" / module.stem
+    if folder.is_dir():
+        yield from (p for p in folder.rglob("*") if p.suffix in _SUFFIXES and p.is_file())
+
+
+def _is_full(config: pytest.Config) -> bool:
+    """Return whether the run collected all there is: no file or test was named."""
+    return config.args_source is not pytest.Config.ArgsSource.ARGS

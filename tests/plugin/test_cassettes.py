@@ -1,0 +1,287 @@
+"""The cassette of a test in pytest: drift, misses in the summary, unplayed recordings, orphans."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+
+import pytest
+from plugin_project import Project
+
+from pytest_regen.emulator import Emulator
+
+TALK = """
+    import pytest
+    from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+
+    PROMPTS = ["first", "second", "third", "fourth", "fifth"]
+
+    def test_talk(cassette):
+        provider, said = AnthropicProvider(), []
+        for prompt in PROMPTS:
+            said.append(Message("user", prompt))
+            request = TurnRequest("", tuple(said), "claude-sonnet-5-5", 100)
+            said.append(Message("assistant", provider.send(request).text))
+"""
+CHANGED = TALK.replace('"third"', '"third, reworded"')
+FILE = "cassettes/test_talk/test_talk.yaml"
+
+
+def say(body: Mapping[str, object], *, headers: Mapping[str, str]) -> str:
+    """Answer with the number of messages sent."""
+    assert headers
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    return f"reply {len(messages)}"
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project without stores, an emulated API that its environment points to."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    with Emulator(say) as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+        yield project
+
+
+def chunks(project: Project, file: str = FILE) -> list[str]:
+    """Return the recordings of a cassette, one text each."""
+    return (project.path / file).read_text("utf-8").split("\n- key: ")[1:]
+
+
+def test_one_prompt_changed_on_turn_three_of_five(project: Project) -> None:
+    """It fails with place and values; the command it prints re-records from there on."""
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    before = chunks(project)
+    project.pytester.makepyfile(test_talk=CHANGED)
+
+    failed = project.run("-W", "ignore")
+
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(
+        [
+            "*nearest is interaction 3 at test_talk.yaml:*",
+            '*$.messages[[]4].content: recorded "third", sent "third, reworded"*',
+            "*next: pytest test_talk.py::test_talk --regen-record new_episodes --regen-drop*",
+            "FAILED test_talk.py::test_talk - test_talk.yaml has no answer*",
+        ]
+    )
+    command = "test_talk.py::test_talk --regen-record new_episodes --regen-drop-unplayed"
+    project.run(*command.split()).assert_outcomes(passed=1)
+    after = chunks(project)
+    assert after[:2] == before[:2]
+    assert len(after) == 5
+    project.run("-W", "ignore").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("where", ["marker", "fixture", "ini", "table"])
+def test_drift_may_be_tolerated(project: Project, where: str) -> None:
+    """Replayed in recorded order, listed at the end, wherever the choice stands."""
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    test = CHANGED
+    if where == "marker":
+        mark = '@pytest.mark.cassette(drift="warn")\n    def test'
+        test = CHANGED.replace("def test", mark)
+    elif where == "fixture":
+        config = (
+            '@pytest.fixture\n    def cassette_config(): return {"drift": "warn"}\n\n    def test'
+        )
+        test = CHANGED.replace("def test", config)
+    elif where == "ini":
+        project.pytester.makeini("[pytest]\nregen_drift = warn\n")
+    else:
+        project.pytester.makepyprojecttoml('[tool.pytest-regen.cassettes]\ndrift = "warn"\n')
+    project.pytester.makepyfile(test_talk=test)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "=*= cassettes =*",
+            "drift: test_talk.py::test_talk: test_talk.yaml: POST /v1/messages *turn 3*",
+            '*$.messages[[]4].content: recorded "third", sent "third, reworded"',
+            "next: pytest test_talk.py::test_talk --regen-record *",
+        ]
+    )
+
+
+def test_notes_arrive_from_workers(project: Project) -> None:
+    """Each is told once, however many processes ran the tests."""
+    pytest.importorskip("xdist")
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    project.pytester.makepyfile(test_talk=CHANGED.replace("third, reworded", "3"))
+    project.pytester.makeini("[pytest]\nregen_drift = warn\n")
+    (project.path / "cassettes/test_talk/gone.yaml").write_text("x", "utf-8")
+
+    result = project.run("-n2", "-W", "ignore")
+
+    result.assert_outcomes(passed=1)
+    text = result.stdout.str()
+    assert text.count("drift: test_talk.py::test_talk") == 3
+    assert text.count("orphan: ") == 1
+
+
+UNPLAYED = """
+    def test_talk(cassette):
+        pass
+"""
+
+
+@pytest.mark.parametrize("policy", ["fail", "warn", "ignore"])
+def test_what_nobody_asked_for(project: Project, policy: str) -> None:
+    """It fails a passing test, is told, or is nobody's business."""
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    project.pytester.makeini(f"[pytest]\nregen_unplayed = {policy}\n")
+    project.pytester.makepyfile(test_talk=UNPLAYED)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(passed=1, errors=1 if policy == "fail" else 0)
+    told = "5 of 5 recordings were not asked for" in result.stdout.str()
+    assert told == (policy != "ignore")
+
+
+def test_a_failing_test_has_other_worries(project: Project) -> None:
+    """Recordings that a failing test did not come to are not held against it."""
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    project.pytester.makepyfile(test_talk=UNPLAYED.replace("pass", "assert False"))
+
+    project.run("-W", "ignore").assert_outcomes(failed=1)
+
+
+SDK = """
+    import contextlib
+    import anthropic
+    import pytest
+
+    def ask():
+        client = anthropic.Anthropic(api_key="x", base_url="http://127.0.0.1:9")
+        try:
+            client.messages.create(
+                model="m", max_tokens=5, messages=[{"role": "user", "content": "x"}]
+            )
+        finally:
+            client.close()
+
+    def test_plain(cassette):
+        ask()
+
+    def test_swallowed(cassette):
+        with contextlib.suppress(BaseException):
+            ask()
+
+    def test_wrapped(cassette):
+        try:
+            ask()
+        except BaseException as error:
+            raise RuntimeError("the agent failed") from error
+
+    async def both():
+        import asyncio
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(ask))
+
+    def test_grouped(cassette):
+        import asyncio
+        asyncio.run(both())
+"""
+
+
+def test_a_miss_is_told_in_the_summary_line(project: Project) -> None:
+    """Plain, swallowed, wrapped or in a group: each test fails with our message, and only once."""
+    project.pytester.makepyfile(test_sdk=SDK)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(failed=4)
+    lines = [line for line in result.outlines if line.startswith("FAILED")]
+    assert len(lines) == 4
+    assert all(" - no cassette at " in line for line in lines)
+
+
+def test_recordings_of_a_failed_test_wait(project: Project) -> None:
+    """They stay beside the cassette unless they are asked for."""
+    project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")
+
+    project.run("--regen-record=once").assert_outcomes(failed=1)
+    assert not (project.path / FILE).exists()
+    assert (project.path / f"{FILE}.partial").exists()
+
+    project.run("--regen-record=once", "--regen-keep-failed").assert_outcomes(failed=1)
+    assert len(chunks(project)) == 5
+    assert not (project.path / f"{FILE}.partial").exists()
+
+
+def test_orphans_are_told_on_full_runs(project: Project) -> None:
+    """A file that no collected test claims; not where only some tests were asked for."""
+    two = textwrap.dedent(TALK) + "\n\ndef test_other(cassette): pass\n"
+    project.pytester.makepyfile(test_talk=two)
+    project.run("--regen-record=once").assert_outcomes(passed=2)
+    gone = project.path / "cassettes/test_talk/test_gone.yaml"
+    gone.write_bytes((project.path / FILE).read_bytes())
+
+    full = project.run("-W", "ignore", "-k", "talk")
+    part = project.run("-W", "ignore", "test_talk.py::test_talk")
+
+    full.stdout.fnmatch_lines(["orphan: cassettes/test_talk/test_gone.yaml belongs to no test*"])
+    assert "test_talk.yaml belongs" not in full.stdout.str()
+    part.stdout.no_fnmatch_line("orphan*")
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ("drift='maybe'", "must be one of fail, warn, ignore"),
+        ("ignore=['x']", "no path into JSON"),
+        ("normalize=1", "must be a function"),
+        ("name='../../x'", "leads out of"),
+        ("name='/etc/x'", "leads out of"),
+        ("nothing=1", "is unknown"),
+    ],
+)
+def test_wrong_arguments_are_told(project: Project, argument: str, told: str) -> None:
+    """The message says what would be right."""
+    marked = TALK.replace("def test", f"@pytest.mark.cassette({argument})\n    def test")
+    project.pytester.makepyfile(test_talk=marked)
+
+    result = project.run("-W", "ignore")
+
+    assert told in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("name", ["a/b-c.d", "con", "x" * 300, "ü" * 200, 'q:"<>|?*', "nul.txt"])
+def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
+    """Separators make folders below the module's; reserved and long names get a safe one."""
+    marked = TALK.replace("def test", f"@pytest.mark.cassette(name={name!r})\n    def test")
+    project.pytester.makepyfile(test_talk=marked)
+
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    project.run("-W", "ignore").assert_outcomes(passed=1)
+
+    assert (name == "a/b-c.d") == (project.path / "cassettes/test_talk/a/b-c.d.yaml").exists()
+    [file] = (project.path / "cassettes/test_talk").rglob("*.yaml")
+    assert len(file.name.encode()) <= 255
+    assert file.name.lower().partition(".")[0] not in {"con", "nul"}
+    assert not set(file.name) & set('<>:"|?*')
+
+
+def test_the_path_varies(project: Project) -> None:
+    """Declared in the marker, an id has no part; a function may take out more."""
+    marked = TALK.replace(
+        "def test",
+        '@pytest.mark.cassette(ignore=["$.max_tokens"], normalize=lambda body: '
+        '{**body, "system": ""})\n    def test',
+    )
+    project.pytester.makepyfile(test_talk=marked)
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+    project.pytester.makepyfile(
+        test_talk=marked.replace('st("", ', 'st("new", ').replace("100", "99")
+    )
+
+    project.run("-W", "ignore").assert_outcomes(passed=1)
