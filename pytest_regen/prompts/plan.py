@@ -129,7 +129,7 @@ def page_content_hash(type_: TypeIR, units: Sequence[EnumValue], *, first: bool)
         key: value
         for key, value in data.items()
         if key not in {"fields", "enum_values", "enum_names"}
-        and (first or key in {"name", "kind", "primary_key"})
+        and (first or key in {"name", "kind"} or (key == "primary_key" and value in wanted))
     }
     # Page 1 declares the enum for the values of all pages.
     shell["values_are"] = value_kind(type_.enum_values)
