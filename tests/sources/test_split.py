@@ -87,3 +87,13 @@ def test_what_cannot_be_taken_apart_is_refused(code: str, why: str) -> None:
 
     assert why in str(caught.value)
     assert "--discard-edits" in str(caught.value)
+
+
+def test_a_first_page_may_end_in_a_directive() -> None:
+    """``#endregion`` on the last line, without a line end, is no fault."""
+    first = "#region A\npublic class A\n{\n    public int One { get; set; }\n}\n#endregion"
+
+    stitched = CSHARP.stitch([first, "public int Two { get; set; }"], name="A", is_enum=False)
+
+    assert not stitched.faults
+    assert not CSHARP.read(stitched.text).faults

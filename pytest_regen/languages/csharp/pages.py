@@ -92,8 +92,12 @@ def unwrap_page(code: str, mode: OutputMode) -> str:
 
 
 def _plain(output: str) -> str:
-    """Return a page's text with LF line ends and without a byte order mark."""
-    return output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    """Return a page's text with LF line ends and without a byte order mark.
+
+    A directive on the last line gets its line end: the grammar takes none without one.
+    """
+    text = output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return text + "\n" if text.rpartition("\n")[2].lstrip().startswith("#") else text
 
 
 def _only_page(code: str, name: str | None) -> Stitched:
