@@ -14,8 +14,11 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pytest_regen.sessions import ScenarioRequest
 
 Verdict = Literal["allow", "escalate", "deny"]
 Outcome = tuple[Verdict, str]
@@ -24,8 +27,7 @@ PATH_ROLES = frozenset(
     {"read-path", "write-path", "delete-path", "write-history", "delete-history"}
 )
 URL_ROLES = frozenset({"fetch-url", "git-remote-url"})
-IDENTIFIER_ROLES = frozenset({"github-owner", "github-repo", "proxy-domain"})
-RESOURCE_ROLES = PATH_ROLES | URL_ROLES | IDENTIFIER_ROLES
+RESOURCE_ROLES = PATH_ROLES | URL_ROLES | {"github-owner", "github-repo", "proxy-domain"}
 """Roles that name something outside the call; others (text, names, flags) need no permission."""
 
 CONTAINED_SERVERS = frozenset({"filesystem", "git"})
@@ -140,8 +142,8 @@ class PolicyEngine:
         sandbox: folder in which contained servers may do anything.
         protected: paths nobody may touch, except where they lie in the sandbox.
         allowlists: domain patterns by server; a URL that matches none is escalated.
-        lists: values of the named lists (``@name`` in a rule):
-            ``{name: {"values": […], "manualAdditions": […], "manualRemovals": […]}}``.
+        lists: named lists (``@name`` in a rule), ``values`` and ``manualAdditions`` less
+            ``manualRemovals``.
         trusted: servers whose every call is allowed.
 
     Raises:
@@ -183,11 +185,8 @@ class PolicyEngine:
         except (OSError, ValueError):  # NUL or a lone surrogate: no file can have this name
             return absolute
 
-    def evaluate(self, request: Mapping[str, Any]) -> Decision:
-        """Decide one request.
-
-        Args:
-            request: ``{"serverName": …, "toolName": …, "arguments": {…}}``.
+    def evaluate(self, request: "Mapping[str, Any] | ScenarioRequest") -> Decision:
+        """Decide one request: ``{"serverName": …, "toolName": …, "arguments": {…}}`` or an object.
 
         Raises:
             PolicyError: the request has no server, no tool, or arguments that are no mapping.
@@ -204,12 +203,15 @@ class PolicyEngine:
             return Decision(*_IN_SANDBOX)
         judged = {role: self._judge(call, role) for role in remaining}
         verdict, rule = max(judged.values(), key=_severity)
-        escalated = tuple(role for role, (how, _) in judged.items() if how == "escalate")
-        return Decision(verdict, rule, escalated if verdict == "escalate" else ())
+        if verdict != "escalate":
+            return Decision(verdict, rule)
+        return Decision(verdict, rule, tuple(r for r in remaining if judged[r][0] == "escalate"))
 
-    def _call(self, request: Mapping[str, Any]) -> _Call:
-        server, tool = _key(request)
-        arguments = request.get("arguments", {})
+    def _call(self, request: "Mapping[str, Any] | ScenarioRequest") -> _Call:
+        if isinstance(request, Mapping):
+            (server, tool), arguments = _key(request), request.get("arguments", {})
+        else:
+            server, tool, arguments = request.server_name, request.tool_name, request.arguments
         if not isinstance(arguments, Mapping):
             raise PolicyError(f"arguments of {server}/{tool} are {arguments!r}, not a mapping")
         annotated = self._tools.get((server, tool))
@@ -351,12 +353,9 @@ def _is_met(condition: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     value = arguments.get(condition["arg"])
     if "is" not in condition:
         meant = condition["in"] if "in" in condition else [condition["equals"]]
-        return any(
-            isinstance(value, bool) == isinstance(each, bool) and value == each for each in meant
-        )
-    is_there = value is not None
+        return (isinstance(value, bool), value) in [(isinstance(one, bool), one) for one in meant]
     is_truthy = isinstance(value, list | dict) or bool(value)
-    answers = {"present": is_there, "absent": not is_there, "truthy": is_truthy}
+    answers = {"present": value is not None, "absent": value is None, "truthy": is_truthy}
     return answers.get(condition["is"], not is_truthy)
 
 
