@@ -36,6 +36,11 @@ class CallableProvider:
         self._fn = fn
         self._model = model
 
+    @property
+    def is_async(self) -> bool:
+        """Whether ``asend`` waits without blocking the event loop: the function is asynchronous."""
+        return inspect.iscoroutinefunction(self._fn)
+
     def send(self, request: TurnRequest) -> Reply:
         """Return what the function says.
 

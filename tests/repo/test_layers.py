@@ -35,6 +35,7 @@ LEVELS = {
     "sessions": 4,
     "testing": 5,
     "strategies": 5,
+    "server": 5,
     "cli": 6,
     "pytest_plugin": 6,
     "__main__": 7,
@@ -60,6 +61,8 @@ DOORS = {
     "yaml": ("documents", "cassettes", "emulator", "testing"),
     "filelock": ("stores", "regeneration.budget", "cassettes"),
     "hypothesis": ("strategies", "testing"),
+    "starlette": ("server",),
+    "uvicorn": ("server.__main__",),
 }
 
 

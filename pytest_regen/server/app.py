@@ -1,0 +1,111 @@
+"""The application: which path leads where."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from importlib.resources import files
+from mimetypes import types_map
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pytest_regen.context.sealing import Sealer, SealPolicy
+from pytest_regen.errors import UsageError
+from pytest_regen.server.endpoints import Endpoints, problem_response
+from pytest_regen.server.flow import Flow
+from pytest_regen.server.gazetteer import Gazetteer, well_known
+from pytest_regen.server.guarding import Guard
+from pytest_regen.server.page.routes import Page
+from pytest_regen.server.problems import Problem
+from pytest_regen.server.settings import Agent, Screen, ServerSettings, peer_of
+
+__all__ = ["create_app"]
+
+_ASSETS = ("icon.svg", "page.css", "page.js", "picker.js")
+_SETTINGS = ServerSettings()
+
+
+def create_app(
+    agent: Agent,
+    *,
+    seal: SealPolicy,
+    settings: ServerSettings = _SETTINGS,
+    screen: Screen | None = None,
+    client_of: Callable[[Request], str] = peer_of,
+    gazetteer: Gazetteer | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Starlette:
+    """Return an ASGI application: the endpoint of a clarifying agent, and a page that uses it.
+
+    Args:
+        agent: who answers; a ``ClarifyingAgent``, or whatever has its ``turn``.
+        seal: a ``Sealer``, so that nobody can send back questions and inferences that the agent
+            never had; ``"off"`` to go without.
+        settings: sizes, times, quotas, and the names under which the server is reached.
+        screen: decides whether a model may see the texts of a request; where it fails, none may.
+        client_of: returns whom a quota counts; by default the address of the peer.
+        gazetteer: the places that can be found; by default the one of this package.
+        clock: for quotas; returns seconds since the epoch.
+
+    Raises:
+        UsageError: ``seal`` is neither.
+    """
+    if not isinstance(seal, Sealer) and seal != "off":
+        raise UsageError(
+            f"{seal!r} is no seal policy",
+            why="without a key, questions and inferences could be anybody's",
+            hint='pass Sealer({"2026-11": secrets.token_bytes(32)}), or "off" to go without seals',
+        )
+    places = gazetteer or well_known()
+    flow = Flow(agent, seal=seal, settings=settings, screen=screen, clock=clock)
+    api = Endpoints(flow, client_of=client_of, gazetteer=places)
+    page = Page(flow, client_of=client_of, gazetteer=places)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        flow.close()
+
+    return Starlette(
+        routes=[*_routes(api, page), *map(_asset, _ASSETS)],
+        middleware=[Middleware(Guard, hosts=settings.hosts)],
+        exception_handlers={HTTPException: _no_route},
+        lifespan=lifespan,
+    )
+
+
+def _routes(api: Endpoints, page: Page) -> list[Route]:
+    return [
+        Route("/api/agents/generate-subject", api.generate, methods=["POST"]),
+        Route("/api/agents/stream-subject", api.stream, methods=["POST"]),
+        Route("/api/location/search", api.places, methods=["GET"]),
+        Route("/", page.start, methods=["GET"]),
+        Route("/subject", page.describe, methods=["POST"]),
+        Route("/subject/answers", page.answer, methods=["POST"]),
+        Route("/subject", page.back, methods=["GET"]),
+        Route("/subject/answers", page.back, methods=["GET"]),
+    ]
+
+
+def _asset(name: str) -> Route:
+    content = files("pytest_regen.server").joinpath("static", name).read_bytes()
+    media_type = {".js": "text/javascript"}.get(f".{name.rpartition('.')[2]}") or types_map[
+        f".{name.rpartition('.')[2]}"
+    ]
+
+    async def send(request: Request) -> Response:  # noqa: ARG001 - the signature of a route
+        return Response(
+            content, media_type=media_type, headers={"cache-control": "public, max-age=300"}
+        )
+
+    return Route(f"/static/{name}", send, methods=["GET"])
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    status = HTTPStatus(error.status_code if isinstance(error, HTTPException) else 500)
+    return problem_response(request, Problem(status, status.name, f"{status.phrase}."))

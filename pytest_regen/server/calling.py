@@ -1,0 +1,81 @@
+"""Calls to an agent that may block: bounded threads, a bounded queue, bounded time."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import TypeVar
+
+from pytest_regen.server.problems import Problem
+
+__all__ = ["Caller"]
+
+_T = TypeVar("_T")
+
+
+class Caller:
+    """Runs calls side by side; refuses those that would have to wait too long.
+
+    Args:
+        max_concurrent: threads for calls that block, at most.
+        max_pending: calls under way or waiting, at most; one more is answered 503.
+        seconds: a call may take; a longer one is answered 504. Its thread counts until it ends.
+    """
+
+    def __init__(self, *, max_concurrent: int, max_pending: int, seconds: float) -> None:
+        self._max_pending = max_pending
+        self._seconds = seconds
+        self._pending = 0
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(max_concurrent, thread_name_prefix="regen-server")
+
+    async def in_thread(self, work: Callable[[], _T]) -> _T:
+        """Return what ``work`` returns, called in a thread.
+
+        Raises:
+            Problem: 503 where too many calls are pending, 504 where this one took too long.
+        """
+        self._enter()
+        job = self._threads.submit(contextvars.copy_context().run, work)
+        job.add_done_callback(lambda _: self._leave())
+        return await self._in_time(asyncio.wrap_future(job))
+
+    async def awaited(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Return what ``work`` returns, awaited; raises as ``in_thread`` does."""
+        self._enter()
+        try:
+            return await self._in_time(work())
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        """Take no more calls; those under way end by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_time(self, answer: Awaitable[_T]) -> _T:
+        try:
+            async with asyncio.timeout(self._seconds) as deadline:
+                return await answer
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise Problem(
+                HTTPStatus.GATEWAY_TIMEOUT, "MODEL_TIMEOUT", "The model took too long to answer."
+            ) from None
+
+    def _enter(self) -> None:
+        with self._lock:
+            if self._pending >= self._max_pending:
+                raise Problem(
+                    HTTPStatus.SERVICE_UNAVAILABLE,
+                    "BUSY",
+                    "Too many requests are waiting for the model.",
+                    retry_after=2,
+                )
+            self._pending += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._pending -= 1

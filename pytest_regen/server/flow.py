@@ -1,0 +1,260 @@
+"""One turn of a conversation, from what a client sent to what it is answered. Keeps nothing."""
+
+import inspect
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from pytest_regen.context.render import render_context
+from pytest_regen.context.requests import ClarificationRequest, parse_request
+from pytest_regen.context.sealing import Sealer, SealPolicy, require_seal
+from pytest_regen.context.text import is_blank
+from pytest_regen.context.values import Ask, ConversationContext, TurnResult
+from pytest_regen.errors import InvalidContextError, RegenError, SealError
+from pytest_regen.server.calling import Caller
+from pytest_regen.server.failures import invalid, of_model, of_seal
+from pytest_regen.server.problems import Problem
+from pytest_regen.server.quotas import Quotas, Standing
+from pytest_regen.server.settings import Agent, Screen, ServerSettings
+
+__all__ = ["Answered", "Flow", "Taken"]
+
+_log = logging.getLogger("pytest_regen.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A request that may be put to the model."""
+
+    request: ClarificationRequest
+    conversation: str
+    client: str
+    standing: Standing | None
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it sends answers without what was asked."""
+        return self.request.is_second_turn and self.request.conversation_context is None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of a turn."""
+
+    taken: Taken
+    result: TurnResult
+    seal: str | None
+    """Where the result asks and seals are in use."""
+
+    @property
+    def event(self) -> str:
+        """Name of the event that tells it in a stream."""
+        return "clarification" if isinstance(self.result, Ask) else "complete"
+
+    def as_json(self) -> dict[str, object]:
+        """Return the members of the answer."""
+        members = self.result.model_dump(mode="json", by_alias=True)
+        members.setdefault("clarification_questions", [])
+        members["interactionId"] = self.taken.conversation
+        if self.seal is not None:
+            members["seal"] = self.seal
+        return members
+
+    def context(self) -> ConversationContext:
+        """Return what the next turn needs: this one, without answers."""
+        asked = self.result.questions if isinstance(self.result, Ask) else ()
+        return ConversationContext(
+            original_description=self.taken.request.message,
+            questions_asked=asked,
+            inferred_context=self.result.inferred_context,
+        )
+
+
+class Flow:
+    """Takes turns, one at a time or many side by side; no turn leaves anything behind.
+
+    Args:
+        agent: who answers.
+        seal: how contexts are vouched for.
+        settings: limits.
+        screen: decides whether a model may see a request's texts.
+        clock: for quotas; returns seconds since the epoch.
+        new_id: makes the name of a conversation.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        seal: SealPolicy,
+        settings: ServerSettings,
+        screen: Screen | None = None,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[], str] = lambda: f"conv_{secrets.token_hex(12)}",
+    ) -> None:
+        self.agent = agent
+        self.settings = settings
+        self._seal = seal
+        self._screen = screen
+        self._new_id = new_id
+        self._first = Quotas(settings.first_turns, clock=clock)
+        self._second = Quotas(settings.second_turns, clock=clock)
+        self._caller = Caller(
+            max_concurrent=settings.max_concurrent,
+            max_pending=settings.max_pending,
+            seconds=settings.model_seconds,
+        )
+
+    def close(self) -> None:
+        """Take no more turns."""
+        self._caller.close()
+
+    async def take(self, data: Mapping[str, object], client: str) -> Taken:
+        """Check a request: form, quota, seal, texts, in this order.
+
+        Raises:
+            Problem: 400, 403, 422, 429 or 503, and why.
+        """
+        request = _parsed(data)
+        quotas = self._quotas_of(request)
+        standing = quotas.charge(client)
+        if standing is not None and not standing.allowed:
+            raise _spent(standing)
+        try:
+            self._check_seal(request)
+        except Problem:
+            quotas.give_back(client)
+            raise
+        await self._check_texts(request)
+        conversation = request.interaction_id or ""
+        if not request.is_second_turn or is_blank(conversation):
+            conversation = self._new_id()
+        return Taken(request, conversation, client, standing)
+
+    async def answer(self, taken: Taken) -> Answered:
+        """Put a request to the agent.
+
+        Raises:
+            Problem: 502, 503 or 504, and why.
+        """
+        try:
+            result = await self._turn(taken.request)
+        except RegenError as error:
+            _log.warning("the turn failed", exc_info=error)
+            problem = of_model(error)
+        except Problem as found:
+            problem = found
+        else:
+            return Answered(taken, result, self._sealed(taken, result))
+        if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            # No model has seen it, so that it does not count.
+            self._quotas_of(taken.request).give_back(taken.client)
+        raise problem from None
+
+    def prompt_shown(self, taken: Taken) -> str | None:
+        """Return what the model was given on a second turn, where the page is to show it."""
+        context = taken.request.conversation_context
+        return render_context(context) if context and self.settings.shows_prompt else None
+
+    async def _turn(self, request: ClarificationRequest) -> TurnResult:
+        if self._is_asynchronous:
+            return await self._caller.awaited(lambda: self.agent.aturn(request))  # type: ignore[attr-defined]  # it was looked for
+        return await self._caller.in_thread(lambda: self.agent.turn(request))
+
+    @property
+    def _is_asynchronous(self) -> bool:
+        provider = getattr(self.agent, "provider", None)
+        can_wait = hasattr(provider, "asend") and getattr(provider, "is_async", True)
+        return hasattr(self.agent, "aturn") and (provider is None or can_wait)
+
+    def _quotas_of(self, request: ClarificationRequest) -> Quotas:
+        # Without seals, anybody can claim to be on a second turn.
+        vouched = request.conversation_context is not None and self._seal != "off"
+        return self._second if vouched else self._first
+
+    def _check_seal(self, request: ClarificationRequest) -> None:
+        context = request.conversation_context
+        if context is None:
+            return
+        try:
+            require_seal(
+                self._seal, request.seal, context, conversation=request.interaction_id or ""
+            )
+        except SealError as error:
+            raise of_seal(error) from None
+
+    async def _check_texts(self, request: ClarificationRequest) -> None:
+        if self._screen is None:
+            return
+        screen, texts = self._screen, _texts_of(request)
+        try:
+            passed = await self._caller.in_thread(lambda: screen(texts))
+            passed = await passed if inspect.isawaitable(passed) else passed
+        except Exception:  # noqa: BLE001 - told as an answer, without its words; it is logged
+            _log.exception("the screen failed")
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "SCREEN_UNAVAILABLE",
+                "What was sent could not be checked.",
+                retry_after=5,
+            ) from None
+        if not passed:
+            raise Problem(
+                HTTPStatus.FORBIDDEN,
+                "PROMPT_INJECTION_DETECTED",
+                "What was sent looks like an attempt to steer the model.",
+            )
+
+    def _sealed(self, taken: Taken, result: TurnResult) -> str | None:
+        if not isinstance(result, Ask) or not isinstance(self._seal, Sealer):
+            return None
+        return self._seal.seal(
+            taken.request.message,
+            result.questions,
+            result.inferred_context,
+            conversation=taken.conversation,
+        )
+
+
+def _parsed(data: Mapping[str, object]) -> ClarificationRequest:
+    message = data.get("message", data.get("description"))
+    if not isinstance(message, str) or is_blank(message):
+        raise Problem(
+            HTTPStatus.BAD_REQUEST,
+            "MESSAGE_REQUIRED",
+            "Say what should change: the message is missing or blank.",
+            where="message",
+        )
+    try:
+        return parse_request(data)
+    except InvalidContextError as error:
+        raise invalid(error) from None
+
+
+def _spent(standing: Standing) -> Problem:
+    return Problem(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        "RATE_LIMITED",
+        f"Too many requests. Try again in {standing.retry_after} seconds.",
+        retry_after=standing.retry_after,
+        details=standing.as_json(),
+    )
+
+
+def _texts_of(request: ClarificationRequest) -> tuple[str, ...]:
+    seen = request.model_dump(mode="json", exclude={"seal", "interaction_id"})
+    return (*(request.clarification_answers or ()), *_texts(seen))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)

@@ -1,0 +1,63 @@
+"""HTML as values: whatever is no markup of ours is escaped where it is put in."""
+
+from collections.abc import Iterable
+from html import escape
+
+__all__ = ["Child", "Html", "document", "element", "isolated", "joined"]
+
+_VOID = frozenset({"input", "link", "meta"})
+
+
+class Html(str):
+    """Markup. Only this module makes it; any other string is text."""
+
+    __slots__ = ()
+
+
+Child = str | None | Iterable["Child"]
+"""What an element holds: markup, text to be escaped, nothing, or several of these."""
+
+
+def element(name: str, children: Child = None, /, **attributes: str | int | bool | None) -> Html:
+    """Return one element.
+
+    Args:
+        name: of the element.
+        children: what it holds.
+        attributes: their names with `_` for `-`, and one at the end for a word of Python
+            (`class_`); `True` is an attribute without value, `False` and `None` none at all.
+    """
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in _VOID:
+        return Html(f"<{name}{written}>")
+    return Html(f"<{name}{written}>{joined(children)}</{name}>")
+
+
+def joined(children: Child) -> Html:
+    """Return children one after the other, text escaped."""
+    if children is None:
+        return Html("")
+    if isinstance(children, Html):
+        return children
+    if isinstance(children, str):
+        return Html(escape(children))
+    return Html("".join(joined(child) for child in children))
+
+
+def isolated(text: str) -> Html:
+    """Return text of unknown direction that cannot turn its surroundings around."""
+    return element("bdi", text)
+
+
+def document(language: str, head: Child, body: Child) -> Html:
+    """Return a whole page."""
+    return Html(
+        "<!doctype html>\n" + element("html", (element("head", head), body), lang=language) + "\n"
+    )
+
+
+def _attribute(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - as in HTML
+    if value is None or value is False:
+        return ""
+    written = name.rstrip("_").replace("_", "-")
+    return f" {written}" if value is True else f' {written}="{escape(str(value))}"'

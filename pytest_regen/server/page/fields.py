@@ -1,0 +1,197 @@
+"""One question as a field of the form: words, choices, or a place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_regen.context.values import MAX_ANSWER, MAX_LABEL, ClarificationQuestion
+from pytest_regen.server.gazetteer import Place
+from pytest_regen.server.html import Child, Html, element, isolated
+
+__all__ = ["Filled", "question_field"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What stands in the fields of one question."""
+
+    text: str | None = None
+    """Of an open question, of a place, or words of one's own beside choices; None = untouched."""
+    selected: tuple[str, ...] = ()
+    """Ids of the options that are ticked; the label of the place that is marked."""
+    found: tuple[Place, ...] | None = None
+    """Places found without JavaScript; None where none were looked for."""
+    problem: str | None = None
+    """What is wrong with the answer."""
+
+
+def question_field(number: int, question: ClarificationQuestion, filled: Filled) -> Html:
+    """Return one question with its inputs.
+
+    Args:
+        number: of the question, from 0; its fields are called after it, never after the id that a
+            model chose.
+        question: what is asked.
+        filled: what already stands there.
+    """
+    name = f"q{number}"
+    inputs = _BY_TYPE[question.type](name, question, filled)
+    problem = filled.problem and element(
+        "p", filled.problem, class_="field-problem", id=f"{name}-problem"
+    )
+    return element(
+        "fieldset",
+        (
+            element("legend", (isolated(question.question), _optional(question))),
+            problem,
+            inputs,
+        ),
+        class_="question",
+        id=name,
+        aria_describedby=f"{name}-problem" if problem else None,
+        data_type=question.type,
+    )
+
+
+def _optional(question: ClarificationQuestion) -> Child:
+    return None if question.required else (" ", element("span", "optional", class_="optional"))
+
+
+def _words(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
+    return element(
+        "input",
+        type="text",
+        name=f"{name}.text",
+        id=f"{name}-text",
+        value=filled.text or "",
+        placeholder=question.placeholder,
+        maxlength=MAX_ANSWER,
+        aria_label=question.question,
+        aria_required="true" if question.required else None,
+        aria_invalid="true" if filled.problem else None,
+        autocomplete="off",
+        dir="auto",
+    )
+
+
+def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
+    ticks = [
+        _marked(
+            "checkbox",
+            f"{name}.selected",
+            f"{name}-{number}",
+            option.id,
+            option.label,
+            checked=option.id in filled.selected,
+        )
+        for number, option in enumerate(question.options or ())
+    ]
+    if not question.allow_other:
+        return element("div", ticks, class_="choices")
+    other = element(
+        "div",
+        (
+            element("label", "Something else, in your own words", for_=f"{name}-text"),
+            element(
+                "input",
+                type="text",
+                name=f"{name}.text",
+                id=f"{name}-text",
+                value=filled.text or "",
+                placeholder=question.placeholder,
+                maxlength=MAX_ANSWER,
+                autocomplete="off",
+                dir="auto",
+            ),
+        ),
+        class_="other",
+    )
+    return element("div", ticks, class_="choices"), other
+
+
+def _place(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
+    level = question.location_level or "city"
+    labels = [*(question.suggested_locations or ())]
+    labels += [p.label for p in filled.found or () if p.label not in labels]
+    marked = filled.selected[0] if filled.selected else None
+    typed = filled.text if filled.text is not None else question.prefilled_location
+    radios = [
+        _marked("radio", f"{name}.selected", f"{name}-{n}", label, label, checked=label == marked)
+        for n, label in enumerate(labels)
+    ]
+    if labels:
+        radios.append(
+            _marked(
+                "radio",
+                f"{name}.selected",
+                f"{name}-typed",
+                "",
+                f"Another {level}",
+                checked=marked == "",
+            )
+        )
+    return (
+        element("div", radios, class_="choices places") if radios else None,
+        _picker(name, level, typed or "", question, filled),
+    )
+
+
+def _picker(
+    name: str, level: str, typed: str, question: ClarificationQuestion, filled: Filled
+) -> Html:
+    box = element(
+        "input",
+        type="text",
+        name=f"{name}.text",
+        id=f"{name}-text",
+        value=typed,
+        placeholder=question.placeholder or _EXAMPLE[level],
+        maxlength=MAX_LABEL,
+        aria_describedby=f"{name}-hint",
+        aria_required="true" if question.required else None,
+        aria_invalid="true" if filled.problem else None,
+        autocomplete="off",
+        spellcheck="false",
+        dir="auto",
+    )
+    find = element("button", "Find", name="action", value=f"find.{name}", class_="quiet find")
+    return element(
+        "div",
+        (
+            element("label", _LABEL[level], for_=f"{name}-text"),
+            element("div", (box, find), class_="search"),
+            element("p", _hint(filled.found), class_="hint", id=f"{name}-hint"),
+        ),
+        class_="picker",
+        data_level=level,
+    )
+
+
+def _hint(found: Sequence[Place] | None) -> str:
+    if found is None:
+        return "Choose from what is found, or leave what you typed."
+    if not found:
+        return "No place of that name is known here; what you typed will be used as it is."
+    return "Mark one of the places above, or keep what you typed."
+
+
+def _marked(
+    kind: str, name: str, identifier: str, value: str, label: str, *, checked: bool
+) -> Html:
+    return element(
+        "label",
+        (
+            element("input", type=kind, name=name, id=identifier, value=value, checked=checked),
+            element("span", isolated(label)),
+        ),
+        class_="mark",
+        for_=identifier,
+    )
+
+
+_LABEL = {
+    "city": "City",
+    "state": "State or province",
+    "country": "Country",
+}
+_EXAMPLE = {"city": "Austin, TX", "state": "Texas, US", "country": "Canada"}
+_BY_TYPE = {"open_text": _words, "multiple_choice": _choices, "location_picker": _place}

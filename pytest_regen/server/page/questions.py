@@ -1,0 +1,102 @@
+"""The second view: the questions, all on one screen, and the way past them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_regen.context.values import ClarificationQuestion, ConversationContext
+from pytest_regen.server.html import Html, element, isolated
+from pytest_regen.server.page.fields import Filled, question_field
+from pytest_regen.server.page.layout import alert, framed, written
+
+__all__ = ["Held", "questions_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the page holds for the next turn, in hidden fields."""
+
+    context: ConversationContext
+    """Without answers."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Hidden fields by name: the context as it is sent back, and its seal."""
+
+
+def questions_page(
+    held: Held, filled: Sequence[Filled] = (), *, problem: str | None = None
+) -> Html:
+    """Return the page that asks.
+
+    Args:
+        held: the first turn.
+        filled: what already stands in the fields, question by question.
+        problem: why the last attempt went no further.
+    """
+    questions = held.context.questions_asked
+    entries = [*filled, *[Filled()] * len(questions)]
+    form = element(
+        "form",
+        (
+            [element("input", type="hidden", name=n, value=v) for n, v in held.fields.items()],
+            # Enter in any field continues: the first button of a form is its default.
+            element(
+                "button",
+                "Continue",
+                name="action",
+                value="answer",
+                class_="visually-hidden",
+                tabindex="-1",
+                aria_hidden="true",
+            ),
+            [
+                question_field(number, question, entry)
+                for number, (question, entry) in enumerate(zip(questions, entries, strict=False))
+            ],
+            _reasoning(held.context.inferred_context.reasoning),
+            _actions(),
+        ),
+        method="post",
+        action="/subject/answers",
+        novalidate=True,
+    )
+    view = (
+        element("h1", _title(questions), id="title", tabindex="-1"),
+        alert(problem),
+        form,
+        written(held.context.original_description),
+    )
+    count = len(questions)
+    return framed(
+        _title(questions),
+        view,
+        announced=f"{count} question{'s' if count > 1 else ''} to answer or to skip.",
+    )
+
+
+def _title(questions: Sequence[ClarificationQuestion]) -> str:
+    return "One question first" if len(questions) == 1 else "Two questions first"
+
+
+def _reasoning(reasoning: str | None) -> Html | None:
+    if not reasoning:
+        return None
+    return element(
+        "details",
+        (element("summary", "Why this is asked"), element("p", isolated(reasoning))),
+    )
+
+
+def _actions() -> Html:
+    return element(
+        "div",
+        (
+            element("button", "Continue", name="action", value="answer"),
+            element(
+                "button",
+                "Skip and use your best guess",
+                name="action",
+                value="skip",
+                class_="quiet",
+            ),
+        ),
+        class_="actions",
+    )

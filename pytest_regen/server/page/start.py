@@ -1,0 +1,59 @@
+"""The first view: one box for the description."""
+
+from pytest_regen.context.values import MAX_DESCRIPTION
+from pytest_regen.server.html import Html, element
+from pytest_regen.server.page.layout import NAME, alert, framed
+
+__all__ = ["start_page"]
+
+
+def start_page(message: str = "", *, problem: str | None = None) -> Html:
+    """Return the page that asks what should change.
+
+    Args:
+        message: what stands in the box.
+        problem: why the last attempt went no further.
+    """
+    box = element(
+        "textarea",
+        # A browser drops one line end at the start of the box.
+        "\n" + message,
+        id="message",
+        name="message",
+        rows="6",
+        maxlength=MAX_DESCRIPTION,
+        required=True,
+        dir="auto",
+        aria_describedby="message-hint alert" if problem else "message-hint",
+        aria_invalid="true" if problem else None,
+        autofocus=problem is None,
+    )
+    form = element(
+        "form",
+        (
+            element("label", "What is going wrong, and where?", for_="message"),
+            box,
+            element(
+                "p",
+                (
+                    "In your own words, angry ones included. ",
+                    element("span", id="count", data_limit=MAX_DESCRIPTION),
+                ),
+                class_="hint",
+                id="message-hint",
+            ),
+            element(
+                "div",
+                element("button", "Write a subject line", type="submit"),
+                class_="actions",
+            ),
+        ),
+        method="post",
+        action="/subject",
+    )
+    view = (
+        element("h1", "Say what should change", id="title", tabindex="-1"),
+        alert(problem),
+        form,
+    )
+    return framed(NAME, view, announced="Ready for your description.")

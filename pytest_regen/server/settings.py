@@ -1,0 +1,83 @@
+"""What a server allows: sizes, times, quotas, names it is reached under."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from typing import Protocol
+
+from starlette.requests import Request
+
+from pytest_regen.context.requests import ClarificationRequest
+from pytest_regen.context.values import TurnResult
+from pytest_regen.server.quotas import Quota
+
+__all__ = ["LOOPBACK_HOSTS", "Agent", "Screen", "ServerSettings", "peer_of"]
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+HOUR, DAY = 3_600.0, 86_400.0
+
+Screen = Callable[[Sequence[str]], bool | Awaitable[bool]]
+"""Takes every text of a request that its client controls, each whole, and returns whether the model
+may see them. May be a coroutine function. If it raises, the request is refused."""
+
+
+class Agent(Protocol):
+    """Whatever takes a turn; ``ClarifyingAgent`` does.
+
+    It may also have ``aturn``, the same as a coroutine function, and ``provider``: where that has
+    ``asend``, ``aturn`` is used and no thread is taken.
+    """
+
+    def turn(self, request: ClarificationRequest) -> TurnResult:
+        """Take one turn.
+
+        Raises:
+            ProviderError: there is no usable reply.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Limits of one server. Times are in seconds."""
+
+    max_body_bytes: int = 131_072
+    """Of a request; more than any valid one needs."""
+    body_seconds: float = 10.0
+    """In which a body has to arrive."""
+    model_seconds: float = 120.0
+    """In which a turn has to be answered, the agent's second call to the model included."""
+    max_concurrent: int = 64
+    """Calls of a blocking provider at once; each takes a thread."""
+    max_pending: int = 512
+    """Turns under way or waiting; one more is answered 503."""
+    heartbeat_seconds: float = 15.0
+    """Between comments in a stream that waits for the model."""
+    first_turns: tuple[Quota, ...] = (Quota(30, HOUR), Quota(150, DAY))
+    """Of each client; empty for no limit."""
+    second_turns: tuple[Quota, ...] = (Quota(60, HOUR), Quota(300, DAY))
+    """Counted apart, so that nobody who was asked a question is cut off before the answer."""
+    hosts: tuple[str, ...] = LOOPBACK_HOSTS
+    """Names by which the server may be addressed; ``("*",)`` for any."""
+    shows_prompt: bool = False
+    """Whether the page shows what the model was given."""
+
+
+def peer_of(request: Request) -> str:
+    """Return who asks, by address; one network of IPv6 is one client.
+
+    Headers that a proxy sets are not looked at: a client could set them too. Behind a proxy, pass
+    a function of your own as ``client_of``.
+    """
+    host = request.client.host if request.client else ""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host or "unknown"
+    if isinstance(address, IPv6Address):
+        return (
+            str(IPv6Address(int(address) >> 64 << 64))
+            if not address.ipv4_mapped
+            else str(address.ipv4_mapped)
+        )
+    return str(address)
