@@ -12,7 +12,7 @@ class UndecodableBodyError(Exception):
 
 
 def decoded_body(
-    body: bytes, headers: Mapping[str, tuple[str, ...]]
+    body: bytes, headers: Mapping[str, tuple[str, ...]], *, is_whole: bool = True
 ) -> tuple[bytes, dict[str, tuple[str, ...]]]:
     """Return ``body`` without its content encoding, and the headers that are then true.
 
@@ -21,6 +21,7 @@ def decoded_body(
     Args:
         body: as it came over the wire.
         headers: response headers, names in lower case.
+        is_whole: whether it ended where it should; otherwise what is there is decoded.
 
     Raises:
         UndecodableBodyError: the encoding is unknown, or its decoder is not installed.
@@ -28,7 +29,12 @@ def decoded_body(
     kept = {n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}}
     names = [n.strip().lower() for n in ",".join(headers.get("content-encoding", ())).split(",")]
     for name in reversed([n for n in names if n and n != "identity"]):
-        body = _decoder(name)(body)
+        if is_whole:
+            body = _decoder(name)(body)
+        elif name in {"gzip", "x-gzip"}:
+            body = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body)
+        else:
+            raise UndecodableBodyError(f"the body was cut, and its encoding is {name!r}")
     return body, kept
 
 

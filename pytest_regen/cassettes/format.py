@@ -57,9 +57,11 @@ def interaction_text(interaction: Interaction) -> str:
     request, response = interaction.request_body, interaction.response_body
     answer = _laid_out(response, is_stream=interaction.is_stream)
     headers = dict(interaction.response_headers)
-    headers["content-length"] = (str(_length(answer)),)
+    if interaction.end == "complete":
+        headers["content-length"] = (str(_length(answer)),)
     return (
         f"- key: {interaction.key}\n"
+        f"{_stream(interaction)}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
@@ -73,6 +75,14 @@ def interaction_text(interaction: Interaction) -> str:
         f"      code: {interaction.status}\n"
         f"      message: {_scalar(interaction.reason)}\n"
     )
+
+
+def _stream(interaction: Interaction) -> str:
+    """Return how a stream arrived; JSON is YAML, and one line of it is no noise in a review."""
+    if interaction.end == "complete" and not interaction.chunks:
+        return ""
+    chunks = json.dumps([list(one) for one in interaction.chunks], separators=(", ", ":"))
+    return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
 
 
 def _laid_out(body: bytes, *, is_stream: bool = False) -> str | bytes:

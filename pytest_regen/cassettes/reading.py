@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
 from pytest_regen.cassettes.format import FIRST_LINE, INTERACTIONS, interaction_text
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.values import Interaction, StreamEnd
 from pytest_regen.errors import CassetteUnreadableError
 
 __all__ = ["CassetteFile", "StoredInteraction", "read_cassette"]
@@ -217,7 +217,19 @@ def _built(data: Any) -> Interaction:  # noqa: ANN401 - parsed YAML
         response_body=content,
         request_headers=_headers(request.get("headers")),
         response_headers=headers,
+        **_stream(data),
     )
+
+
+def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a stream arrived, where that was kept."""
+    kept = data.get("stream")
+    if not isinstance(kept, Mapping):
+        return {}
+    if kept.get("end") not in get_args(StreamEnd):
+        raise ValueError(f"a stream cannot end {kept.get('end')!r}")
+    chunks = kept.get("chunks") or ()
+    return {"end": kept["end"], "chunks": tuple((int(ms), int(size)) for ms, size in chunks)}
 
 
 def _body(part: Mapping[str, Any]) -> bytes:

@@ -1,7 +1,7 @@
 """An exchange with a server made fit to be kept: decoded, without credentials, without noise."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
@@ -14,7 +14,7 @@ from pytest_regen.cassettes.scrubbing import (
     scrub_value,
     stable_uri,
 )
-from pytest_regen.cassettes.values import Headers, Interaction, json_or_none
+from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, json_or_none
 from pytest_regen.errors import CassetteError
 
 __all__ = ["Exchange", "kept_exchange"]
@@ -37,6 +37,19 @@ class Exchange:
     response_headers: Headers
     response_body: bytes
     """As it came, compressed or not."""
+    end: StreamEnd = "complete"
+    chunks: tuple[tuple[int, int], ...] = ()
+    """Milliseconds since the answer began and decoded bytes that arrived then."""
+
+    def ended(self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd) -> "Exchange":
+        """Return the exchange with its answer."""
+        return replace(self, response_body=body, chunks=chunks, end=end)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a cassette keeps it: a line that broke is no answer, a stream that broke is."""
+        types = ",".join(_lower(self.response_headers).get("content-type", ()))
+        return self.end == "complete" or "text/event-stream" in types
 
     @property
     def source(self) -> str:
@@ -61,7 +74,11 @@ def kept_exchange(exchange: Exchange) -> Interaction:
     """
     literal = _credentials(exchange.request_headers)
     try:
-        content, headers = decoded_body(exchange.response_body, _lower(exchange.response_headers))
+        content, headers = decoded_body(
+            exchange.response_body,
+            _lower(exchange.response_headers),
+            is_whole=exchange.end == "complete",
+        )
     except UndecodableBodyError as error:
         raise CassetteError(
             "a recording was not written: its answer cannot be read, and so not searched for "
@@ -78,10 +95,12 @@ def kept_exchange(exchange: Exchange) -> Interaction:
         response_body=_clean(content, literal),
         request_headers=allowed_request_headers(exchange.request_headers),
         response_headers=allowed_response_headers(headers),
+        end=exchange.end,
     )
-    if interaction.is_stream:
-        _refuse_hidden(interaction.response_body)
-    return interaction
+    if not interaction.is_stream:
+        return interaction
+    _refuse_hidden(interaction.response_body)
+    return replace(interaction, chunks=exchange.chunks)
 
 
 def _refuse_hidden(body: bytes) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.playing import Player
 from pytest_regen.cassettes.reading import StoredInteraction, read_cassette
-from pytest_regen.cassettes.values import Interaction, json_or_none
+from pytest_regen.cassettes.values import BROKEN_OFF, Interaction, json_or_none
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.failures import is_retried, status_failure
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
+    cut_stream,
     reply_from_body,
     reply_from_events,
     request_body,
@@ -117,6 +118,9 @@ def _reply(found: Interaction, model: str, address: str) -> Reply:
     for event in events:
         if event.get("type") == "error":
             raise status_failure(found.status, event, model=model, address=address)
+    if found.end != "complete":
+        # In the words of the client that replay stands for.
+        raise cut_stream(f"RemoteProtocolError: {BROKEN_OFF}")
     return reply_from_events(events)
 
 

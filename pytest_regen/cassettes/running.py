@@ -140,6 +140,8 @@ class CassetteRun:
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
+        if not exchange.is_kept:
+            return
         try:
             body = self._player.matching.normalized(exchange.request_body)
             interaction = kept_exchange(replace(exchange, request_body=body))
@@ -283,11 +285,7 @@ def use_cassette(
             if run.is_replay_only:
                 stack.enter_context(blocked_sockets())
             if http_clients or not run.is_replay_only:
-                from pytest_regen.cassettes.vcr_adapter import (  # noqa: PLC0415 - 0.2 s
-                    patched_clients,
-                )
-
-                stack.enter_context(patched_clients(run))
+                _patch_clients(stack, run)
             yield run
         failed = False
     except CassetteMiss as signal:
@@ -298,6 +296,14 @@ def use_cassette(
     swallowed = run.settled()
     if swallowed is not None:
         raise swallowed
+
+
+def _patch_clients(stack: contextlib.ExitStack, run: CassetteRun) -> None:
+    from pytest_regen.cassettes.transports import patched_transports  # noqa: PLC0415 - loads httpx2
+    from pytest_regen.cassettes.vcr_adapter import patched_clients  # noqa: PLC0415 - loads vcrpy
+
+    stack.enter_context(patched_clients(run))
+    stack.enter_context(patched_transports(run))
 
 
 def _checked(path: Path, mode: RecordMode) -> RecordMode:

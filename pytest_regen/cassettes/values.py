@@ -11,7 +11,17 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.scrubbing import scrub_value, scrubbed_query
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["RECORD_MODES", "Headers", "Interaction", "RecordMode", "json_or_none", "request_key"]
+__all__ = [
+    "BROKEN_OFF",
+    "RECORD_MODES",
+    "Headers",
+    "Interaction",
+    "RecordMode",
+    "StreamEnd",
+    "json_or_none",
+    "playable_headers",
+    "request_key",
+]
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
 """``none`` replays and sends nothing. ``once`` records where there is no file, else replays.
@@ -19,6 +29,15 @@ RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
 not sent again stays. ``rewrite`` sends everything and keeps nothing of the old file."""
 
 RECORD_MODES: tuple[RecordMode, ...] = get_args(RecordMode)
+
+StreamEnd = Literal["complete", "cut", "closed"]
+"""How an answer ended: whole; broken off on its way; or left by a client that had heard enough."""
+
+BROKEN_OFF = "peer closed connection without sending complete message body"
+"""What a client is told at the end of a recorded answer that did not end."""
+
+_RETRIED = frozenset({408, 409, 429})
+_SERVER_ERROR = 500
 
 Headers = Mapping[str, tuple[str, ...]]
 """Names in lower case."""
@@ -36,6 +55,9 @@ class Interaction:
     response_body: bytes
     request_headers: Headers = field(default_factory=dict)
     response_headers: Headers = field(default_factory=dict)
+    end: StreamEnd = "complete"
+    chunks: tuple[tuple[int, int], ...] = ()
+    """Of a stream, milliseconds since the answer began and bytes that arrived then."""
 
     @property
     def key(self) -> str:
@@ -51,6 +73,19 @@ class Interaction:
     def is_stream(self) -> bool:
         """Whether the answer is a stream of events."""
         return self.content_type == "text/event-stream"
+
+
+def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
+    """Return the response headers that a client is given in replay."""
+    headers = dict(taken.response_headers)
+    if taken.status in _RETRIED or taken.status >= _SERVER_ERROR:
+        # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
+        headers.pop("retry-after", None)
+        headers["retry-after-ms"] = ("1",)
+    headers.pop("content-length", None)
+    if taken.end == "complete" and not taken.is_stream:
+        headers["content-length"] = (str(len(taken.response_body)),)
+    return headers
 
 
 def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -> str:

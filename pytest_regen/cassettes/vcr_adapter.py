@@ -6,13 +6,15 @@ can play a response, play it, or keep a new one; ours asks the run.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from vcr.cassette import Cassette
 from vcr.record_mode import RecordMode as VcrRecordMode
 
 from pytest_regen.cassettes.recording import Exchange
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.values import Interaction, playable_headers
 
 if TYPE_CHECKING:
     from pytest_regen.cassettes.running import CassetteRun
@@ -22,15 +24,33 @@ __all__ = ["patched_clients"]
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
 
-_RETRIED = frozenset({408, 409, 429})
-_SERVER_ERROR = 500
+_OURS = ("httpx", "httpx2")
+"""What ``transports`` patches: vcrpy would read streams to their end first."""
+
+_IMPORTED_AS = {
+    "requests": "requests",
+    "boto3": "botocore",
+    "urllib3": "urllib3",
+    "httplib2": "httplib2",
+    "tornado": "tornado",
+    "aiohttp": "aiohttp",
+}
+"""vcrpy looks for each of them every time; where one is not installed that is time lost."""
 
 
 @contextmanager
 def patched_clients(run: "CassetteRun") -> Iterator[None]:
     """Let every HTTP client that vcrpy can patch ask ``run`` first."""
-    with _Cassette.use(path=str(run.path), record_mode=VcrRecordMode.ALL, run=run):
+    with _Cassette.use(
+        path=str(run.path), record_mode=VcrRecordMode.ALL, run=run, skip_patchers=_skipped()
+    ):
         yield
+
+
+@cache
+def _skipped() -> tuple[str, ...]:
+    missing = [name for name, module in _IMPORTED_AS.items() if find_spec(module) is None]
+    return (*_OURS, *missing)
 
 
 class _Cassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
@@ -84,11 +104,7 @@ class _Cassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
 
 
 def _response(taken: Interaction) -> dict[str, Any]:
-    headers = {name: list(values) for name, values in taken.response_headers.items()}
-    if taken.status in _RETRIED or taken.status >= _SERVER_ERROR:
-        # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
-        headers.pop("retry-after", None)
-        headers["retry-after-ms"] = ["1"]
+    headers = {name: list(values) for name, values in playable_headers(taken).items()}
     headers["content-length"] = [str(len(taken.response_body))]
     return {
         "status": {"code": taken.status, "message": taken.reason},

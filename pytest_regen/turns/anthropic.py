@@ -31,6 +31,7 @@ from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
     StreamedMessage,
+    cut_stream,
     reply_from_body,
     request_body,
 )
@@ -285,6 +286,9 @@ class AnthropicProvider:
                     why=scrub_text(str(error)),
                     hint="export ANTHROPIC_API_KEY=... or pass api_key=",
                 )
+            case _ if type(error).__module__.startswith("httpx"):
+                # The SDK wraps what happens before an answer begins, not what breaks off within.
+                return cut_stream(scrub_text(f"{type(error).__name__}: {error}"))
             case _:
                 return TransportError(
                     f"the turn with {address} failed (model {model!r})",

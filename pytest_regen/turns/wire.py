@@ -15,6 +15,7 @@ __all__ = [
     "MESSAGES_PATH",
     "STREAM_ABOVE",
     "StreamedMessage",
+    "cut_stream",
     "reply_from_body",
     "reply_from_events",
     "request_body",

@@ -29,6 +29,7 @@ SAID: st.SearchStrategy[Any] = st.one_of(
     st.just(Fault(429, error_code="enforced_spend_limit_reached")),
     st.just(Fault(529, should_retry=False)),
     st.just(Fault(kind="error_event")),
+    st.just(Fault(kind="cut", reply=EmulatedReply("cut off " * 20))),
 )
 REQUESTS = st.lists(
     st.builds(

@@ -1,0 +1,225 @@
+"""Streams: handed on as they arrive, kept with their times, kept as cut where they were cut."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from recorded import KEY, outcome, record, replaying
+from turn_values import MODEL, turn
+
+from pytest_regen.cassettes import Interaction, ReplayProvider, read_cassette, use_cassette
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault
+from pytest_regen.errors import TransportError
+
+WORDS = [f"word {n} " for n in range(6)]
+SLOW = EmulatedReply("".join(WORDS), chunks=WORDS, delay=0)
+PAUSE = 0.05
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the cassette under test stands."""
+    return tmp_path / "c.yaml"
+
+
+def one(path: Path) -> Interaction:
+    """Return the only recording."""
+    file = read_cassette(path)
+    assert file is not None
+    [stored] = file.interactions
+    return stored.interaction
+
+
+class Slow(httpx2.BaseTransport):
+    """A server that says one word at a time, and may break off."""
+
+    def __init__(self, *, breaks: bool = False) -> None:
+        self.breaks = breaks
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the words with pauses."""
+        for word in WORDS:
+            yield f"data: {word}\n\n".encode()
+            time.sleep(PAUSE)
+        if self.breaks:
+            raise httpx2.RemoteProtocolError("the line broke")
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """Stands where the network would be."""
+    server = Slow()
+
+    class Stream(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            return server.pieces()
+
+    def handle_request(_self: Any, _request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Stream())
+
+    monkeypatch.setattr(httpx2.HTTPTransport, "handle_request", handle_request)
+    return server
+
+
+def read(path: Path, mode: Any, *, until: int = 99) -> list[tuple[float, bytes]]:
+    """Return the pieces a client gets, with the seconds since it asked."""
+    found = []
+    with use_cassette(path, mode=mode, keep_on_failure=True), httpx2.Client() as client:
+        start = time.monotonic()
+        with client.stream("POST", "http://server.example/v1/messages", json={}) as response:
+            for piece in response.iter_raw():
+                found.append((time.monotonic() - start, piece))
+                if len(found) == until:
+                    break
+    return found
+
+
+@pytest.mark.usefixtures("slow")
+def test_while_recording_pieces_arrive_as_they_are_sent(path: Path) -> None:
+    """The first is there before the last is sent; the recording knows when each came."""
+    live = read(path, "once")
+
+    assert len(live) == len(WORDS)
+    assert live[0][0] < live[-1][0] - 3 * PAUSE
+    kept = one(path)
+    assert kept.end == "complete"
+    assert [size for _, size in kept.chunks] == [len(piece) for _, piece in live]
+    times = [ms for ms, _ in kept.chunks]
+    assert times == sorted(times)
+    assert times[-1] - times[0] >= 3 * PAUSE * 1000
+
+
+@pytest.mark.usefixtures("slow")
+def test_replay_gives_the_same_pieces_without_the_pauses(path: Path) -> None:
+    """Boundaries are kept; nobody waits."""
+    live = read(path, "once")
+
+    replayed = read(path, "none")
+
+    assert [piece for _, piece in replayed] == [piece for _, piece in live]
+    assert replayed[-1][0] < PAUSE * len(WORDS) / 2
+
+
+def test_a_broken_stream_breaks_again(path: Path, slow: Slow) -> None:
+    """What had come is kept and replayed, and so is the break."""
+    slow.breaks = True
+    with pytest.raises(httpx2.RemoteProtocolError):
+        read(path, "once")
+
+    assert one(path).end == "cut"
+    assert one(path).response_body.decode() == "".join(f"data: {word}\n\n" for word in WORDS)
+    with pytest.raises(httpx2.RemoteProtocolError, match="without sending complete"):
+        read(path, "none")
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_client_that_has_heard_enough(path: Path) -> None:
+    """It need not wait while recording; it gets what it read then, and no more."""
+    start = time.monotonic()
+    live = read(path, "once", until=2)
+
+    assert time.monotonic() - start < PAUSE * len(WORDS)
+    assert one(path).end == "closed"
+    assert [p for _, p in read(path, "none", until=2)] == [piece for _, piece in live]
+    with pytest.raises(httpx2.RemoteProtocolError):
+        read(path, "none")
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_stream_nobody_closed_is_kept_as_far_as_it_was_read(path: Path) -> None:
+    """It ends with the block."""
+    client = httpx2.Client()
+    with use_cassette(path, mode="once"):
+        request = client.build_request("POST", "http://server.example/v1/messages", json={})
+        response = client.send(request, stream=True)
+        pieces = response.iter_raw()
+        next(pieces)
+
+    assert one(path).end == "closed"
+    assert len(one(path).response_body) == len(f"data: {WORDS[0]}\n\n")
+    response.close()
+    client.close()
+
+
+def test_a_turn_cut_in_the_middle_fails_alike_on_every_path(path: Path) -> None:
+    """Recorded, through the SDK, and without it: the same error with the same words."""
+    request = turn(max_tokens=30_000)
+    cut = Fault(kind="cut", reply=EmulatedReply("long " * 50))
+    [live], run = record(path, [request], responder=lambda _body: cut)
+
+    assert isinstance(live, TransportError)
+    assert run.recorded == 1
+    assert one(path).end == "cut"
+    with use_cassette(path, answers_turns=False):
+        through_sdk = outcome(replaying(), request)
+    direct = outcome(ReplayProvider(path), request)
+    assert isinstance(through_sdk, TransportError)
+    assert str(through_sdk).replace("127.0.0.1:9", "api.anthropic.com") == str(direct)
+
+
+def test_an_answer_that_is_no_stream_is_kept_whole_or_not_at_all(path: Path) -> None:
+    """A line that broke is no answer: the client asks again, and that is what is recorded."""
+    said = iter([Fault(kind="drop"), "there"])
+    [reply], run = record(path, [turn()], responder=lambda _body: next(said))
+
+    assert getattr(reply, "text", "") == "there"
+    assert run.recorded == 1
+
+
+def test_asynchronous_streams_are_recorded_alike(path: Path) -> None:
+    """Through the SDK's asynchronous client, recorded and replayed event by event."""
+
+    async def events(base_url: str) -> list[str]:
+        client = anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url)
+        found = []
+        async with client.messages.stream(
+            model=MODEL, max_tokens=200, messages=[{"role": "user", "content": "x"}]
+        ) as stream:
+            found += [text async for text in stream.text_stream]
+        await client.close()
+        return found
+
+    with Emulator(lambda _body: SLOW) as emulator, use_cassette(path, mode="once"):
+        live = asyncio.run(events(emulator.base_url))
+
+    assert "".join(live) == "".join(WORDS)
+    with use_cassette(path):
+        assert asyncio.run(events("http://127.0.0.1:9")) == live
+    assert one(path).end == "complete"
+
+
+def test_a_double_that_answers_at_once_is_recorded(path: Path) -> None:
+    """A mock transport's answer is whole when it is made."""
+    calls = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        calls.append(request)
+        return httpx2.Response(200, json={"said": "mock"})
+
+    for mode in ("once", "none"):
+        anyway: Any = mode
+        with use_cassette(path, mode=anyway):
+            client = httpx2.Client(transport=httpx2.MockTransport(answer))
+            assert client.get("http://server.example/x").json() == {"said": "mock"}
+            client.close()
+
+    assert len(calls) == 1
+
+
+def test_patches_end_with_the_last_block(path: Path) -> None:
+    """Whatever order blocks in several threads end in, the classes are theirs again."""
+    before = httpx2.HTTPTransport.__dict__["handle_request"]
+    first, second = use_cassette(path), use_cassette(path)
+    first.__enter__()
+    second.__enter__()
+
+    first.__exit__(None, None, None)
+    assert httpx2.HTTPTransport.__dict__["handle_request"] is not before
+    second.__exit__(None, None, None)
+
+    assert httpx2.HTTPTransport.__dict__["handle_request"] is before
