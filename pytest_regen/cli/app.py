@@ -6,45 +6,116 @@ edit or staleness that stops a write; 3 no reply from the model (design, section
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Final, NoReturn, cast
 
 import typer
+from typer.core import TyperGroup
 
-from pytest_regen.cli.emulating import emulator
-from pytest_regen.cli.generating import generate
-from pytest_regen.cli.output import describe_failure, emit_json, say
-from pytest_regen.cli.past import adopt, history, restore
-from pytest_regen.cli.regenerating import regenerate
-from pytest_regen.cli.validating import validate
-from pytest_regen.errors import RegenError
+from pytest_regen.cli.output import describe_failure, emit_json, fail
+from pytest_regen.errors import RegenError, UsageError
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "app", "main"]
 
-app = typer.Typer(
-    name="pytest-regen",
-    help="Gates, heals and replays what language models write.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "generate": ("generating", "Generate the types of an operation's response, or update them."),
+    "regenerate": ("regenerating", "Regenerate types or pages of a store from their prompts."),
+    "validate": ("validating", "Validate stores and update the summary in ir.json; no model."),
+    "history": ("past", "List outputs that were replaced or rejected; newest last."),
+    "restore": ("past", "Make an output from the history the stored one."),
+    "adopt": ("past", "Make blocks edited by hand the stored outputs."),
+    "cassettes": ("cassettes", "Check, show and convert recordings."),
+    "emulator": ("emulating", "Act out the Messages API on loopback until stopped."),
+}
+"""Command to the module that holds it and what ``--help`` says: a command pays only for itself."""
 
-for command in (generate, regenerate, validate, history, restore, adopt, emulator):
-    app.command()(command)
+_SETTINGS: Final[Mapping[str, Any]] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+}
+
+# Whatever typer raises about a command line; it has the class from click and does not export it.
+_CommandLineError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 
 
-def main() -> None:
-    """Run a command and end the process with its exit code."""
+class _LateGroup(TyperGroup):
+    """Imports a command when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - as typer calls it
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - as above
+        if cmd_name in COMMANDS or ctx.resilient_parsing:
+            return _command(cmd_name) if cmd_name in COMMANDS else None
+        near = get_close_matches(cmd_name, COMMANDS, n=1)
+        raise UsageError(
+            f"there is no command {cmd_name!r}",
+            why=f"did you mean {near[0]!r}?" if near else "",
+            hint=f"use one of {', '.join(COMMANDS)}; or pytest-regen --help",
+        )
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - as above
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+def _command(name: str) -> Any:  # noqa: ANN401 - a class of typer's that it does not export
+    found = getattr(import_module(f"pytest_regen.cli.{COMMANDS[name][0]}"), name)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    alone = typer.Typer(**_SETTINGS)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
+
+
+app = typer.Typer(name="pytest-regen", cls=_LateGroup, no_args_is_help=True, **_SETTINGS)
+
+
+@app.callback()
+def _root() -> None:
+    """Gates, heals and replays what language models write."""
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and end the process with its exit code.
+
+    Args:
+        args: the command line without the program's name; by default this process's own.
+    """
+    words = list(sys.argv[1:] if args is None else args)
     try:
-        app(prog_name="pytest-regen")
+        code = app(words, prog_name="pytest-regen", standalone_mode=False)
+        sys.stdout.flush()
     except RegenError as error:
-        if "--json" in sys.argv:
-            emit_json(describe_failure(error))
-        say(f"error: {error}")
-        raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
-        say("stopped; what was finished is stored, the same command goes on from there")
+        _end(error, words)
+    except _CommandLineError as error:
+        _end_misused(error, words)
+    except (KeyboardInterrupt, typer.Abort):
+        fail("stopped", hint="the same command again; what was finished is stored")
         raise SystemExit(130) from None
     except BrokenPipeError:
         # Whoever read stdout has left; nothing more can be said there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _end(error: RegenError, words: Sequence[str]) -> NoReturn:
+    """Say what is wrong, as JSON too where that was asked for."""
+    if "--json" in words:
+        emit_json(describe_failure(error))
+    fail(error.what, why=error.why, hint=error.hint)
+    raise SystemExit(error.exit_code) from None
+
+
+def _end_misused(error: Any, words: Sequence[str]) -> NoReturn:  # noqa: ANN401 - as above
+    """Say what is wrong with the command line."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        raise SystemExit(2) from None
+    command = context.command_path if context else "pytest-regen"
+    _end(UsageError(error.format_message().rstrip("."), hint=f"{command} --help"), words)

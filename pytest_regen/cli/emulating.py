@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pytest_regen.cli.options import AsJson
-from pytest_regen.cli.output import emit_json, say
+from pytest_regen.cli.output import emit_json, next_step, say
 from pytest_regen.emulator import Emulator
 
 __all__ = ["emulator"]
@@ -25,5 +25,5 @@ def emulator(
         if as_json:
             emit_json({"base_url": running.base_url})
         say(f"emulator of the Messages API on {running.base_url}; stop it with Ctrl-C")
-        say(f"  next: export ANTHROPIC_BASE_URL={running.base_url} ANTHROPIC_API_KEY=any-key")
+        next_step(f"export ANTHROPIC_BASE_URL={running.base_url} ANTHROPIC_API_KEY=any-key")
         threading.Event().wait()

@@ -1,5 +1,8 @@
 """``generate``: stores from an API description."""
 
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,20 +19,28 @@ from pytest_regen.cli.options import (
     ProviderName,
     Record,
     RecordChoice,
-    TurnOptions,
 )
 from pytest_regen.cli.output import (
+    count,
     describe_failure,
     emit_json,
+    fact,
+    fail,
+    next_step,
     progress_bar,
     say,
+    shortened,
+    show_failures,
     show_issues,
     usage_line,
 )
+from pytest_regen.cli.project import Project
+from pytest_regen.cli.turning import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
-from pytest_regen.errors import DocumentDefectError, RegenError, UsageError
+from pytest_regen.errors import DocumentDefectError, RegenError, StoreError, UsageError
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.regeneration import GenerateResult, generate_store
+from pytest_regen.stores import store_slug
 
 __all__ = ["generate"]
 
@@ -70,37 +81,108 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Generate the types of an operation's response, or update those that are there."""
+    project = Project.here()
     document = read_document(spec)
     operations = _operations(document, operation, tag, every=every)
-    turns = TurnOptions(model, attempts, budget, jobs, cassette, record, provider)
-    plan = {
-        "language": language,
-        "status": status,
-        "fields_per_page": fields_per_page,
-        "namespace": namespace,
-        "profile": profile,
-        "force": force,
-    }
     many = every or tag is not None
+    work = _Work(
+        project,
+        document,
+        operations,
+        out,
+        {
+            "language": language,
+            "status": status,
+            "fields_per_page": fields_per_page,
+            "namespace": namespace,
+            "profile": profile,
+            "force": force,
+        },
+    )
     if dry_run:
-        results = _each(document, operations, out, {**plan, "dry_run": True}, many=many)
+        results = work.each({"dry_run": True}, goes_on=many)
     else:
+        turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
         with progress_bar("generating") as tell, turns.turns(tell) as settings:
-            work = {
-                **plan,
-                "settings": settings,
-                "attempts": turns.replies(),
-                "discard_edits": discard_edits,
-            }
-            results = _each(document, operations, out, work, many=many)
-    done = [result for result in results if isinstance(result, GenerateResult)]
+            options = {"settings": settings, "attempts": turns.replies()}
+            results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)
     if as_json:
-        reports = [_planned(r) if dry_run else _generated(r) for r in done]
-        emit_json({"stores": reports} if many else reports[0])
+        reports = [_planned(one) if dry_run else _generated(one) for one in results.done]
+        emit_json({"stores": reports, "failures": results.failures} if many else reports[0])
     else:
-        for result in done:
+        for result in results.done:
             _show_plan(result) if dry_run else _show(result)
-    raise typer.Exit(max((_exit_code(result) for result in results), default=0))
+        if many:
+            _show_sum(results, dry_run=dry_run)
+    raise typer.Exit(results.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """What came of each operation."""
+
+    done: Sequence[GenerateResult]
+    failed: Sequence[tuple[Operation, RegenError]]
+    not_started: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of all."""
+        codes = [*map(_exit_code, self.done), *(error.exit_code for _, error in self.failed)]
+        return max(codes, default=0)
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The operations without a store, as JSON."""
+        return [
+            {"operation": str(operation), **describe_failure(error)}
+            for operation, error in self.failed
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be generated, and how."""
+
+    project: Project
+    document: Document
+    operations: Sequence[Operation]
+    out: Path
+    options: dict[str, Any]
+
+    def each(self, options: dict[str, Any], *, goes_on: bool) -> _Results:
+        """Generate one after the other.
+
+        Args:
+            options: of ``generate_store``, beside those that say what is to be generated.
+            goes_on: whether an operation that cannot be generated leaves the others to be.
+        """
+        done: list[GenerateResult] = []
+        failed: list[tuple[Operation, RegenError]] = []
+        for number, operation in enumerate(self.operations, 1):
+            if goes_on and "dry_run" not in options:
+                say(f"{number}/{len(self.operations)} {operation}")
+            path = self.out / store_slug(operation.method, operation.path)
+            ignore = self.project.ignored_in(path)
+            try:
+                one = generate_store(
+                    self.document, operation, self.out, ignore=ignore, **self.options, **options
+                )
+            except (DocumentDefectError, StoreError) as error:
+                if not goes_on:
+                    raise
+                fail(f"{operation}: {error.what}", why=error.why, hint=error.hint)
+                failed.append((operation, error))
+                continue
+            done.append(one)
+            if _would_stop_the_next(one):
+                return _Results(done, failed, len(self.operations) - number)
+        return _Results(done, failed)
+
+
+def _would_stop_the_next(result: GenerateResult) -> bool:
+    """Return whether what stopped one store would stop the next: no connection, no budget left."""
+    return bool({"transport", "budget", "cassette_miss"}.intersection(result.stop_reasons.values()))
 
 
 def _operations(
@@ -109,16 +191,23 @@ def _operations(
     """Return the operations meant.
 
     Raises:
-        UsageError: none is named, or in two ways, or a tag nobody has.
+        UsageError: none is named, or in two ways; none has a JSON response, or the tag.
     """
     if (operation is not None) + (tag is not None) + every != 1:
         raise UsageError(
             "generate takes one operation, --tag or --all",
-            hint=f'for example: pytest-regen generate {document.path} "GET /path" --out DIR',
+            hint=f"for example: pytest-regen generate {shlex.quote(str(document.path))} "
+            '"GET /path" --out DIR',
         )
     if operation is not None:
         return [document.find(operation)]
     readable = [found for found in document.operations if _is_answered_in_json(found)]
+    if not readable:
+        raise UsageError(
+            f"no operation of {document.path} has a JSON response",
+            why=f"it has {count(len(document.operations), 'operation')}",
+            hint="name a document whose responses have a JSON schema",
+        )
     if every:
         return readable
     tagged = [found for found in readable if tag in found.tags]
@@ -134,27 +223,6 @@ def _operations(
 def _is_answered_in_json(operation: Operation) -> bool:
     """Return whether a success of the operation has a JSON schema."""
     return any(status.startswith("2") or status == "default" for status in operation.json_statuses)
-
-
-def _each(
-    document: Document,
-    operations: list[Operation],
-    out: Path,
-    work: dict[str, Any],
-    *,
-    many: bool,
-) -> list[GenerateResult | RegenError]:
-    """Generate one after the other; with many, one that the document does not allow is told."""
-    results: list[GenerateResult | RegenError] = []
-    for operation in operations:
-        try:
-            results.append(generate_store(document, operation, out, **work))
-        except DocumentDefectError as error:
-            if not many:
-                raise
-            say(f"error: {operation}: {error}")
-            results.append(error)
-    return results
 
 
 def _exit_code(result: GenerateResult | RegenError) -> int:
@@ -196,39 +264,47 @@ def _generated(result: GenerateResult) -> dict[str, Any]:
 
 def _show_plan(result: GenerateResult) -> None:
     asked = set(result.asked)
+    waiting = [entry for entry in result.prompts if entry.key in asked]
+    width = max((len(entry.type_name) for entry in waiting), default=0)
     tokens = 0
-    for entry in result.prompts:
-        if entry.key in asked:
-            estimate = estimated_input_tokens(entry)
-            tokens += estimate
-            say(
-                f"  {entry.type_name} page {entry.page} of {entry.total_pages}: "
-                f"{len(entry.fields)} fields, about {estimate:,} tokens"
-            )
+    for entry in waiting:
+        estimate = estimated_input_tokens(entry)
+        tokens += estimate
+        page = f"page {entry.page} of {entry.total_pages}"
+        fields = count(len(entry.fields), "field")
+        say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
     _show_defects(result)
-    say(
-        f"{result.path}: {len(asked)} pages to ask, about {tokens:,} tokens of input; "
-        "nothing written"
-    )
+    pages = count(len(asked), "page")
+    say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
 
 
 def _show(result: GenerateResult) -> None:
     for name in ("added", "changed", "removed", "kept"):
         types = getattr(result, name)
         if types:
-            say(f"  {name}: {', '.join(types)}")
+            fact(name, f"{count(len(types), 'type')}: {shortened(types)}")
     _show_defects(result)
-    source = str(result.path / result.source_file)
-    show_issues(result.validation, source)
-    for failure in dict.fromkeys(map(str, result.failures)):
-        say(f"error: {failure}")
+    source = result.path / result.source_file
+    show_issues(result.validation, str(source))
     say(f"{source}: {usage_line(result.calls, result.usage)}")
+    show_failures(result.failures)
     if result.failures:
-        say("  next: the same command again; what was finished is not asked again")
+        next_step("the same command again; what was finished is not asked again")
     elif any(found.has_errors for found in result.validation.values()):
-        say(f"  next: pytest-regen regenerate {result.path} --from-errors")
+        next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")
 
 
 def _show_defects(result: GenerateResult) -> None:
     for defect in result.defects:
-        say(f"  document: {defect}")
+        fact("document", str(defect), "yellow")
+
+
+def _show_sum(results: _Results, *, dry_run: bool) -> None:
+    """Tell what came of many operations, where that is not on the screen any more."""
+    what = "planned" if dry_run else "generated"
+    failing = sum(_exit_code(result) > 0 for result in results.done)
+    parts = [f"{count(len(results.done) - failing, 'store')} {what}"]
+    parts += [f"{failing} with errors"] if failing else []
+    parts += [f"{len(results.failed)} impossible"] if results.failed else []
+    parts += [f"{results.not_started} not started"] if results.not_started else []
+    say(", ".join(parts))

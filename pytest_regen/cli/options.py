@@ -1,19 +1,10 @@
-"""Options that several commands share, and what is made of them."""
+"""Options that several commands share. Light: every command and every ``--help`` loads it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from pytest_regen.errors import UsageError
-from pytest_regen.regeneration import Budget, TurnSettings
-from pytest_regen.regeneration.values import Progress
-from pytest_regen.settings import find_settings
-from pytest_regen.turns.values import Provider
 
 __all__ = [
     "AsJson",
@@ -26,7 +17,6 @@ __all__ = [
     "ProviderName",
     "Record",
     "RecordChoice",
-    "TurnOptions",
 ]
 
 
@@ -62,62 +52,3 @@ ProviderName = Annotated[
     str | None,
     typer.Option("--provider", metavar="MODULE:ATTR", help="Ask this provider instead of the API."),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnOptions:
-    """What the command line says about turns with a model."""
-
-    model: str | None
-    attempts: int | None
-    budget: int | None
-    jobs: int
-    cassette: Path | None
-    record: RecordChoice
-    provider: str | None
-
-    def replies(self) -> int:
-        """Return how many replies a page may take: the option, the project's table, or 2."""
-        return self.attempts or find_settings(Path.cwd()).attempts or 2
-
-    @contextmanager
-    def turns(self, progress: Callable[[Progress], None] | None) -> Iterator[TurnSettings]:
-        """Yield how pages are asked, the cassette open meanwhile.
-
-        Raises:
-            MissingKeyError: a live call is asked for and no key is set.
-            UsageError: the options contradict each other.
-        """
-        if self.cassette is None and self.record is not RecordChoice.NONE:
-            raise UsageError(
-                f"--record {self.record} has nothing to record to",
-                hint="name a file with --cassette FILE",
-            )
-        with self._cassette():
-            yield TurnSettings(
-                self._provider(),
-                model=self.model or find_settings(Path.cwd()).model,
-                budget=Budget(self.budget),
-                jobs=self.jobs,
-                progress=progress,
-            )
-
-    @contextmanager
-    def _cassette(self) -> Iterator[None]:
-        if self.cassette is None:
-            yield
-            return
-        from pytest_regen.cassettes import use_cassette  # noqa: PLC0415 - loads vcrpy
-
-        with use_cassette(self.cassette, mode=self.record.value):
-            yield
-
-    def _provider(self) -> Provider:
-        from pytest_regen.turns import (  # noqa: PLC0415 - loads the SDK when a turn is made
-            load_provider,
-            provider_from_environment,
-        )
-
-        if self.provider:
-            return load_provider(self.provider)
-        return provider_from_environment(self.model)

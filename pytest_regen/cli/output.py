@@ -1,44 +1,118 @@
-"""Where commands speak: one JSON document on stdout, everything for people on stderr."""
+"""Where commands speak: one JSON document on stdout, everything for people on stderr.
+
+Text from documents and models is shown as it is: never read as markup, and control characters,
+which could play tricks with a terminal, are spelled out.
+"""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from pytest_regen.errors import RegenError
-from pytest_regen.regeneration.values import Progress
-from pytest_regen.turns.values import Usage
-from pytest_regen.validation.issues import Issue, ValidationResult
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pytest_regen.errors import RegenError
+    from pytest_regen.regeneration.values import Progress
+    from pytest_regen.turns.values import Usage
+    from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = [
+    "Tell",
     "confirm",
+    "count",
     "describe_failure",
     "emit_json",
+    "fact",
+    "fail",
     "is_terminal",
+    "next_step",
     "progress_bar",
     "say",
+    "shortened",
     "show_diff",
+    "show_failures",
     "show_issues",
+    "show_issues_by_type",
     "usage_line",
 ]
 
-Tell = Callable[[Progress], None]
+Tell = Callable[["Progress"], None]
 """Shows one step of long work."""
 
 _DIFF_LINES = 200
-"""Lines of a diff shown on a terminal; the file itself has the rest."""
+"""Lines of a diff shown; the file itself has the rest."""
+
+_NAMES = 6
+"""Names of a list shown before the rest is counted."""
+
+_LABEL = 11
+"""Width of the words that facts begin with."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+_STYLES = {"error": "red", "warning": "yellow"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def say(text: str = "") -> None:
-    """Tell people something."""
-    print(text, file=sys.stderr)  # noqa: T201 - this is the door to the terminal
+def say(text: str = "", style: str = "") -> None:
+    """Tell people something.
+
+    Args:
+        text: one line or more.
+        style: colour of the text on a terminal.
+    """
+    text = _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    if not sys.stderr.isatty():
+        print(text, file=sys.stderr)  # noqa: T201 - this is the door to people
+        return
+    from rich.text import Text  # noqa: PLC0415 - only a terminal pays for it
+
+    _console().print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+@cache
+def _console() -> "Console":
+    """Return the one console, so that a progress bar and lines beside it know of each other."""
+    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def fact(label: str, text: str, style: str = "") -> None:
+    """Tell one of several facts, aligned."""
+    say(f"  {label:<{_LABEL}} {text}", style)
+
+
+def next_step(command: str) -> None:
+    """Tell the one command to run now."""
+    say(f"  next: {command}")
+
+
+def fail(what: str, *, why: str = "", hint: str = "") -> None:
+    """Tell an error: the value, the reason, what to do next."""
+    say(f"error: {what}", "red")
+    if why:
+        say(f"  why:  {why}")
+    if hint:
+        next_step(hint)
 
 
 def emit_json(value: Any) -> None:  # noqa: ANN401 - any JSON value
-    """Print the command's one JSON document."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+    """Print the command's one JSON document, as UTF-8 whatever the locale."""
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    # Half a surrogate pair has no bytes; as an escape it stays JSON.
+    data = text.encode("utf-8", "backslashreplace")
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:
+        sys.stdout.write(data.decode())
+        return
+    sys.stdout.flush()
+    binary.write(data)
+    binary.flush()
 
 
 def is_terminal() -> bool:
@@ -52,46 +126,88 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def show_issues(results: Mapping[str, ValidationResult], place: str) -> None:
-    """List what is wrong, one issue per line, as ``path:line: type [CODE] message``."""
-    for issue in _by_line(results):
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 page``, ``2 pages``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many more there are."""
+    if len(names) <= _NAMES + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES:,} more"
+
+
+def show_issues(results: "Mapping[str, ValidationResult]", place: str) -> None:
+    """List what is wrong, one issue per line, as ``path:line: type page [CODE] message``."""
+    for issue in _by_line(issue for found in results.values() for issue in found.issues):
         where = f"{place}:{issue.line}" if issue.line else place
         page = f" page {issue.page}" if issue.page else ""
         mark = "" if issue.severity == "error" else "warning: "
-        say(f"{where}: {mark}{issue.type_name or ''}{page} [{issue.code}] {issue.message}")
-        for line in (issue.detail or "").splitlines():
-            say(f"    {line}")
+        text = f"{where}: {mark}{issue.type_name or ''}{page} [{issue.code}] {issue.message}"
+        say(text, _STYLES[issue.severity])
+        _show_detail(issue, "    ")
 
 
-def _by_line(results: Mapping[str, ValidationResult]) -> Sequence[Issue]:
-    issues = [issue for result in results.values() for issue in result.issues]
+def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
+    """List what is wrong below the type it is wrong with; clean types are counted."""
+    for name, found in results.items():
+        if not found.issues:
+            continue
+        counts = [count(len(found.errors), "error")] if found.errors else []
+        counts += [count(len(found.warnings), "warning")] if found.warnings else []
+        say(f"{name}: {', '.join(counts)}")
+        for issue in _by_line(found.issues):
+            page = f"page {issue.page}" if issue.page else ""
+            line = f"line {issue.line}" if issue.line else ""
+            where = ", ".join(filter(None, (page, line)))
+            text = f"  {issue.code:<{_LABEL + 2}} {issue.message}"
+            say(f"{text} ({where})" if where else text, _STYLES[issue.severity])
+            _show_detail(issue, " " * (_LABEL + 5))
+    clean = sum(not found.issues for found in results.values())
+    if clean:
+        say(f"{count(clean, 'type')} clean")
+
+
+def _by_line(issues: "Iterator[Issue] | Sequence[Issue]") -> "Sequence[Issue]":
     return sorted(issues, key=lambda issue: (issue.severity, issue.line or 0))
+
+
+def _show_detail(issue: "Issue", indent: str) -> None:
+    for line in (issue.detail or "").splitlines():
+        say(f"{indent}{line}")
 
 
 def show_diff(diff: str) -> None:
     """Show a unified diff, its first lines."""
     lines = diff.splitlines()
     for line in lines[:_DIFF_LINES]:
-        say(line)
+        say(line, _DIFF_STYLES.get(line[:1], ""))
     if len(lines) > _DIFF_LINES:
         say(f"… {len(lines) - _DIFF_LINES} more lines")
 
 
-def usage_line(calls: int, usage: Usage) -> str:
+def show_failures(failures: "Sequence[RegenError]") -> None:
+    """Tell what ended the work, each thing once."""
+    for what, why, hint in dict.fromkeys((one.what, one.why, one.hint) for one in failures):
+        fail(what, why=why, hint=hint)
+
+
+def usage_line(calls: int, usage: "Usage") -> str:
     """Return what was spent, in words."""
-    parts = [f"{calls} call{'' if calls == 1 else 's'}"]
-    for count, word in (
+    parts = [count(calls, "call")]
+    for number, word in (
         (usage.input_tokens, "in"),
         (usage.output_tokens, "out"),
         (usage.cache_read_tokens, "read from cache"),
         (usage.cache_write_tokens, "written to cache"),
     ):
-        if count:
-            parts.append(f"{count:,} tokens {word}")
+        if number:
+            parts.append(f"{number:,} tokens {word}")
     return ", ".join(parts)
 
 
-def describe_failure(failure: RegenError) -> dict[str, Any]:
+def describe_failure(failure: "RegenError") -> dict[str, Any]:
     """Return an error as JSON."""
     return {
         "error": type(failure).__name__,
@@ -107,19 +223,18 @@ def progress_bar(title: str) -> Iterator[Tell]:
     if not sys.stderr.isatty():
         yield _plain
         return
-    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
-    from rich.progress import Progress as Bar  # noqa: PLC0415
+    from rich.progress import Progress as Bar  # noqa: PLC0415 - only a terminal pays for it
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    with Bar(console=_console(), transient=True) as bar:
         task = bar.add_task(title, total=None)
 
-        def tell(step: Progress) -> None:
+        def tell(step: "Progress") -> None:
             bar.update(task, completed=step.done, total=step.total)
 
         yield tell
 
 
-def _plain(step: Progress) -> None:
+def _plain(step: "Progress") -> None:
     key = step.key
     say(
         f"  {step.done}/{step.total} {key.type_name} page {key.page} of {key.total_pages}: "

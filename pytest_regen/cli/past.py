@@ -1,14 +1,16 @@
 """``history``, ``restore`` and ``adopt``: what was replaced, and what was edited by hand."""
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pytest_regen.cli.options import AsJson
-from pytest_regen.cli.output import emit_json, say, show_diff
-from pytest_regen.regeneration import adopt_edits, restore_outputs
-from pytest_regen.stores import RegenStore
+from pytest_regen.cli.output import count, emit_json, fact, next_step, say, show_diff
+from pytest_regen.regeneration.restore import adopt_edits, restore_outputs
+from pytest_regen.stores import HistoryEntry, RegenStore
 from pytest_regen.stores import history as history_of
 
 __all__ = ["adopt", "history", "restore"]
@@ -27,17 +29,30 @@ def history(
     if as_json:
         emit_json({"entries": [{"id": entry.id, **entry.to_json()} for entry in entries]})
         return
-    for entry in entries:
-        errors = sum(issue.severity == "error" for issue in entry.issues)
-        found = f", {errors} errors" if errors else ""
-        say(
-            f"{entry.id}  {entry.type_name} page {entry.page} of {entry.total_pages}  "
-            f"attempt {entry.attempt} by {entry.model}: {entry.reason}{found}"
-        )
+    rows = [_row(entry) for entry in entries]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        say("  ".join(cells).rstrip())
     if entries:
-        say(f"  next: pytest-regen restore {path} --type NAME --to ID")
+        newest = entries[-1]
+        where = shlex.quote(str(path))
+        next_step(f"pytest-regen restore {where} --type {newest.type_name} --to {newest.id}")
     else:
         say(f"{path}: nothing was replaced or rejected yet")
+
+
+def _row(entry: HistoryEntry) -> Sequence[str]:
+    errors = sum(issue.severity == "error" for issue in entry.issues)
+    return (
+        entry.id,
+        entry.reason,
+        entry.type_name,
+        f"page {entry.page} of {entry.total_pages}",
+        f"attempt {entry.attempt}",
+        entry.model,
+        count(errors, "error") if errors else "",
+    )
 
 
 def restore(
@@ -51,14 +66,14 @@ def restore(
 ) -> None:
     """Make an output from the history the stored one."""
     taken = restore_outputs(path, type_name, page=page, to=to)
-    pages = [{"type_name": p.type_name, "page": p.page, "model": p.model} for p in taken.pages]
     if as_json:
+        pages = [{"type_name": p.type_name, "page": p.page, "model": p.model} for p in taken.pages]
         emit_json({"restored": pages, "diff": taken.diff})
         return
     show_diff(taken.diff)
     for entry in taken.pages:
-        say(f"  restored {entry.type_name} page {entry.page}, written by {entry.model}")
-    say(f"  next: pytest-regen validate {path}")
+        fact("restored", f"{entry.type_name} page {entry.page}, written by {entry.model}")
+    next_step(f"pytest-regen validate {shlex.quote(str(path))}")
 
 
 def adopt(
@@ -74,8 +89,8 @@ def adopt(
         emit_json({"adopted": [{"type_name": p.type_name, "page": p.page} for p in taken.pages]})
         return
     for entry in taken.pages:
-        say(f"  adopted {entry.type_name} page {entry.page}")
+        fact("adopted", f"{entry.type_name} page {entry.page}")
     if taken.pages:
-        say(f"  next: pytest-regen validate {path}")
+        next_step(f"pytest-regen validate {shlex.quote(str(path))}")
     else:
         say(f"{path}: no type was edited by hand")

@@ -1,5 +1,6 @@
 """``regenerate``: types or pages of a store, from stored prompts."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,24 +17,31 @@ from pytest_regen.cli.options import (
     ProviderName,
     Record,
     RecordChoice,
-    TurnOptions,
 )
 from pytest_regen.cli.output import (
     confirm,
+    count,
     describe_failure,
     emit_json,
+    fact,
     is_terminal,
+    next_step,
     progress_bar,
     say,
+    shortened,
     show_diff,
+    show_failures,
     show_issues,
     usage_line,
 )
+from pytest_regen.cli.project import Project
+from pytest_regen.cli.turning import TurnOptions
 from pytest_regen.errors import StaleStoreError, UsageError
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
+    StopReason,
     fixable,
     heal_store,
     pages_at_fault,
@@ -42,8 +50,19 @@ from pytest_regen.regeneration import (
 )
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import stale_types, validate_store
+from pytest_regen.validation.ignoring import Ignore
 
 __all__ = ["regenerate"]
+
+_WORDS: dict[StopReason, str] = {
+    "attempts": "errors remain after the last attempt",
+    "no_progress": "the model makes the same mistakes again",
+    "unfixable": "no reply could mend it: the prompt itself is at fault",
+    "refused": "the model declined",
+    "budget": "the token budget is spent",
+    "transport": "the model could not be reached",
+    "cassette_miss": "the cassette has no answer",
+}
 
 
 def regenerate(
@@ -84,15 +103,17 @@ def regenerate(
     as_json: AsJson = False,
 ) -> None:
     """Regenerate types or pages of a store from their stored prompts."""
+    project = Project.here()
+    ignore = project.ignored_in(path)
     store = RegenStore.open(path)
-    asked = _asked(store, types, pages, from_errors=from_errors)
+    asked = _asked(store, types, pages, ignore if from_errors else None)
     if dry_run:
         _show_plan(store, asked, as_json=as_json)
         return
     _refuse_stale(store, {entry.type_name for entry in asked}, ignore_stale=ignore_stale)
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked)
-    turns = TurnOptions(model, attempts, budget, jobs, cassette, record, provider)
+    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
     with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
         if from_errors:
             result = heal_store(
@@ -101,6 +122,7 @@ def regenerate(
                 attempts=turns.replies(),
                 type_names=[store.resolve_type(name) for name in types] if types else None,
                 accept_any=accept_any,
+                ignore=ignore,
             )
         else:
             names = list(dict.fromkeys(entry.type_name for entry in asked))
@@ -113,18 +135,28 @@ def regenerate(
                 settings=settings,
                 accept_any=accept_any,
                 discard_edits=discard_edits,
+                ignore=ignore,
             )
     if as_json:
         emit_json(_report(result))
     else:
-        _show(store, result)
+        _show(result)
     raise typer.Exit(_exit_code(result))
 
 
 def _asked(
-    store: RegenStore, types: list[str] | None, pages: list[int] | None, *, from_errors: bool
+    store: RegenStore,
+    types: list[str] | None,
+    pages: list[int] | None,
+    errors_except: Ignore | None,
 ) -> list[PromptEntry]:
-    """Return the prompts to execute first.
+    """Return the prompts to execute first: what was named, or what has errors.
+
+    Args:
+        store: as it is now.
+        types: declared names or those of schemas; ``None`` for all.
+        pages: of the one type named.
+        errors_except: codes that do not count as errors; ``None`` asks for all that was named.
 
     Raises:
         UsageError: unknown types or pages, or ``--page`` without one ``--type``.
@@ -135,11 +167,11 @@ def _asked(
             why="a page belongs to one type",
             hint=f"name it with --type, one of: {', '.join(store.type_names)}",
         )
-    if not from_errors:
+    if errors_except is None:
         named = {types[0]: pages} if types and pages else {}
         chosen = targets(store, types, named)
     else:
-        results = validate_store(store)
+        results = validate_store(store, ignore=errors_except)
         wanted = {store.resolve_type(name) for name in types} if types else set(store.type_names)
         chosen = {
             name: {
@@ -158,11 +190,13 @@ def _refuse_stale(store: RegenStore, names: set[str], *, ignore_stale: bool) -> 
     stale = [name for name in stale_types(store) if name in names]
     if not stale or ignore_stale:
         return
-    say(f"warning: stale, made for another version of the document: {', '.join(stale)}")
-    if is_terminal() and confirm("Regenerate from the old prompts all the same?"):
-        return
+    names_stale = f"{count(len(stale), 'type')}: {shortened(stale)}"
+    if is_terminal():
+        say(f"warning: made for another version of the document: {names_stale}", "yellow")
+        if confirm("Regenerate from the old prompts all the same?"):
+            return
     raise StaleStoreError(
-        f"{store.path} is stale: {', '.join(stale)}",
+        f"{store.path} is stale, {names_stale}",
         why="the stored prompts were made from another IR than the document gives now",
         hint="update the store with pytest-regen generate, or go on with --ignore-stale",
     )
@@ -170,7 +204,7 @@ def _refuse_stale(store: RegenStore, names: set[str], *, ignore_stale: bool) -> 
 
 def _confirm_everything(store: RegenStore, asked: list[PromptEntry]) -> None:
     tokens = sum(estimated_input_tokens(entry) for entry in asked)
-    what = f"all {len(asked)} pages of {store.path}, about {tokens:,} tokens of input"
+    what = f"all {count(len(asked), 'page')} of {store.path}, about {tokens:,} tokens of input"
     if is_terminal():
         if confirm(f"Regenerate {what}?"):
             return
@@ -194,12 +228,12 @@ def _show_plan(store: RegenStore, asked: list[PromptEntry], *, as_json: bool) ->
             }
         )
         return
+    width = max((len(entry.type_name) for entry in asked), default=0)
     for entry in asked:
-        say(
-            f"  {entry.type_name} page {entry.page} of {entry.total_pages}: "
-            f"about {estimated_input_tokens(entry):,} tokens"
-        )
-    say(f"{store.path}: {len(asked)} pages would be asked; nothing written")
+        page = f"page {entry.page} of {entry.total_pages}"
+        tokens = estimated_input_tokens(entry)
+        say(f"  {entry.type_name:<{width}}  {page:<12}  about {tokens:,} tokens")
+    say(f"{store.path}: {count(len(asked), 'page')} to ask; nothing written")
 
 
 def _report(result: PartialRegenResult) -> dict[str, Any]:
@@ -220,26 +254,39 @@ def _report(result: PartialRegenResult) -> dict[str, Any]:
     }
 
 
-def _show(before: RegenStore, result: PartialRegenResult) -> None:
+def _show(result: PartialRegenResult) -> None:
     show_diff(result.diff)
     for name, page in result.regenerated:
-        say(f"  regenerated {name} page {page}")
+        fact("regenerated", f"{name} page {page}", "green")
     for entry in result.rejected:
-        say(f"  not better, put aside: history/{entry}")
+        fact("rejected", f"it was no better, and is kept in history/{entry}.json")
     for name, why in result.skipped.items():
-        say(f"  skipped {name}: {why}")
+        fact("skipped", f"{name}: {why}", "yellow")
     for name, reason in result.stop_reasons.items():
-        if reason != "clean":
-            say(f"  {name} stopped: {reason}")
+        if reason in _WORDS:
+            fact("stopped", f"{name}: {_WORDS[reason]} ({reason})", "yellow")
     show_issues({"": result.validation}, str(result.source_path))
-    for failure in dict.fromkeys(map(str, result.failures)):
-        say(f"error: {failure}")
     say(f"{result.source_path}: {usage_line(result.calls, result.usage)}")
-    if _exit_code(result):
-        say(f"  next: pytest-regen validate {before.path} --by-type")
+    show_failures(result.failures)
+    if _exit_code(result) and not result.failures:
+        next_step(_advice(result))
+
+
+def _advice(result: PartialRegenResult) -> str:
+    """Return what to do about errors that remain."""
+    store = shlex.quote(str(result.source_path.parent))
+    if result.skipped:
+        return f"pytest-regen adopt {store}, which keeps what was edited by hand"
+    reasons = set(result.stop_reasons.values())
+    if "unfixable" in reasons:
+        return "correct the document, then pytest-regen generate on it"
+    again = f"pytest-regen regenerate {store} --from-errors"
+    return f"{again} --model ANOTHER" if "no_progress" in reasons else again
 
 
 def _exit_code(result: PartialRegenResult) -> int:
     if result.failures:
         return max(failure.exit_code for failure in result.failures)
+    if result.skipped:
+        return 2
     return int(result.validation.has_errors)

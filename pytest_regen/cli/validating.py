@@ -1,15 +1,23 @@
 """``validate``: the issues of stores, without a model."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pytest_regen.cli.options import AsJson
-from pytest_regen.cli.output import emit_json, say, show_issues
+from pytest_regen.cli.output import (
+    count,
+    emit_json,
+    next_step,
+    say,
+    show_issues,
+    show_issues_by_type,
+)
+from pytest_regen.cli.project import Project
 from pytest_regen.errors import StoreWriteError
-from pytest_regen.regeneration import write_summary
-from pytest_regen.settings import Settings, find_settings
+from pytest_regen.regeneration.summary import write_summary
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import ValidationResult
@@ -26,11 +34,11 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Validate stores and update the summary in ir.json. Calls no model."""
-    settings = find_settings(Path.cwd())
+    project = Project.here()
     reports = []
     for path in dirs:
         store = RegenStore.open(path)
-        results = _results(store, settings)
+        results = validate_store(store, ignore=project.ignored_in(path))
         if not no_write:
             _write(store, results)
         reports.append(_report(store, results))
@@ -39,18 +47,6 @@ def validate(
     if as_json:
         emit_json({"stores": reports})
     raise typer.Exit(0 if all(report["ok"] for report in reports) else 1)
-
-
-def _results(store: RegenStore, settings: Settings) -> dict[str, ValidationResult]:
-    """Return the issues that the project has not chosen to ignore."""
-    return {
-        name: ValidationResult.of(
-            issue
-            for issue in result.issues
-            if issue.code not in settings.ignored(f"{store.path.as_posix()}::{name}")
-        )
-        for name, result in validate_store(store).items()
-    }
 
 
 def _write(store: RegenStore, results: dict[str, ValidationResult]) -> None:
@@ -79,22 +75,15 @@ def _report(store: RegenStore, results: dict[str, ValidationResult]) -> dict[str
 
 
 def _show(store: RegenStore, results: dict[str, ValidationResult], *, by_type: bool) -> None:
-    place = store.source_path.as_posix()
     if by_type:
-        for name, result in results.items():
-            say(f"{name}: {_count(result)}")
-            show_issues({name: result}, place)
+        say(store.source_path.as_posix())
+        show_issues_by_type(results)
     else:
-        show_issues(results, place)
-    failing = [name for name, result in results.items() if result.has_errors]
+        show_issues(results, store.source_path.as_posix())
+    types = count(len(results), "type")
+    failing = sum(result.has_errors for result in results.values())
     if failing:
-        say(f"{store.path}: {len(failing)} of {len(results)} types have errors")
-        say(f"  next: pytest-regen regenerate {store.path} --from-errors")
+        say(f"{store.path}: {failing} of {types} {'has' if failing == 1 else 'have'} errors")
+        next_step(f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors")
     else:
-        say(f"{store.path}: {len(results)} types, no errors")
-
-
-def _count(result: ValidationResult) -> str:
-    if result.is_clean:
-        return "clean"
-    return f"{len(result.errors)} errors, {len(result.warnings)} warnings"
+        say(f"{store.path}: {types}, no errors", "green")

@@ -1,22 +1,29 @@
-"""Generate, regenerate and heal stores: plan, ask, judge, keep the better, stop with a reason."""
+"""Generate, regenerate and heal stores: plan, ask, judge, keep the better, stop with a reason.
 
-from pytest_regen.regeneration.budget import Budget
-from pytest_regen.regeneration.generate import generate_store
-from pytest_regen.regeneration.heal import heal_type, regenerate_pages
-from pytest_regen.regeneration.judge import fixable, pages_at_fault
-from pytest_regen.regeneration.partial import heal_store, partial_regenerate, targets
-from pytest_regen.regeneration.planning import StorePlan, plan_store
-from pytest_regen.regeneration.restore import Taken, adopt_edits, edited_types, restore_outputs
-from pytest_regen.regeneration.summary import merged, summary_of, write_summary
-from pytest_regen.regeneration.values import (
-    Feedback,
-    GenerateResult,
-    HealResult,
-    PartialRegenResult,
-    Progress,
-    StopReason,
-    TurnSettings,
-)
+Names are resolved on first use: whoever only validates asks no model.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_regen.regeneration.budget import Budget
+    from pytest_regen.regeneration.generate import generate_store
+    from pytest_regen.regeneration.heal import heal_type, regenerate_pages
+    from pytest_regen.regeneration.judge import fixable, pages_at_fault
+    from pytest_regen.regeneration.partial import heal_store, partial_regenerate, targets
+    from pytest_regen.regeneration.planning import StorePlan, plan_store
+    from pytest_regen.regeneration.restore import Taken, adopt_edits, edited_types, restore_outputs
+    from pytest_regen.regeneration.summary import merged, summary_of, write_summary
+    from pytest_regen.regeneration.values import (
+        Feedback,
+        GenerateResult,
+        HealResult,
+        PartialRegenResult,
+        Progress,
+        StopReason,
+        TurnSettings,
+    )
 
 __all__ = [
     "Budget",
@@ -45,3 +52,39 @@ __all__ = [
     "targets",
     "write_summary",
 ]
+
+_HOMES = {
+    "Budget": "budget",
+    "Feedback": "values",
+    "GenerateResult": "values",
+    "HealResult": "values",
+    "PartialRegenResult": "values",
+    "Progress": "values",
+    "StopReason": "values",
+    "StorePlan": "planning",
+    "Taken": "restore",
+    "TurnSettings": "values",
+    "adopt_edits": "restore",
+    "edited_types": "restore",
+    "fixable": "judge",
+    "generate_store": "generate",
+    "heal_store": "partial",
+    "heal_type": "heal",
+    "merged": "summary",
+    "pages_at_fault": "judge",
+    "partial_regenerate": "partial",
+    "plan_store": "planning",
+    "regenerate_pages": "heal",
+    "restore_outputs": "restore",
+    "summary_of": "summary",
+    "targets": "partial",
+    "write_summary": "summary",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+        """Import the module that holds ``name``."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -16,6 +16,7 @@ from pytest_regen.regeneration.candidate import (
     without_types,
 )
 from pytest_regen.regeneration.heal import heal_type, stop_reason_of
+from pytest_regen.regeneration.judge import is_edited, judged
 from pytest_regen.regeneration.planning import StorePlan, plan_store
 from pytest_regen.regeneration.schema import schema_markdown
 from pytest_regen.regeneration.summary import write_summary
@@ -32,6 +33,7 @@ from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.ignoring import Ignore
 
 __all__ = ["generate_store"]
 
@@ -52,6 +54,7 @@ def generate_store(
     force: bool = False,
     discard_edits: bool = False,
     dry_run: bool = False,
+    ignore: Ignore = (),
 ) -> GenerateResult:
     """Generate the types of one operation's response into a folder below ``out``.
 
@@ -73,6 +76,7 @@ def generate_store(
         force: ask every page, whatever is stored.
         discard_edits: rebuild types that were edited by hand and have changed in the document.
         dry_run: plan only; nothing is asked or written.
+        ignore: codes that do not count, as ``validate_store`` takes them.
 
     Raises:
         DocumentError, UsageError, StoreError: the work cannot start; nothing was written.
@@ -97,8 +101,8 @@ def generate_store(
     _write_plan(plan)
     draft = _Draft(plan, settings)
     draft.ask()
-    heals = [] if draft.failure else _mend(plan, settings, attempts - 1, draft.failures)
-    return _finished(plan, draft, heals, before)
+    heals = [] if draft.failure else _mend(plan, settings, attempts - 1, draft.failures, ignore)
+    return _finished(plan, draft, heals, before, ignore)
 
 
 def _refuse_edited(plan: StorePlan) -> None:
@@ -107,7 +111,7 @@ def _refuse_edited(plan: StorePlan) -> None:
         return
     touched = {*plan.changed, *plan.removed}
     for name, result in validate_store(plan.previous).items():
-        if name in touched and any(issue.code == "DRIFT" for issue in result.issues):
+        if name in touched and is_edited(result):
             raise HandEditError(
                 f"{name} in {plan.previous.source_path} was edited by hand",
                 why="the document changed this type, and updating it would discard the edit",
@@ -200,7 +204,11 @@ class _Draft:
 
 
 def _mend(
-    plan: StorePlan, settings: TurnSettings, rounds: int, refused: Collection[str]
+    plan: StorePlan,
+    settings: TurnSettings,
+    rounds: int,
+    refused: Collection[str],
+    ignore: Ignore,
 ) -> list[HealResult]:
     """Mend the types asked in this run that have errors; the others are only reported.
 
@@ -209,12 +217,12 @@ def _mend(
     asked = {entry.type_name for entry in plan.asked}.difference(refused)
     failing = [
         name
-        for name, result in validate_store(RegenStore.open(plan.path)).items()
+        for name, result in judged(RegenStore.open(plan.path), ignore).items()
         if result.has_errors and name in asked
     ]
     heals: list[HealResult] = []
     for name in failing:
-        heals.append(heal_type(plan.path, name, settings=settings, rounds=rounds))
+        heals.append(heal_type(plan.path, name, settings=settings, rounds=rounds, ignore=ignore))
         if heals[-1].stop_reason in {"transport", "budget", "cassette_miss"}:
             break
     return heals
@@ -236,10 +244,14 @@ def _result(plan: StorePlan) -> GenerateResult:
 
 
 def _finished(
-    plan: StorePlan, draft: _Draft, heals: Sequence[HealResult], before: str
+    plan: StorePlan,
+    draft: _Draft,
+    heals: Sequence[HealResult],
+    before: str,
+    ignore: Ignore,
 ) -> GenerateResult:
     store = RegenStore.open(plan.path)
-    results = validate_store(store)
+    results = validate_store(store, ignore=ignore)
     write_summary(store, results)
     usage = draft.usage
     for heal in heals:

@@ -12,7 +12,7 @@ from pytest_regen.errors import BudgetError, CassetteError, RefusedError, RegenE
 from pytest_regen.languages import language_named
 from pytest_regen.regeneration.asking import Ask, ask_pages
 from pytest_regen.regeneration.candidate import model_for, source_diff
-from pytest_regen.regeneration.judge import pages_at_fault, signature
+from pytest_regen.regeneration.judge import is_edited, judged, pages_at_fault, signature
 from pytest_regen.regeneration.settling import (
     Check,
     Policy,
@@ -29,7 +29,7 @@ from pytest_regen.regeneration.values import (
 )
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.validation import validate_store
+from pytest_regen.validation.ignoring import Ignore
 from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = ["heal_type", "regenerate_pages", "stop_reason_of"]
@@ -44,6 +44,7 @@ def heal_type(
     feedback: Sequence[Feedback] = (),
     check: Check | None = None,
     accept_any: bool = False,
+    ignore: Ignore = (),
 ) -> HealResult:
     """Mend one type: ask its pages at fault again until nothing is wrong, or a reason to stop.
 
@@ -55,13 +56,20 @@ def heal_type(
         feedback: what the asking test says, beyond the validator's issues.
         check: calls that test again; it sees the candidate.
         accept_any: keep a new output even if it is not better.
+        ignore: codes that do not count, as ``validate_store`` takes them.
 
     Raises:
         StoreError: the folder cannot be read or written.
     """
     policy: Policy = "any" if accept_any else "heal"
     work = _Work(
-        Path(path), type_name, settings=settings, policy=policy, feedback=feedback, check=check
+        Path(path),
+        type_name,
+        settings=settings,
+        policy=policy,
+        feedback=feedback,
+        check=check,
+        ignore=ignore,
     )
     if work.is_edited:
         return work.skipped("it was edited by hand: adopt the edit, or discard it")
@@ -77,6 +85,7 @@ def regenerate_pages(
     rounds: int = 1,
     accept_any: bool = False,
     discard_edits: bool = False,
+    ignore: Ignore = (),
 ) -> HealResult:
     """Ask named pages of one type again, whatever their state, then mend what is left to mend.
 
@@ -88,12 +97,13 @@ def regenerate_pages(
         rounds: how often pages may be asked; the rounds after the first mend.
         accept_any: keep a new output even if errors rise.
         discard_edits: replace the block even if it was edited by hand.
+        ignore: codes that do not count, as ``validate_store`` takes them.
 
     Raises:
         StoreError: the folder cannot be read or written.
     """
     policy: Policy = "any" if accept_any else "named"
-    work = _Work(Path(path), type_name, settings=settings, policy=policy)
+    work = _Work(Path(path), type_name, settings=settings, policy=policy, ignore=ignore)
     if work.is_edited and not discard_edits:
         return work.skipped("it was edited by hand: adopt the edit, or discard it")
     return work.replace_pages(pages, rounds)
@@ -124,15 +134,17 @@ class _Work:
         policy: Policy,
         feedback: Sequence[Feedback] = (),
         check: Check | None = None,
+        ignore: Ignore = (),
     ) -> None:
         self._path = path
         self._type = type_name
         self._settings = settings
         self._policy = policy
         self._check = check
+        self._ignore = ignore
         self._store = RegenStore.open(path)
         self._source_before = self._store.source
-        self._results: Mapping[str, ValidationResult] = validate_store(self._store)
+        self._results: Mapping[str, ValidationResult] = judged(self._store, ignore)
         self._feedback = tuple(feedback)
         self._findings = findings_of(self._results, type_name, feedback)
         self._seen = [signature(self._findings)]
@@ -141,7 +153,7 @@ class _Work:
     @property
     def is_edited(self) -> bool:
         """Whether the type's block is not what its pages make."""
-        return any(issue.code == "DRIFT" for issue in self._issues())
+        return is_edited(self._results.get(self._type))
 
     def skipped(self, why: str) -> HealResult:
         """Return a result that says why nothing was tried."""
@@ -208,9 +220,11 @@ class _Work:
 
     def _settled(self, replies: Sequence[PageAnswer]) -> StopReason | None:
         if self._check is None:
-            settled = settle(self._path, self._type, replies, self._policy)
+            settled = settle(self._path, self._type, replies, self._policy, ignore=self._ignore)
         else:
-            settled = settle_by_test(self._path, self._type, replies, self._feedback, self._check)
+            settled = settle_by_test(
+                self._path, self._type, replies, self._feedback, self._check, ignore=self._ignore
+            )
             self._feedback = settled.feedback
         self._store, self._results = settled.store, settled.results
         pairs = dict.fromkeys((page.type_name, page.page) for page in settled.kept)

@@ -3,14 +3,46 @@
 from collections.abc import Mapping, Sequence
 
 from pytest_regen.regeneration.values import Feedback
+from pytest_regen.stores import RegenStore
+from pytest_regen.validation import validate_store
+from pytest_regen.validation.ignoring import Ignore, ignoring
 from pytest_regen.validation.issues import Issue, ValidationResult
 
-__all__ = ["fixable", "is_better", "is_no_worse", "pages_at_fault", "score", "signature"]
+__all__ = [
+    "fixable",
+    "is_better",
+    "is_edited",
+    "is_no_worse",
+    "judged",
+    "pages_at_fault",
+    "score",
+    "signature",
+]
 
 _NOT_THE_MODELS = frozenset({"DRIFT", "STALE", "UNFIXABLE", "REVIEW"})
 """Codes that no reply can mend."""
 
 Results = Mapping[str, ValidationResult]
+
+
+def judged(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
+    """Return what counts against a store, type by type.
+
+    What a project ignores neither counts nor is mended. An edit by hand always counts: to be silent
+    about it is no leave to overwrite it.
+    """
+    found = validate_store(store)
+    kept = ignoring(found, ignore)
+    for name, result in found.items():
+        if is_edited(result) and not is_edited(kept[name]):
+            drift = [issue for issue in result.issues if issue.code == "DRIFT"]
+            kept[name] = ValidationResult.of([*drift, *kept[name].issues])
+    return kept
+
+
+def is_edited(result: ValidationResult | None) -> bool:
+    """Return whether the type's block is not what its pages make."""
+    return any(issue.code == "DRIFT" for issue in (result.issues if result else ()))
 
 
 def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:

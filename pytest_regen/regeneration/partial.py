@@ -7,6 +7,7 @@ from typing import Any
 from pytest_regen.errors import HandEditError, UnknownPageError
 from pytest_regen.regeneration.candidate import source_diff
 from pytest_regen.regeneration.heal import heal_type, regenerate_pages
+from pytest_regen.regeneration.judge import is_edited, judged
 from pytest_regen.regeneration.summary import merged
 from pytest_regen.regeneration.values import (
     Feedback,
@@ -18,6 +19,7 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.ignoring import Ignore
 
 __all__ = ["heal_store", "partial_regenerate", "result_of", "targets"]
 
@@ -35,6 +37,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
     settings: TurnSettings | None = None,
     accept_any: bool = False,
     discard_edits: bool = False,
+    ignore: Ignore = (),
 ) -> PartialRegenResult:
     """Regenerate one or more types from stored prompts.
 
@@ -52,6 +55,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
         settings: provider, budget, jobs and hooks in one; wins over both.
         accept_any: keep new outputs even if errors rise.
         discard_edits: replace blocks even if they were edited by hand.
+        ignore: codes that do not count, as ``validate_store`` takes them.
 
     Raises:
         TypeError: both ``attempts`` and ``max_retries`` are given.
@@ -79,11 +83,12 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
             rounds=rounds,
             accept_any=accept_any,
             discard_edits=discard_edits,
+            ignore=ignore,
         )
         results.append(result)
         if _ends_the_run(result):
             break
-    return result_of(store, results)
+    return result_of(store, results, ignore)
 
 
 def heal_store(
@@ -93,6 +98,7 @@ def heal_store(
     attempts: int = 2,
     type_names: Sequence[str] | None = None,
     accept_any: bool = False,
+    ignore: Ignore = (),
 ) -> PartialRegenResult:
     """Mend every type of a store that has errors, or those of ``type_names`` that have.
 
@@ -104,6 +110,7 @@ def heal_store(
         attempts: replies per page at most.
         type_names: declared names to look at; ``None`` for all.
         accept_any: keep new outputs even if they are not better.
+        ignore: codes that do not count, as ``validate_store`` takes them.
 
     Raises:
         StoreError: the folder cannot be read or written.
@@ -112,16 +119,23 @@ def heal_store(
     names = store.type_names if type_names is None else type_names
     failing = [
         name
-        for name, result in validate_store(store).items()
+        for name, result in judged(store, ignore).items()
         if result.has_errors and name in names
     ]
     results = []
     for name in failing:
-        result = heal_type(path, name, settings=settings, rounds=attempts, accept_any=accept_any)
+        result = heal_type(
+            path,
+            name,
+            settings=settings,
+            rounds=attempts,
+            accept_any=accept_any,
+            ignore=ignore,
+        )
         results.append(result)
         if _ends_the_run(result):
             break
-    return result_of(store, results)
+    return result_of(store, results, ignore)
 
 
 def _ends_the_run(result: HealResult) -> bool:
@@ -181,8 +195,7 @@ def _pages_of(
 def _refuse_edited(store: RegenStore, names: Iterable[str]) -> None:
     results = validate_store(store)
     for name in names:
-        result = results.get(name)
-        if result and any(issue.code == "DRIFT" for issue in result.issues):
+        if is_edited(results.get(name)):
             raise HandEditError(
                 f"{name} in {store.source_path} was edited by hand",
                 why="regenerating it would discard the edit",
@@ -191,7 +204,9 @@ def _refuse_edited(store: RegenStore, names: Iterable[str]) -> None:
             )
 
 
-def result_of(before: RegenStore, results: Sequence[HealResult]) -> PartialRegenResult:
+def result_of(
+    before: RegenStore, results: Sequence[HealResult], ignore: Ignore = ()
+) -> PartialRegenResult:
     """Return what the work on several types did to the store ``before`` it."""
     store = RegenStore.open(before.path)
     usage = Usage()
@@ -200,7 +215,7 @@ def result_of(before: RegenStore, results: Sequence[HealResult]) -> PartialRegen
     models = [page.model for page in store.pages.values()]
     return PartialRegenResult(
         source=store.source,
-        validation=merged(validate_store(store)),
+        validation=merged(validate_store(store, ignore=ignore)),
         regenerated=[pair for result in results for pair in result.regenerated],
         model_used=store.envelope.model or (models[-1] if models else ""),
         pages_json_path=store.path / "pages.json",

@@ -10,6 +10,7 @@ from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.candidate import revised, source_diff
+from pytest_regen.regeneration.judge import is_edited
 from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, history, history_entry
 from pytest_regen.validation import validate_store
@@ -31,11 +32,7 @@ class Taken:
 
 def edited_types(store: RegenStore) -> tuple[str, ...]:
     """Return the types whose block is not what their pages make."""
-    return tuple(
-        name
-        for name, result in validate_store(store).items()
-        if any(issue.code == "DRIFT" for issue in result.issues)
-    )
+    return tuple(name for name, result in validate_store(store).items() if is_edited(result))
 
 
 def restore_outputs(

@@ -10,10 +10,17 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_regen.regeneration.candidate import page_of, revised
-from pytest_regen.regeneration.judge import fixable, is_better, is_no_worse, signature
+from pytest_regen.regeneration.judge import (
+    fixable,
+    is_better,
+    is_edited,
+    is_no_worse,
+    judged,
+    signature,
+)
 from pytest_regen.regeneration.values import Feedback, PageAnswer
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
-from pytest_regen.validation import validate_store
+from pytest_regen.validation.ignoring import Ignore
 from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = ["Check", "Policy", "Settled", "findings_of", "settle", "settle_by_test"]
@@ -60,20 +67,27 @@ def findings_of(
     return (*fixable(results.get(type_name)), *feedback)
 
 
-def settle(path: Path, type_name: str, answers: Sequence[PageAnswer], policy: Policy) -> Settled:
+def settle(
+    path: Path,
+    type_name: str,
+    answers: Sequence[PageAnswer],
+    policy: Policy,
+    *,
+    ignore: Ignore = (),
+) -> Settled:
     """Keep the new outputs that may stay: all together, else those that may on their own.
 
     Raises:
         StoreError: the folder cannot be read or written.
     """
     with RegenStore.update(path) as tx:
-        before = _Candidate((), tx.store, validate_store(tx.store))
+        before = _Candidate((), tx.store, judged(tx.store, ignore))
         pages = [page_of(tx.store, answer) for answer in answers]
-        tried = _with_pages(tx.store, pages)
+        tried = _with_pages(tx.store, pages, ignore)
         kept = tried if _may_stay(type_name, before, tried, policy) else before
         if kept is before and len(pages) > 1:
             for page in pages:
-                alone = _with_pages(tx.store, [*kept.pages, page])
+                alone = _with_pages(tx.store, [*kept.pages, page], ignore)
                 if _may_stay(type_name, kept, alone, policy):
                     kept = alone
         ids = _write(tx, kept, tried, type_name)
@@ -88,6 +102,8 @@ def settle_by_test(
     answers: Sequence[PageAnswer],
     feedback: Sequence[Feedback],
     check: Check,
+    *,
+    ignore: Ignore = (),
 ) -> Settled:
     """Put the new outputs in place, let the test judge them, and put them back if it is no better.
 
@@ -95,8 +111,8 @@ def settle_by_test(
     kill meanwhile is undone by whoever opens the store next.
     """
     store = RegenStore.open(path)
-    before = validate_store(store)
-    tried = _with_pages(store, [page_of(store, answer) for answer in answers])
+    before = judged(store, ignore)
+    tried = _with_pages(store, [page_of(store, answer) for answer in answers], ignore)
     with store.trial(pages=tried.pages, source=tried.store.source) as trial:
         fails = tuple(check())
         better = is_better(
@@ -107,14 +123,14 @@ def settle_by_test(
     said = findings_of(tried.results, type_name, fails)
     after = RegenStore.open(path)
     if better:
-        return Settled(after, validate_store(after), tried.pages, (), said, said, fails)
+        return Settled(after, judged(after, ignore), tried.pages, (), said, said, fails)
     still = findings_of(before, type_name, feedback)
     return Settled(after, before, (), trial.history, said, _union(said, still), tuple(feedback))
 
 
-def _with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> _Candidate:
+def _with_pages(store: RegenStore, pages: Sequence[StoredPage], ignore: Ignore) -> _Candidate:
     candidate = revised(store, pages)
-    return _Candidate(tuple(pages), candidate, validate_store(candidate))
+    return _Candidate(tuple(pages), candidate, judged(candidate, ignore))
 
 
 def _may_stay(type_name: str, before: _Candidate, after: _Candidate, policy: Policy) -> bool:
@@ -137,7 +153,7 @@ def _write(
     ]
     if not kept.pages:
         return tx.write(replaced=rejected)[: len(rejected)]
-    edited = any(issue.code == "DRIFT" for found in kept.results.values() for issue in found.issues)
+    edited = any(map(is_edited, kept.results.values()))
     ids = tx.write(
         pages=kept.pages, source=kept.store.source, replaced=rejected, is_unedited=not edited
     )

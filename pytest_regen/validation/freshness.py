@@ -1,7 +1,6 @@
 """Which types of a store were made for another IR than the store, or its document, holds now."""
 
 from pytest_regen.canonical import file_hash
-from pytest_regen.documents import build_ir, read_document
 from pytest_regen.documents.ir import type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError
 from pytest_regen.languages import language_named
@@ -45,6 +44,11 @@ def _types_of_the_document(store: RegenStore) -> dict[str, str] | None:
     try:
         if not path.is_file() or file_hash(path.read_bytes()) == reference.sha256:
             return None
+        from pytest_regen.documents import (  # noqa: PLC0415 - only a changed document is read
+            build_ir,
+            read_document,
+        )
+
         document = read_document(path)
         endpoint = store.ir.endpoint
         build = build_ir(
