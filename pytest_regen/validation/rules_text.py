@@ -52,9 +52,9 @@ def text_faults(subject: Subject) -> Iterator[Issue]:
     told = subject.illegal_pages | (subject.pages.silent if subject.pages else frozenset())
     is_broken = subject.pages is not None and subject.pages.is_broken
     for fault in subject.facts.faults:
-        if fault.code in _ILLEGAL and _is_of_wrong_kind(subject):
-            continue  # members of a class are no members of an enum; that is told once
         issue = subject.issue(fault.code, fault.message, line=fault.line)
+        if (fault.code in _ILLEGAL or issue.page not in {None, 1}) and _is_of_wrong_kind(subject):
+            continue  # members of a class are no members of an enum; that is told once
         is_echo = issue.page in told or (is_broken and fault.code == "SYNTAX")
         if not is_echo or issue.page is None:
             yield issue

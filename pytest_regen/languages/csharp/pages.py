@@ -236,7 +236,7 @@ def _member_indent(code: bytes, inner: Node, owner: Node) -> str:
 
 def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
     if root.has_error:
-        fault = diagnose(code, parse(code)).faults[0]
+        fault = diagnose(code).faults[0]
         return PageFault(1, fault.line, fault.code, fault.message)
     return PageFault(1, 1, "MISSING_CLASS", f"the page declares no type called {name!r}")
 
@@ -252,7 +252,7 @@ def _page_fault(page: Page) -> PageFault:
     tree = parse(whole)
     before, last = head.count(b"\n"), page.code.count(b"\n") + 1
     if tree.root_node.has_error:
-        fault = diagnose(whole, tree).faults[0]
+        fault = diagnose(whole).faults[0]
         line = min(max(fault.line - before, 1), last)
         return PageFault(page.number, line, fault.code, fault.message)
     first = tree.root_node.children[0]

@@ -37,7 +37,7 @@ def read(code: str) -> SourceFacts:
         faults = [*comment_faults(data, tree.root_node), *_name_faults(reading)]
         return _facts(reading, faults)
     unread = frozenset(_words(data, tree.root_node))
-    found = diagnose(data, tree)
+    found = diagnose(data)
     reading = declarations(found.tree.root_node)
     faults = [*found.faults, *comment_faults(found.code, found.tree.root_node)]
     faults += [fault for fault in _name_faults(reading) if fault not in faults]
@@ -56,7 +56,7 @@ def mended(code: str) -> str:
     tree = parse(data + b"\n")
     if not tree.root_node.has_error:
         return code
-    return diagnose(data + b"\n", tree).code.decode("utf-8", "replace").removesuffix("\n")
+    return diagnose(data + b"\n").code.decode("utf-8", "replace").removesuffix("\n")
 
 
 def _facts(reading: Reading, faults: list[SyntaxFault]) -> SourceFacts:

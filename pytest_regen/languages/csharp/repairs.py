@@ -9,6 +9,7 @@ the fault. Only illegal code is ever looked at in this way, and lines never move
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from pytest_regen.languages.csharp.artifacts import leftover
@@ -79,9 +80,10 @@ class _Place:
     """The last token of the source."""
 
 
-def diagnose(code: bytes, tree: Tree) -> Diagnosis:
-    """Return what is wrong with ``code``, whose ``tree`` has errors."""
-    found = Diagnosis(code, tree)
+@lru_cache(maxsize=64)
+def diagnose(code: bytes) -> Diagnosis:
+    """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
+    found = Diagnosis(code, parse(code))
     to_spend = _BYTES_TO_SPEND
     for _ in range(_ROUNDS):
         badness = _badness(found.tree.root_node)
