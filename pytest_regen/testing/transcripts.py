@@ -1,0 +1,327 @@
+"""A clarification as a transcript: what was put in, what the model was told, what came of it.
+
+A transcript stands above the cassette. The cassette answers; the transcript says what each turn
+meant, and shows, section by section, where a prompt is no longer the one that was recorded.
+"""
+
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pytest_regen.canonical import text_hash
+from pytest_regen.context.requests import ClarificationRequest, parse_request
+from pytest_regen.context.values import Ask
+from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.testing.observing import AgentFactory, plain_result
+from pytest_regen.turns.values import Provider, Reply, TurnRequest
+
+__all__ = [
+    "ClarificationFlow",
+    "Transcript",
+    "TranscriptError",
+    "read_transcript",
+    "verify_transcript",
+]
+
+_WIDTH: Final = 100
+
+
+class TranscriptError(RegenError):
+    """A flow is not the one that its transcript tells."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Call(_Part):
+    """One call of the model within a turn."""
+
+    system_sha256: str
+    prompt: str
+    """The messages, joined."""
+    reply: str
+
+
+class Turn(_Part):
+    """One turn."""
+
+    input: dict[str, Any]
+    """The request: ``message``, and on a second turn ``conversationContext``."""
+    calls: list[Call]
+    result: Any
+    """What the agent returned, as JSON."""
+
+
+class Transcript(_Part):
+    """The turns of one flow, in the order in which they were taken."""
+
+    kind: Literal["clarification-flow"] = "clarification-flow"
+    schema_version: Literal[1] = 1
+    source: str = ""
+    """Who answered when it was recorded: ``emulator``, or a model's name."""
+    turns: list[Turn] = []
+
+    def save(self, path: Path) -> None:
+        """Write the transcript as YAML; texts of several lines as such."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = yaml.dump(
+            self.model_dump(mode="json"),
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            width=_WIDTH,
+        )
+        path.write_text(text, "utf-8")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def read_transcript(path: Path) -> Transcript:
+    """Return the transcript at ``path``.
+
+    Raises:
+        TranscriptError: it is missing, or none.
+    """
+    try:
+        return Transcript.model_validate(yaml.safe_load(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise TranscriptError(
+            f"{path}: there is no such transcript",
+            hint="record the flow: run its test with --regen-record once",
+        ) from None
+    except (OSError, ValueError, yaml.YAMLError, ValidationError) as error:
+        raise TranscriptError(
+            f"{path}: this is no transcript of a flow",
+            why=str(error),
+            hint="record the flow again: run its test with --regen-record rewrite",
+        ) from error
+
+
+class ClarificationFlow:
+    """A flow that is taken turn by turn, each with a fresh agent and a context that was JSON.
+
+    Args:
+        make: makes the agent.
+        provider: who answers.
+        recorded: the transcript to compare with; ``None`` records a new one.
+        record_command: what an error says to run.
+    """
+
+    def __init__(
+        self,
+        make: AgentFactory,
+        provider: Provider,
+        *,
+        recorded: Transcript | None = None,
+        record_command: str = "pytest --regen-record rewrite",
+    ) -> None:
+        self._make = make
+        self._provider = provider
+        self._recorded = recorded
+        self._command = record_command
+        self._turns: list[Turn] = []
+        self._first: ClarificationRequest | None = None
+        self._ask: Ask | None = None
+
+    @property
+    def transcript(self) -> Transcript:
+        """What happened so far."""
+        return Transcript(turns=list(self._turns))
+
+    @property
+    def questions(self) -> Ask:
+        """What the first turn asked.
+
+        Raises:
+            UsageError: it asked nothing, or was not taken.
+        """
+        if self._ask is None:
+            raise UsageError(
+                "no question was asked",
+                why="only a flow whose first turn returned questions can be answered",
+                hint="take flow.start(description) first, and look at what it returns",
+            )
+        return self._ask
+
+    def start(self, description: str) -> Any:  # noqa: ANN401 - what the agent returns
+        """Take the first turn.
+
+        Raises:
+            TranscriptError: the model is told something else than was recorded.
+        """
+        self._first = parse_request({"message": description})
+        result = self._take(self._first)
+        self._ask = _as_ask(result)
+        return result
+
+    def answer(self, answers: Mapping[str, object]) -> Any:  # noqa: ANN401 - what the agent returns
+        """Take a second turn. Called again, it takes another second turn after the same first.
+
+        Args:
+            answers: by question id, as text or as typed answers; blank ones count as skipped.
+
+        Raises:
+            InvalidContextError: they do not fit the questions.
+            TranscriptError: the model is told something else than was recorded.
+        """
+        asked = self.questions.model_dump(mode="json", by_alias=True)
+        message = self._first.message if self._first else ""
+        context = {
+            "originalDescription": message,
+            "questionsAsked": asked["clarification_questions"],
+            "inferredContext": asked["inferred_context"],
+            "answers": {key: plain_result(value) for key, value in answers.items()},
+        }
+        return self._take(parse_request({"message": message, "conversationContext": context}))
+
+    def skip(self) -> Any:  # noqa: ANN401 - what the agent returns
+        """Take a second turn in which every question was skipped; raises as ``answer`` does."""
+        return self.answer({})
+
+    def finish(self) -> None:
+        """Check that every recorded turn was taken.
+
+        Raises:
+            TranscriptError: one was not.
+        """
+        left = len(self._recorded.turns) - len(self._turns) if self._recorded else 0
+        if left > 0:
+            raise TranscriptError(
+                f"{left} recorded turn(s) were not taken",
+                why=f"{len(self._turns)} were",
+                hint=self._command,
+            )
+
+    def _take(self, request: ClarificationRequest) -> Any:  # noqa: ANN401 - what the agent returns
+        wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+        number = len(self._turns)
+        expected = self._expected(number)
+        watched = _Watched(self._provider, lambda at, sent: self._compare(expected, at, sent))
+        agent = self._make(watched)
+        turn = agent.turn if hasattr(agent, "turn") else agent
+        result = turn(parse_request(json.loads(json.dumps(wire))))
+        taken = Turn(input=wire, calls=watched.calls, result=plain_result(result))
+        if expected is not None and taken.result != expected.result:
+            raise self._drift(f"turn {number + 1} returns something else", _lines(expected), taken)
+        self._turns.append(taken)
+        return result
+
+    def _expected(self, number: int) -> Turn | None:
+        if self._recorded is None:
+            return None
+        if number < len(self._recorded.turns):
+            return self._recorded.turns[number]
+        raise TranscriptError(
+            f"turn {number + 1} was not recorded",
+            why=f"the transcript has {len(self._recorded.turns)}",
+            hint=self._command,
+        )
+
+    def _compare(self, expected: Turn | None, at: int, sent: TurnRequest) -> None:
+        if expected is None:
+            return
+        turn = f"turn {len(self._turns) + 1}"
+        if at >= len(expected.calls):
+            raise TranscriptError(
+                f"{turn} calls the model once more than was recorded",
+                why=f"{len(expected.calls)} calls were",
+                hint=self._command,
+            )
+        recorded, prompt = expected.calls[at], _prompt(sent)
+        if recorded.prompt != prompt:
+            before, now = recorded.prompt.splitlines(), prompt.splitlines()
+            where = _section(before, now)
+            raise self._drift(f"{turn} tells the model something else{where}", before, now)
+        if recorded.system_sha256 != text_hash(sent.system):
+            raise self._drift(f"{turn} has another system prompt", [], [])
+
+    def _drift(self, what: str, before: list[str], now: "list[str] | Turn") -> TranscriptError:
+        after = _lines(now) if isinstance(now, Turn) else now
+        diff = difflib.unified_diff(before, after, "recorded", "now", lineterm="", n=1)
+        return TranscriptError(what, why="\n".join(diff), hint=self._command)
+
+
+def _lines(turn: Turn) -> list[str]:
+    return json.dumps(turn.result, indent=1, ensure_ascii=False, sort_keys=True).splitlines()
+
+
+def _section(before: list[str], now: list[str]) -> str:
+    same = 0
+    while same < min(len(before), len(now)) and before[same] == now[same]:
+        same += 1
+    # The heading itself may be what differs.
+    found = next((line for line in reversed(before[: same + 1]) if line.startswith("#")), "")
+    return f", in {found.lstrip('# ')!r}" if found else ""
+
+
+def _prompt(request: TurnRequest) -> str:
+    if len(request.messages) == 1:
+        return request.messages[0].content
+    return "\n\n".join(f"[{one.role}]\n{one.content}" for one in request.messages)
+
+
+def _as_ask(result: object) -> Ask | None:
+    if isinstance(result, Ask):
+        return result
+    plain = plain_result(result)
+    if isinstance(plain, Mapping) and plain.get("needs_clarification"):
+        return Ask.model_validate(plain)
+    return None
+
+
+class _Watched:
+    """Sends on, once ``seen`` has had a look at it."""
+
+    def __init__(self, provider: Provider, seen: Callable[[int, TurnRequest], None]) -> None:
+        self._provider = provider
+        self._seen = seen
+        self.calls: list[Call] = []
+
+    def send(self, request: TurnRequest) -> Reply:
+        self._seen(len(self.calls), request)
+        reply = self._provider.send(request)
+        self.calls.append(
+            Call(system_sha256=text_hash(request.system), prompt=_prompt(request), reply=reply.text)
+        )
+        return reply
+
+
+class _Recorded:
+    """Answers each call with the reply that the transcript holds for it."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._replies = [call.reply for turn in transcript.turns for call in turn.calls]
+
+    def send(self, request: TurnRequest) -> Reply:
+        return Reply(self._replies.pop(0), model=request.model)
+
+
+def verify_transcript(path: Path | str, make: AgentFactory) -> Transcript:
+    """Take every turn of a transcript again, its own replies as the model's, and compare.
+
+    Nothing is sent anywhere: this finds, at no cost, every change of what a model would be told.
+
+    Raises:
+        TranscriptError: the agent tells the model something else, or returns something else.
+    """
+    recorded = read_transcript(Path(path))
+    flow = ClarificationFlow(make, _Recorded(recorded), recorded=recorded)
+    for turn in recorded.turns:
+        flow._take(parse_request(turn.input))  # noqa: SLF001 - a flow is a transcript being taken
+    return recorded
