@@ -6,11 +6,12 @@ A file that is cut, empty, binary, or asks for Python objects is refused by name
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
+from pytest_regen.cassettes.appending import Stamp, read_whole
 from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
 from pytest_regen.cassettes.format import FIRST_LINE, INTERACTIONS, interaction_text
 from pytest_regen.cassettes.values import Interaction, StreamEnd
@@ -64,6 +65,10 @@ class CassetteFile:
     path: Path
     metadata: Mapping[str, Any]
     interactions: tuple[StoredInteraction, ...]
+    stamp: Stamp | None = None
+    """Whether the file is still the one that was read."""
+    is_laid_out: bool = False
+    """Whether it stands as this package writes it, so that recordings can be put behind it."""
 
 
 def read_cassette(path: Path) -> CassetteFile | None:
@@ -72,7 +77,7 @@ def read_cassette(path: Path) -> CassetteFile | None:
     Raises:
         CassetteUnreadableError: there is a file, but it is no cassette or must not be loaded.
     """
-    text = _text(path)
+    text, stamp = _text(path)
     if text is None:
         return None
     if not text.strip():
@@ -80,17 +85,18 @@ def read_cassette(path: Path) -> CassetteFile | None:
     if text.startswith(FIRST_LINE) and "python/" not in text:
         indexed = _indexed(path, text)
         if indexed is not None:
-            return indexed
+            return replace(indexed, stamp=stamp)
         if not text.endswith("\n"):
             raise _unreadable(path, "the file is cut: its last line does not end", line=_line(text))
-    return _whole(path, text)
+    return replace(_whole(path, text), stamp=stamp)
 
 
-def _text(path: Path) -> str | None:
+def _text(path: Path) -> tuple[str | None, Stamp | None]:
     try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        data, stamp = read_whole(path)
+        return data.decode("utf-8-sig").replace("\r\n", "\n"), stamp
     except FileNotFoundError:
-        return None
+        return None, None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise _unreadable(path, "the file is binary, not UTF-8 text", line=line) from error
@@ -117,7 +123,7 @@ def _indexed(path: Path, text: str) -> CassetteFile | None:
         found.append(StoredInteraction(path, line, head[1], chunk))
         line += chunk.count("\n")
     head_data = _parsed(text[: start + 1], path, 1)
-    return CassetteFile(path, _metadata(head_data), tuple(found))
+    return CassetteFile(path, _metadata(head_data), tuple(found), is_laid_out=True)
 
 
 def _line(text: str) -> int:

@@ -57,7 +57,7 @@ class CassetteRun:
         self.metadata: Mapping[str, Any] = file.metadata if file else {}
         self._player = Player(path, file, matching or Matching(), record_command)
         self.tape = self._player.tape
-        self._writer = CassetteWriter(path, mode)
+        self._writer = CassetteWriter(path, mode, file)
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._lock = threading.Lock()

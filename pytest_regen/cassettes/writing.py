@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_regen.cassettes.format import header_text, interaction_text
+from pytest_regen.cassettes.appending import append_whole, recover, stamp_of
+from pytest_regen.cassettes.format import FIRST_LINE, header_text, interaction_text
 from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.values import Interaction, RecordMode
 from pytest_regen.errors import CassetteError
@@ -36,11 +37,13 @@ class CassetteWriter:
     Args:
         path: the cassette.
         mode: what becomes of recordings that stand there already.
+        file: the cassette as it was read, if it was.
     """
 
-    def __init__(self, path: Path, mode: RecordMode) -> None:
+    def __init__(self, path: Path, mode: RecordMode, file: CassetteFile | None = None) -> None:
         self._path = path
         self._mode = mode
+        self._file = file
         self._metadata: dict[str, Any] = {}
         self._recorded: list[StoredInteraction] = []
         self._partial: Path | None = None
@@ -84,7 +87,8 @@ class CassetteWriter:
             return
         try:
             with _lock(self._path, _LOCK_SECONDS):
-                _replace(self._path, self._merged(Counter(drop)))
+                recover(self._path)
+                self._promote(self._partial, Counter(drop))
             self._partial.unlink(missing_ok=True)
         except OSError as error:
             raise _unwritable(self._path, error) from error
@@ -102,13 +106,36 @@ class CassetteWriter:
         """The partial file of this run, once something was recorded."""
         return self._partial
 
-    def _merged(self, drop: Counter[str]) -> str:
-        # Read again: another process may have promoted recordings of its own meanwhile.
-        old = None if self._mode == "rewrite" else read_cassette(self._path)
+    def _promote(self, partial: Path, drop: Counter[str]) -> None:
+        old = self._current()
         kept = _without_last(self._kept(old), drop)
         metadata = _merged_metadata(old.metadata if kept and old else {}, self._metadata)
-        texts = [stored.text for stored in (*kept, *self._recorded)]
-        return header_text(metadata) + "".join(texts)
+        if old is not None and kept == old.interactions and self._can_append(old, metadata):
+            day = str(self._metadata["recorded_at"])
+            dated = day if day != str(old.metadata.get("recorded_at")) else ""
+            texts = [_dated(stored.text, dated) for stored in self._recorded]
+            append_whole(self._path, "".join(texts).encode())
+        elif not kept and _starts_with(partial, header_text(metadata).encode()):
+            # What was recorded is all there is, and stands whole in a file already.
+            _move(partial, self._path)
+        else:
+            texts = [stored.text for stored in (*kept, *self._recorded)]
+            _replace(self._path, header_text(metadata) + "".join(texts))
+
+    def _current(self) -> CassetteFile | None:
+        """Return the cassette as it is now."""
+        if self._mode == "rewrite":
+            return None
+        if self._file is not None and self._file.stamp == stamp_of(self._path):
+            return self._file
+        # Another process promoted recordings of its own meanwhile.
+        return read_cassette(self._path)
+
+    def _can_append(self, old: CassetteFile, metadata: Mapping[str, Any]) -> bool:
+        """Whether the cassette may keep its head, and new recordings stand behind the old."""
+        same = all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
+        # Line ends of a checkout on Windows are left as they are only by writing all anew.
+        return same and old.is_laid_out and _starts_with(self._path, FIRST_LINE.encode())
 
     def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
         if old is None:
@@ -128,6 +155,22 @@ class CassetteWriter:
                 self._lock = lock
                 return candidate
         raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
+
+
+def _dated(text: str, day: str) -> str:
+    """Return a recording with the day it was made, where the head of the file says another."""
+    if not day:
+        return text
+    head, _, rest = text.partition("\n")
+    return f"{head}\n  recorded_at: {day}\n{rest}"
+
+
+def _starts_with(path: Path, start: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(start)) == start
+    except OSError:
+        return False
 
 
 def _without_last(
@@ -199,6 +242,14 @@ def _replace(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _move(partial: Path, path: Path) -> None:
+    with partial.open("rb") as file:
+        os.fsync(file.fileno())
+    if path.exists():
+        partial.chmod(path.stat().st_mode)
+    partial.replace(path)
 
 
 def _umask() -> int:

@@ -1,7 +1,9 @@
 """Writing: what a crash, a full disk or several processes leave behind."""
 
 import errno
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +14,9 @@ from recorded import outcome, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes.recording import Exchange
 from pytest_regen.errors import CassetteError
+from pytest_regen.turns.wire import request_body
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
 CHILD = f"""
@@ -25,8 +29,10 @@ from pytest_regen.cassettes.recording import Exchange
 from pytest_regen.turns.wire import request_body
 
 path, name, calls, end = sys.argv[1:]
-with use_cassette(Path(path), mode="new_episodes") as run:
-    for number in range(int(calls)):
+numbers = range(int(calls))
+for part in ([[n] for n in numbers] if end == "each" else [numbers]):
+  with use_cassette(Path(path), mode="new_episodes", http_clients=False) as run:
+    for number in part:
         sent = json.dumps(request_body(turn(f"{{name}} {{number}}"))).encode()
         said = json.dumps({{"content": [], "stop_reason": "end_turn"}}).encode()
         json_type = {{"content-type": ("application/json",)}}
@@ -120,3 +126,117 @@ def test_a_prompt_can_be_read_in_the_file(path: Path) -> None:
     record(path, [turn("Schreibe die Klasse für Öl.")])
 
     assert '            "content": "Schreibe die Klasse für Öl."\n' in path.read_text("utf-8")
+
+
+def written_by(path: Path) -> int:
+    """Return the bytes this process writes while it adds one recording to a cassette."""
+    counts = Path("/proc/self/io")
+    with use_cassette(path, mode="new_episodes") as run:
+        before = int(counts.read_text("ascii").split("wchar: ")[1].split()[0])
+        run.record(big("one more"))
+    return int(counts.read_text("ascii").split("wchar: ")[1].split()[0]) - before
+
+
+def big(text: str) -> Exchange:
+    """Return an exchange of eight kilobytes."""
+    json_type = {"content-type": ("application/json",)}
+    sent = json.dumps({**request_body(turn(text)), "system": "word " * 1_000}).encode()
+    said = json.dumps({"content": [{"type": "text", "text": "word " * 600}]}).encode()
+    uri = "https://api.anthropic.com/v1/messages"
+    return Exchange("POST", uri, json_type, sent, 200, "OK", json_type, said)
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="/proc/self/io")
+@pytest.mark.parametrize("count", [10, 300])
+def test_adding_one_writes_one(path: Path, count: int) -> None:
+    """Whatever stands in the cassette: twice the recording (partial file, cassette) and a line."""
+    with use_cassette(path, mode="once") as run:
+        for number in range(count):
+            run.record(big(f"number {number}"))
+    before = path.read_bytes()
+
+    written = written_by(path)
+
+    after = path.read_bytes()
+    assert after.startswith(before)
+    assert written < 2 * (len(after) - len(before)) + 1_000
+    assert len(getattr(read_cassette(path), "interactions", ())) == count + 1
+
+
+def test_a_first_recording_is_written_once(path: Path) -> None:
+    """The partial file becomes the cassette; it is not copied."""
+    with use_cassette(path, mode="once") as run:
+        run.record(big("one"))
+        assert run.partial is not None
+        inode = run.partial.stat().st_ino
+
+    assert path.stat().st_ino == inode
+
+
+def test_an_appended_recording_tells_its_own_day(path: Path) -> None:
+    """The head keeps the day of the first; a later one carries its own where that differs."""
+    with use_cassette(path, mode="once") as run:
+        run.record(big("one"))
+    text = path.read_text("utf-8")
+    path.write_text(re.sub("recorded_at: .*", "recorded_at: '2020-01-02'", text), "utf-8")
+
+    with use_cassette(path, mode="new_episodes") as run:
+        run.record(big("two"))
+
+    lines = [line for line in path.read_text("utf-8").splitlines() if "recorded_at" in line]
+    assert lines[0].strip() == "recorded_at: '2020-01-02'"
+    assert len(lines) == 2
+    assert len(getattr(read_cassette(path), "interactions", ())) == 2
+
+
+def test_a_kill_in_the_middle_of_an_append_is_never_seen(path: Path) -> None:
+    """At every byte: readers see the old recordings; the next run that records cuts the rest."""
+    record(path, [turn("one")])
+    old = path.read_bytes()
+    record(path, [turn("two")], mode="new_episodes")
+    whole = path.read_bytes()
+    assert whole.startswith(old)
+
+    for length in range(len(old), len(whole) + 1, 53):
+        path.write_bytes(whole[:length])
+        journal = path.with_name(".c.yaml.append")
+        journal.write_text(f"{path.stat().st_ino} {len(old)}", "ascii")
+        assert len(getattr(read_cassette(path), "interactions", ())) == 1
+    record(path, [turn("three")], mode="new_episodes")
+
+    assert path.read_bytes().startswith(old)
+    assert len(getattr(read_cassette(path), "interactions", ())) == 2
+    assert [p.name for p in path.parent.iterdir()] == ["c.yaml"]
+
+
+def test_a_left_journal_says_nothing_of_another_file(path: Path) -> None:
+    """What version control put there since is read whole."""
+    record(path, [turn("one"), turn("two")])
+    path.with_name(".c.yaml.append").write_text("1 10", "ascii")
+
+    assert len(getattr(read_cassette(path), "interactions", ())) == 2
+
+
+def test_readers_never_see_half_an_append(path: Path) -> None:
+    """One process appends forty times while this one reads."""
+    with use_cassette(path, mode="once") as run:
+        run.record(big("first"))
+    writer = child(path, "child", 40, "each")
+    seen = []
+    while writer.poll() is None:
+        seen.append(len(getattr(read_cassette(path), "interactions", ())))
+    assert writer.returncode == 0
+
+    assert seen == sorted(seen)
+    assert len(getattr(read_cassette(path), "interactions", ())) == 41
+
+
+def test_line_ends_of_windows_are_not_mixed(path: Path) -> None:
+    """A cassette checked out with CRLF is written anew, with LF."""
+    record(path, [turn("one")])
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+    record(path, [turn("two")], mode="new_episodes")
+
+    assert b"\r" not in path.read_bytes()
+    assert len(getattr(read_cassette(path), "interactions", ())) == 2
