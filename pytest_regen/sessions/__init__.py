@@ -1,5 +1,22 @@
 """Conversations that learn from feedback, and the loop that verifies what they write."""
 
+from pytest_regen.sessions.arguments import (
+    argument_problems,
+)
+from pytest_regen.sessions.branches import (
+    plan_groups,
+)
+from pytest_regen.sessions.feedback import (
+    format_feedback_message,
+)
+from pytest_regen.sessions.merging import (
+    apply_corrections,
+    merge_replacements,
+)
+from pytest_regen.sessions.prompts import (
+    PROMPT_FORMAT,
+    build_generator_system_prompt,
+)
 from pytest_regen.sessions.protocols import (
     Attribution,
     Engine,
@@ -12,6 +29,18 @@ from pytest_regen.sessions.protocols import (
     Ruling,
     ScenarioSource,
     StructuralFilter,
+)
+from pytest_regen.sessions.scenario_session import (
+    ScenarioGeneratorSession,
+)
+from pytest_regen.sessions.session import (
+    GeneratorSession,
+)
+from pytest_regen.sessions.transcript import (
+    CacheReport,
+    Exchange,
+    Transcript,
+    TurnReport,
 )
 from pytest_regen.sessions.values import (
     ConditionalRoles,
@@ -28,11 +57,15 @@ from pytest_regen.sessions.values import (
 )
 
 __all__ = [
+    "PROMPT_FORMAT",
     "Attribution",
+    "CacheReport",
     "ConditionalRoles",
     "DiscardedScenario",
     "Engine",
+    "Exchange",
     "ExecutionResult",
+    "GeneratorSession",
     "Judge",
     "Judgement",
     "Policy",
@@ -42,12 +75,21 @@ __all__ = [
     "Ruling",
     "ScenarioCorrection",
     "ScenarioFeedback",
+    "ScenarioGeneratorSession",
     "ScenarioRequest",
     "ScenarioSource",
     "StructuralFilter",
     "TestScenario",
     "ToolAnnotation",
+    "Transcript",
+    "TurnReport",
+    "apply_corrections",
     "are_similar",
+    "argument_problems",
+    "build_generator_system_prompt",
     "expectation_holds",
+    "format_feedback_message",
+    "merge_replacements",
+    "plan_groups",
     "scenario_id",
 ]

@@ -15,6 +15,7 @@ from pytest_regen.turns.values import CacheTtl, Message, Provider, Reply, TurnRe
 
 __all__ = [
     "CONTINUATIONS",
+    "CONTINUE",
     "Parsed",
     "Progress",
     "Steps",
@@ -32,7 +33,7 @@ Progress = Callable[[str], None]
 CONTINUATIONS = 3
 """Calls spent on the rest of a reply that a limit cut."""
 
-_CONTINUE = (
+CONTINUE = (
     "Your reply was cut off by a length limit. Continue exactly where it stopped, in the middle of "
     "a word if need be. Repeat nothing and add no introduction."
 )
@@ -155,7 +156,7 @@ def _whole_reply(request: TurnRequest, tell: Progress) -> Steps[_Whole]:
         if reply.stop_reason != "max_tokens" or not "".join(pieces).strip():
             break
         tell(f"The reply was cut; asking for its rest ({number}/{CONTINUATIONS})...")
-        reply = yield _extended(request, "".join(pieces).rstrip(), _CONTINUE)
+        reply = yield _extended(request, "".join(pieces).rstrip(), CONTINUE)
         usage += reply.usage
         pieces.append(_OPENING_FENCE.sub("", _said(reply)))
     return _Whole(_readings(pieces), reply.is_truncated, usage)

@@ -1,0 +1,185 @@
+"""Conversations side by side under one system prompt: a group of tools each.
+
+One call serves all tools while its answer is expected to fit the output limit. Beyond that each
+group of tools has a conversation of its own. They share the system prompt, which names all tools:
+the first call writes it to the cache, and the others, in parallel, read it.
+"""
+
+import asyncio
+import itertools
+import math
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import cast
+
+from pytest_regen.errors import ReplyFormatError
+from pytest_regen.sessions.conversation import Conversation
+from pytest_regen.sessions.reading import Expectations, ScenarioReader
+from pytest_regen.sessions.values import TestScenario, ToolAnnotation
+from pytest_regen.turns.steps import Steps, adrive, drive
+from pytest_regen.turns.values import Message, Provider
+
+__all__ = [
+    "Branch",
+    "Group",
+    "Outcome",
+    "Waves",
+    "adrive_waves",
+    "branch_steps",
+    "drive_waves",
+    "plan_groups",
+    "run_wave",
+    "split",
+]
+
+TOKENS_PER_TOOL = 350
+"""Output expected per tool; measured sets take 170 to 335."""
+
+Group = tuple[ToolAnnotation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One conversation and the tools it is about."""
+
+    tools: Group
+    conversation: Conversation
+
+    @property
+    def key(self) -> tuple[tuple[str, str], ...]:
+        """The tools, as what tells branches apart."""
+        return tuple(one.tool for one in self.tools)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one branch answered, not in its history yet."""
+
+    branch: Branch
+    scenarios: tuple[TestScenario, ...]
+    user: Message
+    assistant: Message
+    notes: tuple[str, ...]
+    is_salvaged: bool
+
+    @property
+    def missed(self) -> Group:
+        """Tools that a reply which was cut did not reach."""
+        covered = {one.request.tool for one in self.scenarios}
+        if not self.is_salvaged:
+            return ()
+        return tuple(one for one in self.branch.tools if one.tool not in covered)
+
+    @property
+    def reached(self) -> Branch:
+        """The branch with the tools it keeps; those missed get branches of their own."""
+        missed = self.missed
+        tools = tuple(one for one in self.branch.tools if one not in missed)
+        return Branch(tools, self.branch.conversation)
+
+
+Result = Outcome | Exception
+Waves = Generator[list[Steps[Outcome]], list[Result], list[Outcome]]
+"""Steps that may run at the same time, wave by wave."""
+
+
+def plan_groups(
+    annotations: Sequence[ToolAnnotation], *, max_tokens: int, batch_size: int | None = None
+) -> list[Group]:
+    """Return the tools in groups whose answers are expected to fit ``max_tokens``.
+
+    The tools of a server stay together as far as they fit; groups are of about the same size.
+
+    Args:
+        annotations: the tools; one annotation per tool.
+        max_tokens: upper limit of one reply.
+        batch_size: tools per group, where the expectation is known to be wrong.
+    """
+    size = batch_size or max(1, int(max_tokens * 0.9) // TOKENS_PER_TOOL)
+    servers = {name: number for number, name in enumerate(one.server_name for one in annotations)}
+    tools = sorted(annotations, key=lambda one: servers[one.server_name])
+    return split(tools, math.ceil(len(tools) / size))
+
+
+def split(tools: Sequence[ToolAnnotation], parts: int) -> list[Group]:
+    """Return ``tools`` in ``parts`` groups whose sizes differ by one at most."""
+    bounds = [len(tools) * part // parts for part in range(parts + 1)] if parts else []
+    return [tuple(tools[a:b]) for a, b in itertools.pairwise(bounds) if a < b]
+
+
+def branch_steps(branch: Branch, message: str, expected: Expectations, turn: int) -> Steps[Outcome]:
+    """Ask one branch, and keep whatever of its answer can be used.
+
+    Raises:
+        ReplyFormatError: nothing of it can.
+    """
+    reader = ScenarioReader(expected)
+    user = Message("user", message)
+    try:
+        draft = yield from branch.conversation.ask(message, reader.read, turn=turn)
+        said = draft.assistant.content
+    except ReplyFormatError as error:
+        if error.is_truncated:
+            reader.salvage(error.text)
+        if not reader.give_up():
+            raise
+        said = ""
+    return Outcome(
+        branch,
+        reader.scenarios,
+        user,
+        Message("assistant", reader.committed_text(said)),
+        tuple(reader.notes),
+        reader.is_salvaged,
+    )
+
+
+def run_wave(wave: list[Steps[Outcome]]) -> Waves:
+    """Run one wave, and raise the first failure in it once all have ended."""
+    done = yield wave
+    for one in done:
+        if isinstance(one, Exception):
+            raise one
+    return [one for one in done if isinstance(one, Outcome)]
+
+
+def drive_waves(waves: Waves, provider: Provider, parallel: int) -> list[Outcome]:
+    """Run each wave in threads, ``parallel`` at a time, and return the outcomes."""
+    try:
+        wave = next(waves)
+        while True:
+            with ThreadPoolExecutor(max(1, min(parallel, len(wave)))) as pool:
+                futures = [pool.submit(drive, steps, provider) for steps in wave]
+            wave = waves.send([_result(future) for future in futures])
+    except StopIteration as end:
+        return cast("list[Outcome]", end.value)
+
+
+def _result(future: "Future[Outcome]") -> Result:
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, Exception):
+        return error
+    raise error
+
+
+async def adrive_waves(waves: Waves, provider: Provider, parallel: int) -> list[Outcome]:
+    """Run each wave in the event loop, ``parallel`` at a time, and return the outcomes."""
+    gate = asyncio.Semaphore(max(1, parallel))
+
+    async def run(steps: Steps[Outcome]) -> Outcome:
+        async with gate:
+            return await adrive(steps, provider)
+
+    try:
+        wave = next(waves)
+        while True:
+            done = await asyncio.gather(*map(run, wave), return_exceptions=True)
+            stopped = next((one for one in done if not isinstance(one, Outcome | Exception)), None)
+            if isinstance(stopped, BaseException):
+                raise stopped
+            wave = waves.send(cast("list[Result]", list(done)))
+    except StopIteration as end:
+        return cast("list[Outcome]", end.value)

@@ -1,0 +1,166 @@
+"""What a scenario generator is told: its system prompt and the messages of its turns.
+
+Text here is part of every content hash through ``PROMPT_FORMAT``: raise that number, and only
+then, when the text changes.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pytest_regen.sessions.values import ConditionalRoles, TestScenario, ToolAnnotation
+
+__all__ = [
+    "PROMPT_FORMAT",
+    "build_generator_system_prompt",
+    "first_message",
+    "scenarios_as_json",
+]
+
+PROMPT_FORMAT = 1
+
+_INSTRUCTIONS = """\
+You write test scenarios for an access policy. A scenario is one request to a tool and the \
+decision that the policy must give it. You are given the constitution that the policy implements, \
+the tools with the roles of their arguments, and the invariants that hold whatever the policy says.
+
+## Decisions
+
+- allow: the constitution permits the request, or it stays within the sandbox.
+- escalate: a person must be asked. This is the decision wherever the constitution is silent, or \
+asks for approval.
+- deny: the request breaks a structural invariant. Rules of a policy only allow or escalate, so \
+never expect deny where no invariant says so.
+
+## What makes a good set
+
+- Every tool has scenarios; tools that change things have more of them than tools that read.
+- Each statement of the constitution has a request that it permits and one just beyond it.
+- Edges: a path that only begins like a permitted one, a parent folder, a second argument \
+elsewhere, a mixed list.
+- Arguments have the names and values that the tool's schema gives, the required ones all present.
+- Each request stands once; each has a concrete description and a reason that names the statement \
+or invariant it rests on."""
+
+
+def build_generator_system_prompt(
+    constitution: str,
+    annotations: Sequence[ToolAnnotation],
+    *,
+    invariants: Sequence[str] = (),
+    sandbox: str | None = None,
+    protected: Sequence[str] = (),
+    permitted_directories: Sequence[str] = (),
+    lists: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Return the system prompt of a scenario generator. Pure: equal arguments, equal bytes.
+
+    What changes least stands first, so that prompts for other tools share a long beginning.
+    Handwritten scenarios are told in the first message, to the group that has their tools.
+
+    Args:
+        constitution: what the policy is to implement, in prose.
+        annotations: the tools; all of them, also where they are asked about in groups.
+        invariants: what the engine decides before any rule, one sentence each. A generator that
+            does not know them writes scenarios that no rule can satisfy.
+        sandbox: folder in which everything is allowed.
+        protected: paths that no request may touch.
+        permitted_directories: folders that the compiled rules name.
+        lists: named lists of the policy and their values, all of them.
+    """
+    sections = [
+        _INSTRUCTIONS,
+        _listed("Structural Invariants", _invariants(invariants, sandbox, protected)),
+        _section("Constitution", constitution.strip()),
+        _listed("Directories Named by the Rules", permitted_directories),
+        _listed("Lists", [f"@{name}: {', '.join(v)}" for name, v in sorted((lists or {}).items())]),
+        _listed("Tools", map(_tool, annotations)),
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _invariants(
+    invariants: Sequence[str], sandbox: str | None, protected: Sequence[str]
+) -> list[str]:
+    found = list(invariants)
+    if sandbox:
+        found.append(f"Requests whose paths all lie within the sandbox {sandbox} are allowed.")
+    if protected:
+        found.append(f"Requests that touch {', '.join(protected)} are denied.")
+    return found
+
+
+def _section(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}" if text else ""
+
+
+def _listed(title: str, lines: "Sequence[str] | map[str]") -> str:
+    return _section(title, "\n".join(f"- {line}" for line in lines))
+
+
+def _tool(annotation: ToolAnnotation) -> str:
+    head = f"{annotation.server_name}/{annotation.tool_name}"
+    text = f"{head}: {annotation.comment.strip()}" if annotation.comment.strip() else head
+    arguments = [f"  - {name}: {_roles(roles)}" for name, roles in annotation.args.items()]
+    schema = annotation.input_schema or {}
+    required = schema.get("required")
+    if isinstance(required, list) and required:
+        arguments.append(f"  - required: {', '.join(map(str, required))}")
+    arguments += [f"  - values of {name}: {values}" for name, values in _enums(annotation)]
+    return "\n".join([text, *arguments])
+
+
+def _roles(roles: tuple[str, ...] | ConditionalRoles) -> str:
+    if not isinstance(roles, ConditionalRoles):
+        return ", ".join(roles)
+    cases = [
+        f"{', '.join(choice.roles)} if {json.dumps(dict(choice.condition), sort_keys=True)}"
+        for choice in roles.when
+    ]
+    return "; ".join([*cases, f"otherwise {', '.join(roles.default)}"])
+
+
+def _enums(annotation: ToolAnnotation) -> list[tuple[str, str]]:
+    properties = (annotation.input_schema or {}).get("properties")
+    if not isinstance(properties, dict):
+        return []
+    return [
+        (name, json.dumps(schema["enum"], ensure_ascii=False))
+        for name, schema in properties.items()
+        if isinstance(schema, dict) and "enum" in schema
+    ]
+
+
+def _handwritten(scenarios: Sequence[TestScenario]) -> str:
+    if not scenarios:
+        return ""
+    lines = [f"- {one.request} -> {one.expected_decision}" for one in scenarios]
+    return (
+        "These exist already and are right. Do not write scenarios for the same requests, and "
+        "write nothing that contradicts them ('not-allow' means deny or escalate).\n\n"
+        + "\n".join(lines)
+    )
+
+
+def first_message(
+    handwritten: Sequence[TestScenario], tools: Sequence[ToolAnnotation] | None
+) -> str:
+    """Return the user message of the first turn, before the hint of the schema.
+
+    Args:
+        handwritten: those that exist for these tools, to be neither repeated nor contradicted.
+        tools: the group asked about; ``None`` for all tools.
+    """
+    text = "Generate test scenarios following the instructions above."
+    if tools is not None:
+        names = "\n".join(f"- {one.server_name}/{one.tool_name}" for one in tools)
+        text += (
+            f" Write scenarios for these tools only; others are asked about elsewhere:\n\n{names}"
+        )
+    told = _handwritten(handwritten)
+    return f"{text}\n\n{told}" if told else text
+
+
+def scenarios_as_json(scenarios: Sequence[TestScenario]) -> str:
+    """Return scenarios in the form in which a model gives them, without their source."""
+    items = [one.model_dump(mode="json", exclude={"source"}) for one in scenarios]
+    return json.dumps({"scenarios": items}, ensure_ascii=False, indent=1)

@@ -1,0 +1,272 @@
+"""What was sent and answered, call by call, and what the prompt cache did in each turn."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
+
+__all__ = ["SLACK", "CacheReport", "Exchange", "Purpose", "Transcript", "TurnReport"]
+
+Purpose = Literal["ask", "continuation", "repair"]
+
+SLACK = 7
+"""Tokens at the end of a request that no breakpoint reaches; measured on real traffic: 2 to 7."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call: a request and its reply, or why there is none."""
+
+    turn: int
+    """Number of the turn it was made for, counted from 1, whether or not that turn succeeded."""
+    purpose: Purpose
+    request: TurnRequest
+    reply: Reply | None = None
+    failure: str = ""
+    branch: str = ""
+    """Which conversation under the same system prompt; empty where there is only one."""
+
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens of the whole request, cached or not; ``None`` where the provider did not say."""
+        if self.reply is None or self.reply.usage.input_tokens is None:
+            return None
+        usage = self.reply.usage
+        read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+        return (usage.input_tokens or 0) + read + written
+
+
+class Transcript:
+    """Every call of a session in order: unlike the history, failures and repairs included."""
+
+    def __init__(self, exchanges: Iterable[Exchange] = ()) -> None:
+        self._exchanges = list(exchanges)
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return iter(tuple(self._exchanges))
+
+    def __len__(self) -> int:
+        return len(self._exchanges)
+
+    def __getitem__(self, index: int) -> Exchange:
+        return self._exchanges[index]
+
+    def add(self, exchange: Exchange) -> None:
+        """Append a call."""
+        self._exchanges.append(exchange)
+
+    def of_turn(self, turn: int) -> tuple[Exchange, ...]:
+        """Return the calls made for one turn."""
+        return tuple(exchange for exchange in self._exchanges if exchange.turn == turn)
+
+    def before(self, exchange: Exchange) -> Exchange | None:
+        """Return the answered call with the longest request that ``exchange`` goes on from."""
+        asked = exchange.request
+        found: Exchange | None = None
+        for other in self._exchanges:
+            if other is exchange:
+                break
+            if other.reply is None or not _goes_on_from(asked, other.request):
+                continue
+            if found is None or len(other.request.messages) >= len(found.request.messages):
+                found = other
+        return found
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return plain JSON for a log: each call with the messages that are new in it.
+
+        ``offset`` counts the messages it shares with the call before it in the same branch.
+        """
+        latest: dict[str, TurnRequest] = {}
+        entries = []
+        for exchange in self._exchanges:
+            entries.append(_entry(exchange, latest.get(exchange.branch)))
+            latest[exchange.branch] = exchange.request
+        return entries
+
+
+def _goes_on_from(asked: TurnRequest, earlier: TurnRequest) -> bool:
+    if (asked.system, asked.model) != (earlier.system, earlier.model):
+        return False
+    return _shared(asked.messages, earlier.messages) == len(earlier.messages)
+
+
+def _shared(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
+    """Return how many messages at the beginning are the same, breakpoints aside."""
+    count = 0
+    for one, other in zip(messages, earlier, strict=False):
+        if (one.role, one.content) != (other.role, other.content):
+            break
+        count += 1
+    return count
+
+
+def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
+    request, reply = exchange.request, exchange.reply
+    offset = _shared(request.messages, earlier.messages) if earlier else 0
+    is_new = earlier is None or earlier.system != request.system
+    return {
+        "branch": exchange.branch,
+        "turn": exchange.turn,
+        "purpose": exchange.purpose,
+        "model": request.model,
+        **({"system": request.system} if is_new else {}),
+        "offset": offset,
+        "messages": [
+            {"role": one.role, "content": one.content} for one in request.messages[offset:]
+        ],
+        "reply": reply.text if reply else None,
+        "stop_reason": reply.stop_reason if reply else None,
+        "usage": usage_to_json(reply.usage) if reply else None,
+        "failure": exchange.failure,
+    }
+
+
+def usage_to_json(usage: Usage) -> dict[str, int | None]:
+    """Return plain JSON."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_5m_tokens": usage.cache_write_5m_tokens,
+        "cache_write_1h_tokens": usage.cache_write_1h_tokens,
+    }
+
+
+def usage_from_json(data: Mapping[str, int | None]) -> Usage:
+    """Return the usage that ``usage_to_json`` wrote."""
+    return Usage(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheReport:
+    """What one turn read from the prompt cache and wrote to it, in tokens."""
+
+    read: int = 0
+    written: int = 0
+    plain: int = 0
+    """Input that the cache had no part in."""
+    expected: int = 0
+    """What could have been read: all that stood in the requests these ones went on from."""
+    is_reported: bool = True
+    """Whether the provider counted at all."""
+    notes: tuple[str, ...] = ()
+    """Why nothing was cached, or less than could have been."""
+
+    @property
+    def missed(self) -> int:
+        """Tokens that should have been read and were paid again."""
+        return max(0, self.expected - self.read) if self.is_reported else 0
+
+    def __str__(self) -> str:
+        if not self.is_reported:
+            return "the provider reports no cache use"
+        missed = f", {self.missed:,} missed" if self.missed else ""
+        return f"{self.read:,} read, {self.written:,} written, {self.plain:,} not cached{missed}"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReport:
+    """What one turn took."""
+
+    turn: int
+    committed: bool
+    """Whether the turn entered the history; a failed one is paid all the same."""
+    calls: int = 0
+    repairs: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cache: CacheReport = field(default_factory=CacheReport)
+    notes: tuple[str, ...] = ()
+    """What was left out of the reply and why: duplicates, unknown tools, a part that was cut."""
+    failure: str = ""
+
+
+def report_turn(
+    transcript: Transcript,
+    turn: int,
+    *,
+    since: int,
+    committed: bool,
+    notes: Sequence[str] = (),
+    failure: str = "",
+) -> TurnReport:
+    """Return the report of the calls from position ``since`` of the transcript on."""
+    exchanges = tuple(transcript)[since:]
+    usage = Usage()
+    for exchange in exchanges:
+        usage += exchange.reply.usage if exchange.reply else Usage()
+    return TurnReport(
+        turn,
+        committed,
+        calls=len(exchanges),
+        repairs=sum(exchange.purpose == "repair" for exchange in exchanges),
+        usage=usage,
+        cache=_cache_report(transcript, exchanges, usage),
+        notes=tuple(notes),
+        failure=failure,
+    )
+
+
+def _cache_report(
+    transcript: Transcript, exchanges: Sequence[Exchange], usage: Usage
+) -> CacheReport:
+    answered = [exchange for exchange in exchanges if exchange.reply is not None]
+    reported = any(
+        exchange.reply is not None and exchange.reply.usage.cache_read_tokens is not None
+        for exchange in answered
+    )
+    notes = [note for exchange in answered for note in _notes(transcript, exchange)]
+    return CacheReport(
+        read=usage.cache_read_tokens or 0,
+        written=usage.cache_write_tokens or 0,
+        plain=usage.input_tokens or 0,
+        expected=sum(_expected(transcript, exchange) for exchange in answered),
+        is_reported=reported or not answered,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _expected(transcript: Transcript, exchange: Exchange) -> int:
+    """Return the tokens that ``exchange`` should have read."""
+    earlier = transcript.before(exchange)
+    if earlier is None or _ttl(exchange.request) is None or _ttl(earlier.request) is None:
+        return 0
+    size = earlier.input_tokens or 0
+    least = minimum_of(exchange.request.model)
+    return max(0, size - SLACK) if least is not None and size >= least + SLACK else 0
+
+
+def _notes(transcript: Transcript, exchange: Exchange) -> Iterator[str]:
+    """Yield what the reader of a bill should know about one call."""
+    request, reply, ttl = exchange.request, exchange.reply, _ttl(exchange.request)
+    if reply is None or reply.usage.cache_read_tokens is None or ttl is None:
+        return
+    size, least = exchange.input_tokens or 0, minimum_of(request.model)
+    read, written = reply.usage.cache_read_tokens, reply.usage.cache_write_tokens or 0
+    if not read and not written:
+        limit = f"{least:,}" if least is not None else "an unknown number of"
+        yield (
+            f"nothing was cached: the request has {size:,} tokens, and {request.model} caches "
+            f"prefixes of {limit} tokens and more"
+        )
+    elif read < _expected(transcript, exchange):
+        missed = _expected(transcript, exchange) - read
+        yield (
+            f"{missed:,} tokens were paid again that could have been read from the cache; it keeps "
+            f"a prefix for {ttl} after its last use, and one that is changed is another one"
+        )
+
+
+def _ttl(request: TurnRequest) -> CacheTtl | None:
+    return request.messages[-1].cache
+
+
+def minimum_of(model: str) -> int | None:
+    """Return the fewest tokens of a prefix that ``model`` caches, ``None`` where unknown."""
+    from pytest_regen.emulator.models import (  # noqa: PLC0415 - pulls in the server's package
+        find_model,
+    )
+
+    known = find_model(model)
+    return known.minimum if known else None
