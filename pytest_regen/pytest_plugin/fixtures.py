@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from pytest_regen.cassettes import CassetteRun
     from pytest_regen.emulator import Emulator
+    from pytest_regen.pytest_plugin.flows import Flows
     from pytest_regen.pytest_plugin.handles import StoreOpener
     from pytest_regen.turns.values import Provider
 
@@ -17,6 +18,7 @@ __all__ = [
     "anthropic_emulator",
     "cassette",
     "cassette_config",
+    "clarification_flow",
     "regen_provider",
     "regen_store",
 ]
@@ -65,3 +67,18 @@ def cassette(request: pytest.FixtureRequest) -> "Iterator[CassetteRun]":
 
     with taping(request.node, request.getfixturevalue("cassette_config")) as run:
         yield run
+
+
+@pytest.fixture
+def clarification_flow(
+    request: pytest.FixtureRequest, cassette: "CassetteRun"
+) -> "Iterator[Flows]":
+    """Take a clarification turn by turn: `clarification_flow(agent).start(text)`, `.answer(…)`.
+
+    The model's answers come from the test's cassette, and what it is told is held against the
+    test's transcript.
+    """
+    from pytest_regen.pytest_plugin.flows import flows_of  # noqa: PLC0415 - not if unused
+
+    with flows_of(request, cassette) as flows:
+        yield flows

@@ -14,6 +14,7 @@ from pytest_regen.pytest_plugin.fixtures import (
     anthropic_emulator,
     cassette,
     cassette_config,
+    clarification_flow,
     regen_provider,
     regen_store,
 )
@@ -22,7 +23,14 @@ from pytest_regen.pytest_plugin.options import add_markers, add_options, is_used
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.locate import Selection
 
-__all__ = ["anthropic_emulator", "cassette", "cassette_config", "regen_provider", "regen_store"]
+__all__ = [
+    "anthropic_emulator",
+    "cassette",
+    "cassette_config",
+    "clarification_flow",
+    "regen_provider",
+    "regen_store",
+]
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 

@@ -92,8 +92,14 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def read_transcript(path: Path) -> Transcript:
+def read_transcript(
+    path: Path, record_command: str = "pytest --regen-record rewrite"
+) -> Transcript:
     """Return the transcript at ``path``.
+
+    Args:
+        path: of the file.
+        record_command: what an error says to run.
 
     Raises:
         TranscriptError: it is missing, or none.
@@ -103,13 +109,13 @@ def read_transcript(path: Path) -> Transcript:
     except FileNotFoundError:
         raise TranscriptError(
             f"{path}: there is no such transcript",
-            hint="record the flow: run its test with --regen-record once",
+            hint=record_command,
         ) from None
     except (OSError, ValueError, yaml.YAMLError, ValidationError) as error:
         raise TranscriptError(
             f"{path}: this is no transcript of a flow",
             why=str(error),
-            hint="record the flow again: run its test with --regen-record rewrite",
+            hint=record_command,
         ) from error
 
 
