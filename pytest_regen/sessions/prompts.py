@@ -25,11 +25,10 @@ the tools with the roles of their arguments, and the invariants that hold whatev
 
 ## Decisions
 
-- allow: the constitution permits the request, or it stays within the sandbox.
-- escalate: a person must be asked. This is the decision wherever the constitution is silent, or \
-asks for approval.
-- deny: the request breaks a structural invariant. Rules of a policy only allow or escalate, so \
-never expect deny where no invariant says so.
+- allow: the constitution permits the request, or an invariant does.
+- escalate: the constitution asks for approval, or an invariant sends the request to a person.
+- deny: an invariant forbids the request, or nothing permits it and nothing asks for approval: \
+what the constitution does not mention is denied, not escalated.
 
 ## What makes a good set
 
