@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.errors import HandEditError, UnknownPageError
+from pytest_regen.errors import HandEditError, UnknownPageError, UsageError
 from pytest_regen.regeneration.candidate import source_diff
 from pytest_regen.regeneration.heal import heal_type, regenerate_pages
 from pytest_regen.regeneration.judge import is_edited, judged
@@ -59,15 +59,19 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
 
     Raises:
         TypeError: both ``attempts`` and ``max_retries`` are given.
+        UsageError: ``attempts`` is less than 1.
         UnknownTypeError, UnknownPageError: the store has no such type or page.
         HandEditError: a named type was edited by hand and ``discard_edits`` is not set.
         StoreError: the folder cannot be read or written.
     """
     if attempts is not None and max_retries is not None:
         raise TypeError("give attempts or max_retries, not both: they mean the same")
-    rounds = attempts or max_retries or 1
+    rounds = next((n for n in (attempts, max_retries) if n is not None), 1)
     if rounds < 1:
-        raise TypeError(f"attempts is {rounds}; the first attempt already counts as 1")
+        raise UsageError(
+            f"attempts is {rounds}, so that no page could be asked",
+            hint="give 1 or more; the first reply already counts",
+        )
     store = RegenStore.open(output_dir)
     plan = targets(store, type_names, page_numbers or {}, correction_context or {})
     if not discard_edits:
