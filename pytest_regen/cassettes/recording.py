@@ -91,7 +91,7 @@ def kept_exchange(exchange: Exchange) -> Interaction:
         uri=scrub_literal(stable_uri(exchange.uri, exchange.response_headers), literal),
         request_body=_clean(exchange.request_body, literal),
         status=exchange.status,
-        reason=exchange.reason,
+        reason=scrub_literal(exchange.reason, literal),
         response_body=_clean(content, literal),
         request_headers=allowed_request_headers(exchange.request_headers),
         response_headers=allowed_response_headers(headers),

@@ -3,9 +3,15 @@
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from pytest_regen.turns.secrets import find_secrets, scrub_text
+from pytest_regen.turns.secrets import (
+    ASSIGNED,
+    find_secrets,
+    is_private_name,
+    looks_random,
+    scrub_text,
+)
 from pytest_regen.turns.wire import sse_events
 
 __all__ = [
@@ -16,6 +22,7 @@ __all__ = [
     "is_emulated",
     "scrub_literal",
     "scrub_value",
+    "scrubbed_path",
     "scrubbed_query",
     "stable_uri",
 ]
@@ -94,12 +101,18 @@ def _scrubbed(value: Any, literal: tuple[str, ...]) -> Any:  # noqa: ANN401 - an
         return scrub_literal(value, literal)
     if isinstance(value, Mapping):
         return {
-            scrub_literal(str(name), literal): _scrubbed(item, literal)
+            scrub_literal(str(name), literal): _member(str(name), item, literal)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [_scrubbed(item, literal) for item in value]
     return value
+
+
+def _member(name: str, item: Any, literal: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(item, str) and is_private_name(name) and looks_random(item):
+        return f"[{ASSIGNED}]"
+    return _scrubbed(item, literal)
 
 
 def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
@@ -135,7 +148,14 @@ def stable_uri(uri: str, response_headers: Mapping[str, Iterable[str]]) -> str:
         scheme, netloc = "http", "loopback.invalid"
     else:
         scheme, netloc = parts.scheme, parts.netloc.rpartition("@")[2]
-    return urlunsplit((scheme, netloc, parts.path, scrubbed_query(parts.query), ""))
+    return urlunsplit((scheme, netloc, scrubbed_path(parts.path), scrubbed_query(parts.query), ""))
+
+
+def scrubbed_path(path: str) -> str:
+    """Return a path without credentials, those that were percent-encoded included."""
+    plain = unquote(path)
+    clean = scrub_text(plain)
+    return path if clean == plain else quote(clean, safe="/[]")
 
 
 def scrubbed_query(query: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.cassettes.scrubbing import scrub_value, scrubbed_query
+from pytest_regen.cassettes.scrubbing import scrub_value, scrubbed_path, scrubbed_query
 from pytest_regen.turns.secrets import scrub_text
 
 __all__ = [
@@ -99,7 +99,9 @@ def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -
     """
     parts = urlsplit(uri)
     query = sorted(parse_qsl(scrubbed_query(parts.query), keep_blank_values=True))
-    return canonical_hash([method.upper(), parts.path or "/", query, _comparable(body)])
+    return canonical_hash(
+        [method.upper(), scrubbed_path(parts.path) or "/", query, _comparable(body)]
+    )
 
 
 def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
