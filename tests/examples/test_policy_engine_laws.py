@@ -1,16 +1,14 @@
 """Laws of the example's policy engine, and its agreement with real decisions."""
 
-import json
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 from engine import Decision, PolicyEngine
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from policy_doubles import load
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "policy-readonly"
 SANDBOX = "/no/such/box"
 GUARDED = "/no/such"
 ROLES = ("read-path", "write-path", "fetch-url", "email-address")
@@ -163,13 +161,6 @@ def test_spellings_of_one_path_are_decided_alike(path: str, slash: str) -> None:
     engine = build([])
 
     assert engine.resolve(path.replace("/", slash)) == engine.resolve(path)
-
-
-def load(name: str) -> Any:
-    """Return a file of the real data; the test skips without the folder."""
-    if not DATA.is_dir():
-        pytest.skip("the folder of real policy data is not beside this checkout")
-    return json.loads((DATA / f"{name}.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("allowlists", [None, "domainAllowlists_variant"])
