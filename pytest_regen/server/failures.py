@@ -32,6 +32,8 @@ _OF_MODEL: tuple[tuple[type[RegenError], HTTPStatus, str, str], ...] = (
     (RegenError, _BAD, "MODEL_FAILED", "The model gave no answer."),
 )
 """The first that fits decides."""
+_CONTEXT = frozenset({"conversationContext", "conversation_context"})
+"""Names under which a context is read; its other names are read as these."""
 _RETRY_AFTER = {"MODEL_UNAVAILABLE": 5}
 
 
@@ -58,10 +60,10 @@ def invalid(error: InvalidContextError) -> Problem:
     """Return the answer to a request of the wrong form: 422, with each place at fault."""
     problems = [{"where": where, "why": why} for where, why in error.problems]
     where, why = error.problems[0] if error.problems else ("", "it is not valid")
-    code = error.code if where.lower().startswith(("conversation", "clarification")) else None
+    code = error.code if where.partition(".")[0] in _CONTEXT else "INVALID_REQUEST"
     return Problem(
         HTTPStatus.UNPROCESSABLE_ENTITY,
-        code or "INVALID_REQUEST",
+        code,
         f"{where}: {why}" if where else why,
         where=where,
         details={"problems": problems},

@@ -80,7 +80,7 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
             f"{name}.selected",
             f"{name}-{number}",
             option.id,
-            option.label,
+            isolated(option.label),
             checked=option.id in filled.selected,
         )
         for number, option in enumerate(question.options or ())
@@ -110,15 +110,13 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
 
 def _place(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
     level = question.location_level or "city"
-    labels = [*(question.suggested_locations or ())]
-    labels += [p.label for p in filled.found or () if p.label not in labels]
     marked = filled.selected[0] if filled.selected else None
     typed = filled.text if filled.text is not None else question.prefilled_location
     radios = [
-        _marked("radio", f"{name}.selected", f"{name}-{n}", label, label, checked=label == marked)
-        for n, label in enumerate(labels)
+        _marked("radio", f"{name}.selected", f"{name}-{n}", label, shown, checked=label == marked)
+        for n, (label, shown) in enumerate(_offered(question, filled).items())
     ]
-    if labels:
+    if radios:
         radios.append(
             _marked(
                 "radio",
@@ -133,6 +131,18 @@ def _place(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
         element("div", radios, class_="choices places") if radios else None,
         _picker(name, level, typed or "", question, filled),
     )
+
+
+def _offered(question: ClarificationQuestion, filled: Filled) -> dict[str, Child]:
+    """Return the places that can be marked, by what is sent: suggested ones, then found ones."""
+    suggested: dict[str, Child] = {
+        label: isolated(label) for label in question.suggested_locations or ()
+    }
+    found = {
+        place.label: (place.name, element("small", place.surroundings))
+        for place in filled.found or ()
+    }
+    return suggested | {label: shown for label, shown in found.items() if label not in suggested}
 
 
 def _picker(
@@ -153,7 +163,15 @@ def _picker(
         spellcheck="false",
         dir="auto",
     )
-    find = element("button", "Find", name="action", value=f"find.{name}", class_="quiet find")
+    find = element(
+        "button",
+        "Find",
+        name="action",
+        value=f"find.{name}",
+        # The page that comes back stands where the search was.
+        formaction=f"/subject/answers#{name}",
+        class_="quiet find",
+    )
     return element(
         "div",
         (
@@ -175,13 +193,13 @@ def _hint(found: Sequence[Place] | None) -> str:
 
 
 def _marked(
-    kind: str, name: str, identifier: str, value: str, label: str, *, checked: bool
+    kind: str, name: str, identifier: str, value: str, label: Child, *, checked: bool
 ) -> Html:
     return element(
         "label",
         (
             element("input", type=kind, name=name, id=identifier, value=value, checked=checked),
-            element("span", isolated(label)),
+            element("span", label),
         ),
         class_="mark",
         for_=identifier,

@@ -46,14 +46,19 @@ def alert(message: str | None) -> Html | None:
     )
 
 
-def written(description: str) -> Html:
-    """Return what the person wrote, as a quotation that cannot be edited any more."""
+def written(description: str, *, again: bool = False) -> Html:
+    """Return what the person wrote, as a quotation that cannot be edited any more.
+
+    Args:
+        description: what they wrote.
+        again: whether a way to start over follows.
+    """
     return element(
         "section",
         (
             element("h2", "You wrote"),
             element("blockquote", isolated(description)),
-            element("a", "Start over", href="/"),
+            element("a", "Start over", href="/") if again else None,
         ),
         class_="written",
     )

@@ -62,7 +62,7 @@ def questions_page(
         element("h1", _title(questions), id="title", tabindex="-1"),
         alert(problem),
         form,
-        written(held.context.original_description),
+        written(held.context.original_description, again=True),
     )
     count = len(questions)
     return framed(

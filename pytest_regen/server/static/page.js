@@ -65,6 +65,7 @@ function complain(stage, form, text) {
   alert.focus();
 }
 
+// form.action would be the buttons of that name.
 async function send(event) {
   const form = event.target;
   event.preventDefault();
@@ -79,7 +80,7 @@ async function send(event) {
   form.querySelector(".actions").after(waiting);
   say("Thinking.");
   try {
-    const answer = await fetch(form.action, { method: "POST", body, signal: sending.signal });
+    const answer = await fetch(form.getAttribute("action"), { method: "POST", body, signal: sending.signal });
     show(await answer.text());
   } catch {
     complain(stage, form, "The answer did not arrive. What you wrote is still here: try again.");
