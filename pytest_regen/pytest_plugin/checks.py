@@ -1,5 +1,6 @@
 """A store and its validation, read once per process however many of its types are tested."""
 
+import gc
 from functools import cached_property
 from pathlib import Path
 
@@ -62,12 +63,15 @@ class StoreCheck:
     @cached_property
     def results(self) -> dict[str, ValidationResult]:
         """What validation found, type by type, codes that the project ignores left out."""
-        settings = choices_of(self.config).settings
-        found = validate_store(self.store)
-        return {
-            name: _without(result, settings.ignored(f"{self.place}::{name}"))
-            for name, result in found.items()
-        }
+        found = validate_store(self.store, ignore=self.ignored)
+        # It stays until the end of the run. Searching it for garbage while a thousand items are
+        # run costs as much as validating it.
+        gc.freeze()
+        return found
+
+    def ignored(self, type_name: str) -> frozenset[str]:
+        """Return the codes that the project ignores in one type."""
+        return choices_of(self.config).settings.ignored(f"{self.place}::{type_name}")
 
     @property
     def source_path(self) -> Path:
@@ -107,10 +111,3 @@ class StoreCheck:
     @cached_property
     def _lines(self) -> dict[str, int]:
         return {block.name: block.first_line - 1 for block in blocks(self.store.source)}
-
-
-def _without(result: ValidationResult, ignored: frozenset[str]) -> ValidationResult:
-    def stays(issue: Issue) -> bool:
-        return issue.code not in ignored
-
-    return ValidationResult.of(filter(stays, result.issues)) if ignored else result

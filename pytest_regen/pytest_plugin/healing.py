@@ -106,6 +106,7 @@ class _Work:
                 rounds=self._rounds,
                 feedback=target.feedback,
                 check=self._checker(target),
+                ignore=self._check(target).ignored,
             )
             result = replace(result, emulated=result.emulated or asking.is_emulated())
         forget(self._item.config, target.store)

@@ -41,6 +41,7 @@ class StoreNode(pytest.Directory):
         super().__init__(**kwargs)
         # pytest leaves a directory right below the session out of -k.
         self.extra_keyword_matches.add(unit_path(self.path, self.config.rootpath))
+        self.add_marker("regen")
 
     @property
     def check(self) -> StoreCheck:
@@ -62,10 +63,6 @@ class StoreNode(pytest.Directory):
 
 class TypeItem(pytest.Item):
     """One generated type: passes if its validation finds no error."""
-
-    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - handed on to pytest
-        super().__init__(**kwargs)
-        self.add_marker("regen")
 
     @property
     def check(self) -> StoreCheck:
