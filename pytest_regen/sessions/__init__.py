@@ -3,11 +3,24 @@
 from pytest_regen.sessions.arguments import (
     argument_problems,
 )
+from pytest_regen.sessions.artifacts import (
+    Artifact,
+    content_hash,
+    read_artifact,
+    write_artifact,
+)
 from pytest_regen.sessions.branches import (
     plan_groups,
 )
 from pytest_regen.sessions.feedback import (
     format_feedback_message,
+)
+from pytest_regen.sessions.loop import (
+    compile_verify_repair,
+)
+from pytest_regen.sessions.loop_parts import (
+    LoopParts,
+    LoopSettings,
 )
 from pytest_regen.sessions.merging import (
     apply_corrections,
@@ -30,11 +43,25 @@ from pytest_regen.sessions.protocols import (
     ScenarioSource,
     StructuralFilter,
 )
+from pytest_regen.sessions.report import (
+    Disagreement,
+    LoopReport,
+    ScenarioFate,
+)
 from pytest_regen.sessions.scenario_session import (
     ScenarioGeneratorSession,
 )
 from pytest_regen.sessions.session import (
     GeneratorSession,
+)
+from pytest_regen.sessions.single import (
+    ScenarioGenerationResult,
+    generate_scenarios,
+    generate_test_scenarios,
+    scenario_input_hash,
+)
+from pytest_regen.sessions.structural import (
+    structural_conflict,
 )
 from pytest_regen.sessions.transcript import (
     CacheReport,
@@ -58,9 +85,11 @@ from pytest_regen.sessions.values import (
 
 __all__ = [
     "PROMPT_FORMAT",
+    "Artifact",
     "Attribution",
     "CacheReport",
     "ConditionalRoles",
+    "Disagreement",
     "DiscardedScenario",
     "Engine",
     "Exchange",
@@ -68,13 +97,18 @@ __all__ = [
     "GeneratorSession",
     "Judge",
     "Judgement",
+    "LoopParts",
+    "LoopReport",
+    "LoopSettings",
     "Policy",
     "PolicyCompiler",
     "RepairContext",
     "RoleChoice",
     "Ruling",
     "ScenarioCorrection",
+    "ScenarioFate",
     "ScenarioFeedback",
+    "ScenarioGenerationResult",
     "ScenarioGeneratorSession",
     "ScenarioRequest",
     "ScenarioSource",
@@ -87,9 +121,17 @@ __all__ = [
     "are_similar",
     "argument_problems",
     "build_generator_system_prompt",
+    "compile_verify_repair",
+    "content_hash",
     "expectation_holds",
     "format_feedback_message",
+    "generate_scenarios",
+    "generate_test_scenarios",
     "merge_replacements",
     "plan_groups",
+    "read_artifact",
     "scenario_id",
+    "scenario_input_hash",
+    "structural_conflict",
+    "write_artifact",
 ]

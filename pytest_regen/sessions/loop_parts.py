@@ -1,0 +1,68 @@
+"""What the compile-verify-repair loop is made of, and its limits."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pytest_regen.errors import UsageError
+from pytest_regen.sessions.protocols import (
+    Engine,
+    Judge,
+    Policy,
+    PolicyCompiler,
+    ScenarioSource,
+    StructuralFilter,
+)
+from pytest_regen.sessions.structural import structural_conflict
+from pytest_regen.sessions.values import TestScenario, ToolAnnotation
+
+__all__ = ["LoopParts", "LoopSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopParts:
+    """Who does what in a run."""
+
+    compiler: PolicyCompiler
+    generator: Callable[[Policy], ScenarioSource]
+    """Makes the session for a policy; called only where scenarios are really generated."""
+    engine: Callable[[Policy], Engine]
+    """Makes the engine for a policy."""
+    judge: Judge
+    handwritten: Sequence[TestScenario] = ()
+    """Scenarios of people: in every set, never changed, contradicted or dropped."""
+    annotations: Sequence[ToolAnnotation] = ()
+    """Tools whose schemas the arguments of scenarios are held against, where they are known."""
+    structural: StructuralFilter = structural_conflict
+    fingerprint: Sequence[str] = ()
+    """What else the result depends on, beside the compiler's own fingerprint: the generator's and
+    the judge's prompts and models, protected paths, allowlists, versions of the engine."""
+    needs_generated: bool = True
+    """Whether a set of handwritten scenarios alone is an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """Limits of a run."""
+
+    max_repairs: int = 2
+    """Times that rules are mended and replacements asked for."""
+    max_rounds: int = 3
+    """Times per verification that the judge is heard; further rounds execute its probes."""
+    max_probes: int = 5
+    """Probes taken per round."""
+    min_coverage: float = 1.0
+    """Share of the tools tested by the first answer that must be tested in the end."""
+
+    def __post_init__(self) -> None:
+        """Check the limits.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        counts_ok = self.max_repairs >= 0 and self.max_rounds >= 1 and self.max_probes >= 0
+        if not counts_ok or not 0 <= self.min_coverage <= 1:
+            raise UsageError(
+                f"these limits make no sense: {self}",
+                hint="max_repairs and max_probes are 0 or more, max_rounds 1 or more, min_coverage "
+                "lies between 0 and 1",
+            )

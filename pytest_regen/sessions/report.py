@@ -1,0 +1,177 @@
+"""What a run of the compile-verify-repair loop did: for each scenario what happened and why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_regen.sessions.protocols import BlameKind, ExecutionResult, Policy
+from pytest_regen.sessions.values import ActualDecision, ScenarioCorrection, TestScenario
+
+__all__ = ["Disagreement", "Fates", "LoopReport", "Outcome", "RunStop", "ScenarioFate"]
+
+Outcome = Literal["passed", "corrected", "failed", "discarded", "replaced", "left out"]
+"""``failed`` scenarios are in the set and fail it; the last three are not in the set."""
+
+RunStop = Literal["passed", "no_progress", "attempts", "coverage", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFate:
+    """One scenario through a run."""
+
+    scenario: TestScenario
+    """As it stands at the end."""
+    outcome: Outcome
+    events: tuple[str, ...] = ()
+    """What happened to it and why, in order."""
+
+    @property
+    def id(self) -> str:
+        """Identity of the scenario."""
+        return self.scenario.id
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "id": self.id,
+            "outcome": self.outcome,
+            "scenario": self.scenario.to_json(),
+            "events": list(self.events),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A scenario that still fails, and who says what about it. A person has to decide."""
+
+    scenario: TestScenario
+    actual: ActualDecision
+    """What the engine decides."""
+    rule: str
+    blamed: BlameKind | None = None
+    """Whom the judge blames; ``None`` where it did not say so in a way that could be understood."""
+    judged: ActualDecision | None = None
+    """What the judge holds right, where that is not what the scenario expects."""
+
+    def __str__(self) -> str:
+        judge = (
+            f"the judge says {self.judged}" if self.judged else f"the judge blames {self.blamed}"
+        )
+        if self.judged is None and self.blamed is None:
+            judge = "the judge does not say whose fault it is"
+        scenario = self.scenario
+        return (
+            f"{scenario.description!r} ({scenario.request}): expected "
+            f"{scenario.expected_decision}, the engine says {self.actual} ({self.rule}), {judge}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoopReport:
+    """How a run ended."""
+
+    passed: bool
+    stop_reason: RunStop
+    policy: Policy
+    scenarios: tuple[TestScenario, ...]
+    """The set at the end, accepted probes included."""
+    results: tuple[ExecutionResult, ...]
+    """The last full execution: every scenario, by the last policy."""
+    fates: tuple[ScenarioFate, ...] = ()
+    """Every scenario that was ever seen."""
+    disagreements: tuple[Disagreement, ...] = ()
+    corrections: tuple[ScenarioCorrection, ...] = ()
+    lost_tools: tuple[tuple[str, str], ...] = ()
+    """Tools that the first answer tested and the set does not test any more."""
+    repairs: int = 0
+    judgements: int = 0
+    """Times the judge was asked."""
+    notes: tuple[str, ...] = ()
+    """What else a reader of the result must know: unusable verdicts, failed turns."""
+    input_hash: str = ""
+    cached: bool = False
+    """Whether nobody was asked: a verified artifact was there, and every scenario passed again."""
+
+    def fate(self, scenario_id: str) -> ScenarioFate:
+        """Return what became of one scenario.
+
+        Raises:
+            KeyError: the run never saw it.
+        """
+        return {one.id: one for one in self.fates}[scenario_id]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON, without the policy."""
+        return {
+            "passed": self.passed,
+            "stop_reason": self.stop_reason,
+            "cached": self.cached,
+            "input_hash": self.input_hash,
+            "repairs": self.repairs,
+            "judgements": self.judgements,
+            "scenarios": [one.to_json() for one in self.fates],
+            "corrections": [one.to_json() for one in self.corrections],
+            "disagreements": [str(one) for one in self.disagreements],
+            "lost_tools": ["/".join(tool) for tool in self.lost_tools],
+            "notes": list(self.notes),
+        }
+
+    def describe(self) -> str:
+        """Return the report as text for a terminal."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        verdict = "passed" if self.passed else f"NOT passed ({self.stop_reason})"
+        cached = ", from a verified artifact" if self.cached else ""
+        yield f"{len(self.scenarios)} scenarios, {verdict}{cached}"
+        yield (
+            f"{self.repairs} repair(s), {self.judgements} judgement(s), "
+            f"{len(self.corrections)} correction(s), {len(self.disagreements)} disagreement(s)"
+        )
+        yield from (f"disagreement: {one}" for one in self.disagreements)
+        yield from (f"no longer tested: {'/'.join(tool)}" for tool in self.lost_tools)
+        yield from (f"note: {note}" for note in self.notes)
+        for fate in self.fates:
+            if fate.events:
+                yield f"{fate.outcome}: {fate.scenario.description!r}"
+                yield from (f"  {event}" for event in fate.events)
+
+
+@dataclass(slots=True)
+class Fates:
+    """The notebook of a run."""
+
+    notes: list[str] = field(default_factory=list)
+    _scenarios: dict[str, TestScenario] = field(default_factory=dict)
+    _events: dict[str, list[str]] = field(default_factory=dict)
+    _outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def note(self, text: str) -> None:
+        """Remember what is about no scenario in particular, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def saw(self, scenario: TestScenario, event: str = "", outcome: Outcome | None = None) -> None:
+        """Remember a scenario as it is now, and what happened to it."""
+        self._scenarios[scenario.id] = scenario
+        events = self._events.setdefault(scenario.id, [])
+        if event and event not in events:
+            events.append(event)
+        if outcome:
+            self._outcomes[scenario.id] = outcome
+
+    def all(self, results: "tuple[ExecutionResult, ...]") -> tuple[ScenarioFate, ...]:
+        """Return every scenario seen, with the outcome that the last execution gives it."""
+        final: dict[str, Outcome] = {}
+        for result in results:
+            was = self._outcomes.get(result.scenario.id)
+            passed: Outcome = "corrected" if was == "corrected" else "passed"
+            final[result.scenario.id] = passed if result.passed else "failed"
+        return tuple(
+            ScenarioFate(
+                scenario,
+                final.get(id_) or self._outcomes.get(id_, "left out"),
+                tuple(self._events[id_]),
+            )
+            for id_, scenario in self._scenarios.items()
+        )

@@ -1,0 +1,127 @@
+"""Scenarios in one call: without memory, or from an artifact where nothing has changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.sessions.artifacts import (
+    Artifact,
+    content_hash,
+    read_artifact,
+    write_artifact,
+)
+from pytest_regen.sessions.prompts import PROMPT_FORMAT
+from pytest_regen.sessions.reading import response_adapter
+from pytest_regen.sessions.scenario_session import ScenarioGeneratorSession
+from pytest_regen.sessions.values import TestScenario, ToolAnnotation
+from pytest_regen.turns.defaults import DEFAULT_MODEL
+from pytest_regen.turns.structured import schema_to_prompt_hint
+from pytest_regen.turns.values import Provider
+
+__all__ = [
+    "ScenarioGenerationResult",
+    "generate_scenarios",
+    "generate_test_scenarios",
+    "scenario_input_hash",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioGenerationResult:
+    """What ``generate_test_scenarios`` returns."""
+
+    scenarios: tuple[TestScenario, ...]
+    input_hash: str
+    session: ScenarioGeneratorSession | None = None
+    """To regenerate with; ``None`` where the artifact was used and nobody was asked."""
+
+
+def generate_scenarios(
+    system: str,
+    annotations: Sequence[ToolAnnotation],
+    handwritten: Sequence[TestScenario] = (),
+    *,
+    provider: Provider,
+    **settings: Any,  # noqa: ANN401 - as ScenarioGeneratorSession takes them
+) -> list[TestScenario]:
+    """Return handwritten and generated scenarios, in one go and without a session to go on with.
+
+    Args:
+        system: the system prompt.
+        annotations: the tools.
+        handwritten: scenarios of people; returned first.
+        provider: who answers.
+        **settings: the other arguments of ``ScenarioGeneratorSession``, which lists the errors.
+    """
+    session = ScenarioGeneratorSession(
+        system, annotations, handwritten, provider=provider, **settings
+    )
+    return session.generate()
+
+
+def generate_test_scenarios(
+    system: str,
+    annotations: Sequence[ToolAnnotation],
+    handwritten: Sequence[TestScenario] = (),
+    *,
+    provider: Provider,
+    artifact: Path | None = None,
+    **settings: Any,  # noqa: ANN401 - as above
+) -> ScenarioGenerationResult:
+    """Return the scenarios of ``artifact`` if nothing they depend on has changed, else new ones.
+
+    A session exists only on a miss. A set that failed its verification is a miss, too.
+
+    Args:
+        system: the system prompt.
+        annotations: the tools.
+        handwritten: scenarios of people; returned first.
+        provider: who answers.
+        artifact: where the scenarios are kept; ``None`` keeps nothing.
+        **settings: the other arguments of ``ScenarioGeneratorSession``, which lists the errors.
+
+    Raises:
+        StoreWriteError: the artifact cannot be written.
+    """
+    session = ScenarioGeneratorSession(
+        system, annotations, handwritten, provider=provider, **settings
+    )
+    input_hash = scenario_input_hash(system, session.annotations, session.handwritten, **settings)
+    stored = read_artifact(artifact) if artifact else None
+    if stored and stored.input_hash == input_hash and stored.status != "failed":
+        return ScenarioGenerationResult(stored.scenarios, input_hash)
+    scenarios = tuple(session.generate())
+    if artifact:
+        write_artifact(artifact, Artifact(input_hash, "generated", scenarios))
+    return ScenarioGenerationResult(scenarios, input_hash, session)
+
+
+def scenario_input_hash(
+    system: str,
+    annotations: Sequence[ToolAnnotation],
+    handwritten: Sequence[TestScenario] = (),
+    *,
+    model: str = DEFAULT_MODEL,
+    max_tokens: int = 16_384,
+    batch_size: int | None = None,
+    max_repairs: int = 2,
+    **_: object,
+) -> str:
+    """Return the hash of everything a generated set depends on.
+
+    Prompts, model, schema, limits and the number of our prompt format are in it; budgets, progress
+    and the version of this package are not: they change no scenario.
+    """
+    return content_hash(
+        "scenarios",
+        PROMPT_FORMAT,
+        system,
+        annotations,
+        handwritten,
+        model,
+        schema_to_prompt_hint(response_adapter(annotations)),
+        max_tokens,
+        batch_size,
+        max_repairs,
+    )
