@@ -17,7 +17,7 @@ from pytest_regen.turns.secrets import find_secrets
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["CassetteWriter", "partial_path"]
+__all__ = ["CassetteWriter", "checked_text", "partial_path", "replace_file"]
 
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
@@ -61,7 +61,7 @@ class CassetteWriter:
             CassetteError: the folder cannot be written, or a credential would be.
         """
         text = interaction_text(interaction)
-        _refuse_secrets(self._path, text)
+        checked_text(self._path, text)
         try:
             if self._partial is None:
                 self._metadata = _metadata(source, model)
@@ -120,7 +120,7 @@ class CassetteWriter:
             _move(partial, self._path)
         else:
             texts = [stored.text for stored in (*kept, *self._recorded)]
-            _replace(self._path, header_text(metadata) + "".join(texts))
+            replace_file(self._path, header_text(metadata) + "".join(texts))
 
     def _current(self) -> CassetteFile | None:
         """Return the cassette as it is now."""
@@ -185,7 +185,12 @@ def _without_last(
     return tuple(reversed(left))
 
 
-def _refuse_secrets(path: Path, text: str) -> None:
+def checked_text(path: Path, text: str) -> str:
+    """Return what is to be written, if no credential stands in it.
+
+    Raises:
+        CassetteError: one does.
+    """
     kinds = find_secrets(text)
     if kinds:
         raise CassetteError(
@@ -193,6 +198,7 @@ def _refuse_secrets(path: Path, text: str) -> None:
             why="it is spread so that it cannot be replaced without changing the recording",
             hint="keep the credential out of the request, then record again",
         )
+    return text
 
 
 def _metadata(source: str, model: str) -> dict[str, Any]:
@@ -227,7 +233,7 @@ def _merged_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str
     return {**old, **new, "source": ", ".join(sorted(sources)), "models": sorted(models)}
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Write ``text`` beside ``path`` and move it there, so that nobody ever sees half a file."""
     import tempfile  # noqa: PLC0415 - as above
 

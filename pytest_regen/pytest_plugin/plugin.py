@@ -64,11 +64,13 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's W
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's WorkerController
     """Take over what a worker has to say about cassettes."""
-    lines = getattr(node, "workeroutput", {}).get("regen_tapes")
-    if lines:
+    said = getattr(node, "workeroutput", {}).get("regen_tapes")
+    if said:
         from pytest_regen.pytest_plugin.tape_log import tape_log  # noqa: PLC0415 - cassettes only
 
-        tape_log(node.config).add(lines)
+        log = tape_log(node.config)
+        log.add(said[0])
+        log.drifted(said[1])
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,15 +1,17 @@
 """Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
 
+import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
-from pytest_regen.errors import CassetteError
+from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.pytest_plugin.providers import CASSETTE
 from pytest_regen.pytest_plugin.tape_log import tape_log
 from pytest_regen.turns.interception import CassetteMiss
 
-__all__ = ["note", "tape_hooks"]
+__all__ = ["note", "note_drift", "tape_hooks"]
 
 _NAME = "regen-tapes"
 
@@ -23,6 +25,11 @@ def tape_hooks(config: pytest.Config) -> None:
 def note(item: pytest.Item, line: str) -> None:
     """Keep a line for the summary at the end of the run."""
     tape_log(item.config).add([line])
+
+
+def note_drift(item: pytest.Item, path: Path) -> None:
+    """Remember that a cassette is not what the test asks for."""
+    tape_log(item.config).drifted([os.path.relpath(path, item.config.rootpath)])
 
 
 class _TapeHooks:
@@ -40,6 +47,8 @@ class _TapeHooks:
             error, result = caught, None
         run = item.stash.get(CASSETTE, None)
         missed = run.settled() if run is not None else None
+        if run is not None and isinstance(missed or error, CassetteMissError):
+            note_drift(item, run.path)
         if missed is not None:
             # Where the test noticed, its lines are the ones to show.
             raise missed.with_traceback(error.__traceback__ if error else None)

@@ -10,6 +10,7 @@ import pytest
 __all__ = ["TapeLog", "tape_log"]
 
 _NAME = "regen-tape-log"
+_DRIFTED = "regen/drifted"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -29,12 +30,17 @@ class TapeLog:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._lines: list[str] = []
+        self._drifted: set[str] = set()
         self._claimed: set[Path] = set()
         self._modules: set[Path] = set()
 
     def add(self, lines: Iterable[str]) -> None:
         """Note lines, each once."""
         self._lines += [line for line in lines if line not in self._lines]
+
+    def drifted(self, paths: Iterable[str]) -> None:
+        """Note cassettes that are not what their tests ask for."""
+        self._drifted.update(paths)
 
     def claim(self, items: Iterable[pytest.Item]) -> None:
         """Note which files the collected tests would use, before any of them is deselected."""
@@ -46,13 +52,19 @@ class TapeLog:
                 self._modules.add(item.path)
                 self._claimed.update(files)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Look for orphans, where every test was collected; a worker sends what it found."""
         if _is_full(session.config):
             self.add(self._orphans())
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output["regen_tapes"] = self._lines
+            output["regen_tapes"] = (self._lines, sorted(self._drifted))
+            return
+        cache: pytest.Cache | None = getattr(session.config, "cache", None)
+        if cache is not None and (self._drifted or cache.get(_DRIFTED, [])):
+            # `pytest-regen cassettes check` tells of them.
+            cache.set(_DRIFTED, sorted(self._drifted))
 
     def _orphans(self) -> Iterator[str]:
         root = self._config.rootpath

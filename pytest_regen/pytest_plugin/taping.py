@@ -21,7 +21,7 @@ from pytest_regen.pytest_plugin.marks import (
 )
 from pytest_regen.pytest_plugin.places import cassette_of_test
 from pytest_regen.pytest_plugin.providers import CASSETTE, mode_to_record
-from pytest_regen.pytest_plugin.tape_hooks import note, tape_hooks
+from pytest_regen.pytest_plugin.tape_hooks import note, note_drift, tape_hooks
 
 __all__ = ["diff_folder", "policy", "taping"]
 
@@ -118,6 +118,7 @@ def _tell(item: pytest.Item, run: CassetteRun, mark: CassetteMark) -> None:
     for drift in run.drifts:
         note(item, f"drift: {item.nodeid}: {run.path.name}: {drift}")
     if run.drifts:
+        note_drift(item, run.path)
         note(item, f"next: {_record_command(item, run.path)}")
     unplayed = policy(item.config, "unplayed", mark.unplayed)
     passed = item.stash.get(CALL_PASSED, False)

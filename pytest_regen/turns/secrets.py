@@ -45,7 +45,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     (
         "openai-key",
         ("sk-",),
-        re.compile(_WORD_START + r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}"),
+        re.compile(_WORD_START + r"sk-(?!ant-)(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}"),
     ),
     ("bearer-token", ("earer", "EARER"), re.compile(r"(?i:\bbearer)[ +]+[A-Za-z0-9._~+/=-]{16,}")),
     (

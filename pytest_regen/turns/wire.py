@@ -20,6 +20,7 @@ __all__ = [
     "reply_from_events",
     "request_body",
     "sse_events",
+    "usage_of",
 ]
 
 MESSAGES_PATH = "/v1/messages"
@@ -99,7 +100,7 @@ def reply_from_body(body: object) -> Reply:
     return Reply(
         text="".join(_texts(body["content"])),
         stop_reason=stop_reason,
-        usage=_usage(body.get("usage")),
+        usage=usage_of(body.get("usage")),
         model=str(body.get("model") or ""),
         id=str(body.get("id") or ""),
     )
@@ -125,7 +126,8 @@ def _excerpt(body: object) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")  # noqa: PLR2004 - one line
 
 
-def _usage(usage: object) -> Usage:
+def usage_of(usage: object) -> Usage:
+    """Return the counts of a message's ``usage``; none where there is no such object."""
     if not isinstance(usage, Mapping):
         return Usage()
     written = usage.get("cache_creation")
@@ -183,6 +185,11 @@ class StreamedMessage:
         known = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
         self._message.setdefault("usage", {}).update(known)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the message as far as it was told, as the API answers it without a stream."""
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        return {**self._message, "content": blocks}
+
     def reply(self) -> Reply:
         """Return the finished reply.
 
@@ -191,8 +198,7 @@ class StreamedMessage:
         """
         if not self._ended:
             raise cut_stream("the stream ended without message_stop")
-        blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        return reply_from_body({**self._message, "content": blocks})
+        return reply_from_body(self.as_json())
 
 
 def reply_from_events(events: Iterable[Mapping[str, Any]]) -> Reply:

@@ -1,5 +1,6 @@
 """The cassette of a test in pytest: drift, misses in the summary, unplayed recordings, orphans."""
 
+import json
 import textwrap
 from collections.abc import Iterator, Mapping
 
@@ -106,6 +107,21 @@ def test_drift_may_be_tolerated(project: Project, where: str) -> None:
             "next: pytest test_talk.py::test_talk --regen-record *",
         ]
     )
+
+
+def test_the_check_knows_what_drifted_last(project: Project) -> None:
+    """Until a run in which it did not."""
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("--regen-record=once")
+    project.pytester.makepyfile(test_talk=CHANGED)
+    known = project.path / ".pytest_cache/v/regen/drifted"
+
+    project.run("-W", "ignore")
+    assert json.loads(known.read_text("utf-8")) == [FILE]
+    project.pytester.makepyfile(test_talk=TALK)
+    project.run("-W", "ignore")
+
+    assert json.loads(known.read_text("utf-8")) == []
 
 
 def test_notes_arrive_from_workers(project: Project) -> None:

@@ -1,0 +1,147 @@
+"""``cassettes check``, ``show`` and ``convert``: recordings looked at without running a test."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pytest_regen.cli.options import AsJson
+from pytest_regen.cli.output import emit_json, say
+
+if TYPE_CHECKING:
+    from pytest_regen.cassettes.checking import Finding
+
+__all__ = ["cassettes"]
+
+cassettes = typer.Typer(
+    name="cassettes",
+    help="Check, show and convert recordings.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_DRIFTED = Path(".pytest_cache/v/regen/drifted")
+_EXCERPT = 600
+
+
+@cassettes.command()
+def check(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Cassettes, or folders.")],
+    max_age: Annotated[
+        int | None, typer.Option("--max-age", min=0, help="Days after which one is stale.")
+    ] = None,
+    max_size: Annotated[
+        int, typer.Option("--max-size", min=1, help="Kilobytes over which one is oversize.")
+    ] = 1_000,
+    as_json: AsJson = False,
+) -> None:
+    """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
+    from pytest_regen.cassettes.checking import (  # noqa: PLC0415 - other commands need no YAML
+        Limits,
+        cassettes_in,
+        check_cassettes,
+    )
+
+    files = cassettes_in(paths)
+    found = check_cassettes(files, Limits(max_age, max_size, drifted=_drifted()))
+    errors = [one for one in found if one.severity == "error"]
+    if as_json:
+        emit_json({"checked": len(files), "ok": not errors, "findings": [_plain(o) for o in found]})
+    else:
+        for one in found:
+            say(str(one))
+        say(f"{len(files)} checked, {len(errors)} errors, {len(found) - len(errors)} warnings")
+        _say_next(found)
+    if any(one.code == "UNREADABLE" for one in found):
+        raise typer.Exit(2)
+    raise typer.Exit(1 if errors else 0)
+
+
+def _plain(one: "Finding") -> dict[str, Any]:
+    return {
+        "code": one.code,
+        "severity": one.severity,
+        "path": str(one.path),
+        "line": one.line,
+        "message": one.message,
+    }
+
+
+def _say_next(found: "tuple[Finding, ...]") -> None:
+    leaking = [one.path for one in found if one.code in {"SECRET", "HEADER"}]
+    if leaking:
+        say(f"next: pytest-regen cassettes convert {leaking[0]}  (and revoke what was in it)")
+
+
+def _drifted() -> frozenset[str]:
+    """Return the cassettes that drifted in the last test run of this folder."""
+    try:
+        said = json.loads(_DRIFTED.read_text("utf-8"))
+    except (OSError, ValueError):
+        return frozenset()
+    return frozenset(map(str, said)) if isinstance(said, list) else frozenset()
+
+
+@cassettes.command()
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A cassette.")],
+    full: Annotated[bool, typer.Option("--full", help="Print long texts whole.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print a cassette as a conversation, with tokens and what the prompt cache did."""
+    from pytest_regen.cassettes.reading import read_cassette  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.showing import conversation  # noqa: PLC0415 - as above
+    from pytest_regen.errors import UsageError  # noqa: PLC0415 - as above
+
+    read = read_cassette(file)
+    if read is None:
+        raise UsageError(f"{file} is not there", hint="name a cassette")
+    shown = conversation(read)
+    if as_json:
+        emit_json(shown)
+        return
+    metadata = shown["metadata"]
+    known = [f"{name}: {metadata[name]}" for name in ("recorded_at", "source") if name in metadata]
+    print(f"{file}  {', '.join(known)}".rstrip())  # noqa: T201 - the output of this command
+    for one in shown["interactions"]:
+        print("\n".join(_lines(one, full=full)))  # noqa: T201 - as above
+
+
+def _lines(one: dict[str, Any], *, full: bool) -> list[str]:
+    head = f"--- {one['number']} (line {one['line']}): {one['method']} {one['path']}"
+    model = f", {one['model']}" if one["model"] else ""
+    lines = ["", f"{head} {one['status']}{model}"]
+    if one["repeated"]:
+        lines.append(f"    ({one['repeated']} messages as before)")
+    lines += [f"{said['role']}: {_cut(said['text'], full=full)}" for said in one["new"]]
+    lines.append(f"reply: {_cut(one['reply'], full=full)}")
+    tokens = ", ".join(f"{count:,} {name}" for name, count in one["tokens"].items())
+    end = "" if one["end"] == "complete" else f", stream {one['end']}"
+    if tokens or one["stop_reason"]:
+        lines.append(f"    {one['stop_reason']}{end}; tokens: {tokens or 'unknown'}")
+    return lines
+
+
+def _cut(text: str, *, full: bool) -> str:
+    if full or len(text) <= _EXCERPT:
+        return text
+    return f"{text[:_EXCERPT]}… ({len(text) - _EXCERPT:,} more characters)"
+
+
+@cassettes.command()
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A cassette of another recorder.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write; by default the same file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rewrite a cassette: bodies decoded and laid out, credentials gone. vcrpy still loads it."""
+    from pytest_regen.cassettes.converting import convert_cassette  # noqa: PLC0415 - as above
+
+    written, count = convert_cassette(file, out)
+    if as_json:
+        emit_json({"path": str(written), "interactions": count})
+    else:
+        say(f"{written}: {count} recordings")
