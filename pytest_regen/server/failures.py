@@ -21,13 +21,14 @@ from pytest_regen.server.problems import Problem
 __all__ = ["invalid", "of_model", "of_seal"]
 
 _BAD, _UNAVAILABLE = HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE
+_OUT_OF_REACH = "The model could not be reached. Try again in a moment."
 _OF_MODEL: tuple[tuple[type[RegenError], HTTPStatus, str, str], ...] = (
     (ReaskedError, _BAD, "REASKED", "The model asked again instead of writing."),
     (ReplyFormatError, _BAD, "UNUSABLE_REPLY", "The model's reply could not be used."),
     (RefusedError, _BAD, "MODEL_REFUSED", "The model declined to answer this."),
     (RejectedRequestError, _BAD, "MODEL_REJECTED", "The model's service rejected the request."),
     (MissingKeyError, _UNAVAILABLE, "MODEL_NOT_CONFIGURED", "No model is configured here."),
-    (TransportError, _UNAVAILABLE, "MODEL_UNAVAILABLE", "The model could not be reached."),
+    (TransportError, _UNAVAILABLE, "MODEL_UNAVAILABLE", _OUT_OF_REACH),
     (BudgetError, _UNAVAILABLE, "BUDGET_SPENT", "The budget of this server is spent."),
     (RegenError, _BAD, "MODEL_FAILED", "The model gave no answer."),
 )

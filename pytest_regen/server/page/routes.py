@@ -196,9 +196,10 @@ def _problem_of(
 
 
 def _started_again(message: str, problem: Problem) -> Response:
-    return HTMLResponse(
-        start_page(message, problem=problem.message), problem.status, headers=problem.headers
+    shown = start_page(
+        message, problem=problem.message, invalid=problem.where in {"message", "description"}
     )
+    return HTMLResponse(shown, problem.status, headers=problem.headers)
 
 
 def _one(form: Form, name: str) -> str:

@@ -7,12 +7,13 @@ from pytest_regen.server.page.layout import NAME, alert, framed
 __all__ = ["start_page"]
 
 
-def start_page(message: str = "", *, problem: str | None = None) -> Html:
+def start_page(message: str = "", *, problem: str | None = None, invalid: bool = False) -> Html:
     """Return the page that asks what should change.
 
     Args:
         message: what stands in the box.
         problem: why the last attempt went no further.
+        invalid: whether the description itself is the reason.
     """
     box = element(
         "textarea",
@@ -24,8 +25,8 @@ def start_page(message: str = "", *, problem: str | None = None) -> Html:
         maxlength=MAX_DESCRIPTION,
         required=True,
         dir="auto",
-        aria_describedby="message-hint alert" if problem else "message-hint",
-        aria_invalid="true" if problem else None,
+        aria_describedby="message-hint alert" if invalid else "message-hint",
+        aria_invalid="true" if invalid else None,
         autofocus=problem is None,
     )
     form = element(

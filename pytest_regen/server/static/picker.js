@@ -124,9 +124,11 @@ export function makePicker(picker, say) {
       event.preventDefault();
       if (open) point(active < 0 && event.key === "ArrowUp" ? places.length - 1 : active + (event.key === "ArrowDown" ? 1 : -1));
       else if (box.value.trim().length >= 2) look();
-    } else if (event.key === "Enter" && open && active >= 0) {
+    } else if (event.key === "Enter" && open) {
+      // An open list is closed first: the next Enter sends the form.
       event.preventDefault();
-      pick(places[active]);
+      if (active >= 0) pick(places[active]);
+      else close();
     } else if (event.key === "Escape" && open) {
       event.preventDefault();
       event.stopPropagation();

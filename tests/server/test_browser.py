@@ -1,0 +1,414 @@
+"""The page in a real browser: with a keyboard alone, without JavaScript, and as it looks."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import browser, missing_browser
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver import ActionChains, Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+from serving_http import served
+from subject_flow import CHOICE, MESSAGE, PLACE, Model, app_of, writing
+
+from pytest_regen.errors import TransportError
+from pytest_regen.server import ServerSettings
+
+pytestmark = pytest.mark.skipif(
+    missing_browser() is not None, reason=f"no browser here: {missing_browser()}"
+)
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+ASKED = ({**PLACE, "suggested_locations": ["Austin, TX", "Portland, OR"]}, CHOICE)
+
+
+class Person:
+    """Reads the page, types and clicks.
+
+    Args:
+        driver: the browser.
+    """
+
+    def __init__(self, driver: Chrome) -> None:
+        self.driver = driver
+        self.complaints()  # those of a test before this one
+
+    def sees(self, selector: str) -> Any:
+        """Return an element once it is there."""
+        return self.wait(lambda: self.driver.find_elements(By.CSS_SELECTOR, selector))[0]
+
+    def wait(self, condition: Callable[[], Any]) -> Any:
+        """Return what a condition says once it is true."""
+        replaced = [StaleElementReferenceException]
+        return WebDriverWait(self.driver, 10, 0.02, replaced).until(lambda _: condition())
+
+    def presses(self, *keys: str) -> None:
+        """Press keys, one after another, wherever the focus is."""
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    @property
+    def focused(self) -> Any:
+        """The element that has the focus."""
+        return self.driver.switch_to.active_element
+
+    def hears(self, text: str) -> None:
+        """Wait until a screen reader would be told this."""
+        self.wait(lambda: text in (self.sees("#status").get_attribute("textContent") or ""))
+
+    def keeps_a_picture(self, name: str) -> Path:
+        """Save the whole page as an artifact of the run."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        height = self.driver.execute_script("return document.body.scrollHeight")
+        self.driver.set_window_size(900, max(700, int(height)) + 160)
+        path = SCREENSHOTS / f"{name}.png"
+        assert self.driver.save_screenshot(str(path))
+        return path
+
+    def complaints(self) -> list[str]:
+        """Return what the browser logged: errors, refused scripts, missing files."""
+        logged: Any = self.driver.get_log("browser")  # type: ignore[no-untyped-call]  # it has none
+        return [entry["message"] for entry in logged]
+
+
+@pytest.fixture(scope="module")
+def with_script() -> Iterator[Chrome]:
+    """Run one browser for all that use JavaScript."""
+    with browser() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def without_script() -> Iterator[Chrome]:
+    """Run one browser that has JavaScript turned off."""
+    with browser(javascript=False) as driver:
+        yield driver
+
+
+@pytest.fixture
+def model() -> Model:
+    """Return a model that asks for a place and a choice."""
+    return Model(*ASKED)
+
+
+@pytest.fixture
+def address(model: Model) -> Iterator[str]:
+    """Serve the page; return its address."""
+    settings = ServerSettings(first_turns=(), second_turns=(), shows_prompt=True)
+    with served(app_of(model, settings=settings)) as url:
+        yield url
+
+
+@pytest.fixture
+def person(with_script: Chrome, address: str) -> Person:
+    """Open the page and return who uses it."""
+    with_script.get(address)
+    return Person(with_script)
+
+
+def test_the_whole_flow_with_the_keyboard_alone(person: Person, model: Model) -> None:
+    """Typing, Tab, arrows, Enter and the space bar lead from the description to the result."""
+    assert person.focused.get_attribute("id") == "message"
+    person.keeps_a_picture("1-description")
+    person.presses(MESSAGE, Keys.TAB, Keys.ENTER)
+
+    person.hears("2 questions")
+    assert person.focused.get_attribute("id") == "title"
+    person.keeps_a_picture("2-questions")
+    person.presses(Keys.TAB, Keys.TAB)
+    assert person.focused.get_attribute("role") == "combobox"
+    person.presses("san")
+    person.hears("places found")
+    person.presses(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    person.keeps_a_picture("3-places")
+    person.presses(Keys.ENTER)
+    person.hears("San Francisco, CA chosen")
+    assert person.focused.get_attribute("value") == "San Francisco, CA"
+    person.presses(Keys.TAB, Keys.SPACE)
+    person.keeps_a_picture("4-answers")
+    person.presses(Keys.ENTER)
+
+    person.hears("Your subject line")
+    assert person.focused.text == writing()["subject_line"]
+    person.keeps_a_picture("5-result")
+    said = model.prompts[-1]
+    assert '"San Francisco, CA" (city "San Francisco", state "California"' in said
+    assert 'selected "my landlord keeps raising it"' in said
+    assert person.complaints() == []
+
+
+def test_the_flow_without_javascript(without_script: Chrome, address: str, model: Model) -> None:
+    """Plain forms do the same: find a place, mark it, tick, continue."""
+    person = Person(without_script)
+    without_script.get(address)
+    person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+    person.sees("#q0-text").send_keys("portl")
+    person.sees(".find").click()
+    person.sees("input[value='Portland, ME']").click()
+    person.sees("input[value='no_cap']").click()
+    person.keeps_a_picture("6-without-javascript")
+    person.sees(".actions button").click()
+
+    assert person.sees("h1").text == writing()["subject_line"]
+    assert '"Portland, ME" (city "Portland", state "Maine"' in model.prompts[-1]
+    assert 'selected "the city never capped it"' in model.prompts[-1]
+
+
+def test_enter_in_any_field_continues(without_script: Chrome, address: str, model: Model) -> None:
+    """Without JavaScript, Enter means Continue, not Find and not Skip."""
+    person = Person(without_script)
+    without_script.get(address)
+    person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+    person.sees("#q0-text").send_keys("Austin, TX" + Keys.ENTER)
+
+    assert person.sees("h1").text == writing()["subject_line"]
+    assert '"Austin, TX"' in model.prompts[-1]
+
+
+@pytest.mark.parametrize("script", ["with_script", "without_script"])
+def test_skipping(script: str, request: pytest.FixtureRequest, address: str, model: Model) -> None:
+    """The skip button leads to a result whether or not anything was filled in."""
+    driver: Chrome = request.getfixturevalue(script)
+    person = Person(driver)
+    driver.get(address)
+    person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+    person.sees(".actions .quiet[value='skip']").click()
+
+    person.wait(lambda: person.sees("h1").text == writing()["subject_line"])
+    assert "(User skipped clarification)" in model.prompts[-1]
+
+
+def to_questions(person: Person) -> Any:
+    """Send the description; return the box of the picker."""
+    person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+    return person.sees("[role=combobox]")
+
+
+def requests_of(driver: Chrome) -> list[str]:
+    """Return the searches that the page made."""
+    found: list[str] = driver.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)"
+        ".filter(name => name.includes('/api/location/'))"
+    )
+    return found
+
+
+def test_the_picker_waits_and_remembers(person: Person) -> None:
+    """One search for a word typed at once, none for one typed before."""
+    box = to_questions(person)
+    person.driver.execute_script("performance.clearResourceTimings()")
+
+    box.send_keys("austin")
+    person.wait(lambda: person.driver.find_elements(By.CSS_SELECTOR, "[role=option]"))
+    first = requests_of(person.driver)
+    box.send_keys(Keys.BACKSPACE)
+    box.send_keys("n")
+    person.wait(lambda: box.get_attribute("aria-expanded") == "true")
+
+    assert len(first) == 1
+    assert "level=city" in first[0]
+    assert requests_of(person.driver) == first
+
+
+def test_nothing_is_searched_while_somebody_types(person: Person) -> None:
+    """The search starts 300 ms after the last letter, not before."""
+    box = to_questions(person)
+    person.driver.execute_script(
+        "window.typed = 0; window.asked = 0;"
+        "const box = document.querySelector('[role=combobox]');"
+        "box.addEventListener('input', () => { window.typed = performance.now(); });"
+        "const plain = window.fetch;"
+        "window.fetch = (...all) => { window.asked ||= performance.now(); return plain(...all); };"
+    )
+    box.send_keys("bost")
+
+    person.wait(lambda: person.driver.execute_script("return window.asked > 0"))
+    waited = person.driver.execute_script("return window.asked - window.typed")
+    assert 290 <= waited < 2_000
+
+
+def test_the_picker_returns_city_state_and_country(person: Person) -> None:
+    """A click on a place tells the page all its parts, and shows them."""
+    box = to_questions(person)
+    person.driver.execute_script(
+        "document.addEventListener('place', (event) => { window.place = event.detail; });"
+    )
+    box.send_keys("austin")
+    person.sees("[role=option]").click()
+
+    assert person.driver.execute_script("return window.place") == {
+        "city": {"name": "Austin"},
+        "state": {"code": "TX", "name": "Texas"},
+        "country": {"code": "US", "name": "United States"},
+    }
+    assert person.sees("#q0-hint").text == "Austin, Texas, United States"
+    assert person.sees("#q0-typed").is_selected()
+
+
+def test_escape_closes_the_list_and_nothing_else(person: Person) -> None:
+    """The questions stay, the text stays, the focus stays."""
+    box = to_questions(person)
+    box.send_keys("austin")
+    person.sees("[role=option]")
+    person.presses(Keys.ESCAPE)
+
+    assert box.get_attribute("aria-expanded") == "false"
+    assert not person.sees("[role=listbox]").is_displayed()
+    assert box.get_attribute("value") == "austin"
+    assert person.focused == box
+
+
+def test_enter_closes_an_open_list_before_it_sends(person: Person, model: Model) -> None:
+    """Whoever presses Enter while places are shown has not sent a half-typed name."""
+    box = to_questions(person)
+    asked = len(model.prompts)
+    box.send_keys("san")
+    person.sees("[role=option]")
+    person.presses(Keys.ENTER)
+
+    assert box.get_attribute("aria-expanded") == "false"
+    assert len(model.prompts) == asked
+    person.presses(Keys.ENTER)
+    person.wait(lambda: person.sees("h1").text == writing()["subject_line"])
+
+
+def test_the_list_can_be_followed_by_ear(person: Person) -> None:
+    """The box names its list and the option in it; one option is selected at a time."""
+    box = to_questions(person)
+    box.send_keys("san")
+    person.sees("[role=option]")
+    person.presses(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP)
+
+    options = person.driver.find_elements(By.CSS_SELECTOR, "[role=option]")
+    selected = [o for o in options if o.get_attribute("aria-selected") == "true"]
+    assert box.get_attribute("aria-controls") == person.sees("[role=listbox]").get_attribute("id")
+    assert [o.get_attribute("id") for o in selected] == [box.get_attribute("aria-activedescendant")]
+    assert selected == options[:1]
+
+
+def test_a_required_question_is_shown_to_who_missed_it(person: Person) -> None:
+    """Continuing without an answer moves the focus to the field, with its reason."""
+    to_questions(person)
+    person.sees("div.actions button[value='answer']").click()
+
+    person.wait(lambda: person.focused.get_attribute("aria-invalid") == "true")
+    assert person.focused.get_attribute("id") == "q0-text"
+    assert "needed" in person.sees("#q0-problem").text
+
+
+def test_a_failure_is_told_and_everything_stays(with_script: Chrome) -> None:
+    """The alert has the focus; what was typed can be sent again."""
+
+    def model(_: list[dict[str, str]]) -> str:
+        raise TransportError("secret", hint="secret")
+
+    with served(app_of(model)) as url:
+        with_script.get(url)
+        person = Person(with_script)
+        person.sees("#message").send_keys(MESSAGE)
+        person.sees("form .actions button").click()
+        person.sees("#alert")
+        focused = person.wait(lambda: person.focused.get_attribute("id"))
+        person.keeps_a_picture("7-failure")
+        kept = person.sees("#message").get_attribute("value")
+        logged = person.complaints()
+
+    assert focused == "alert"
+    assert kept == MESSAGE
+    assert all("503" in message for message in logged)
+
+
+def test_a_connection_that_breaks_loses_nothing(with_script: Chrome, model: Model) -> None:
+    """Where no answer arrives, the page says so and keeps what was typed."""
+    with served(app_of(model)) as url:
+        with_script.get(url)
+        person = Person(with_script)
+        person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+
+    assert "still here" in person.sees("#alert").text
+    assert person.sees("#message").get_attribute("value") == MESSAGE
+
+
+def test_two_submits_are_one(with_script: Chrome) -> None:
+    """Whoever clicks twice asks once; meanwhile the page says that it works."""
+    calls: list[float] = []
+
+    def model(_: list[dict[str, str]]) -> str:
+        calls.append(time.monotonic())
+        time.sleep(0.4)
+        return json.dumps(writing())
+
+    with served(app_of(model)) as url:
+        with_script.get(url)
+        person = Person(with_script)
+        person.sees("#message").send_keys(MESSAGE)
+        button = person.sees("form .actions button")
+        button.click()
+        busy = person.sees("main").get_attribute("aria-busy")
+        button.click()
+        person.wait(lambda: person.sees("h1").text == writing()["subject_line"])
+
+    assert busy == "true"
+    assert len(calls) == 1
+
+
+def test_it_fits_a_phone_and_the_dark(address: str) -> None:
+    """At 390 points in dark colours nothing is wider than the screen."""
+    with browser(dark=True, width=500) as driver:
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True},
+        )
+        driver.get(address)
+        person = Person(driver)
+        to_questions(person)
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        driver.save_screenshot(str(SCREENSHOTS / "8-phone-dark.png"))
+        wide = driver.execute_script("return document.documentElement.scrollWidth")
+        paper = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    assert wide <= 390
+    assert paper == "rgb(20, 24, 22)"
+
+
+def test_text_can_be_read(person: Person) -> None:
+    """Text stands out from its ground by at least 4.5 to 1, in what a person reads and presses."""
+    to_questions(person)
+    for selector in ("h1", "legend", ".hint", ".optional", "button:not(.quiet)", "summary", "h2"):
+        assert contrast(person, selector) >= 4.5, selector
+
+
+def contrast(person: Person, selector: str) -> float:
+    """Return the contrast of an element's text with the ground below it."""
+    ratio: float = person.driver.execute_script(
+        """
+        const luminance = (colour) => {
+          const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(Number).map((v) => {
+            const s = v / 255;
+            return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+          });
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const clear = /rgba\\(.*, 0\\)|transparent/;
+        const text = document.querySelector(arguments[0]);
+        let ground = text;
+        while (clear.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
+        const [a, b] = [
+          luminance(getComputedStyle(text).color),
+          luminance(getComputedStyle(ground).backgroundColor),
+        ].sort((x, y) => y - x);
+        return (a + 0.05) / (b + 0.05);
+        """,
+        selector,
+    )
+    return ratio
