@@ -1,6 +1,12 @@
 """Conversations rebuilt from what the caller holds: nothing is kept between turns."""
 
 from pytest_regen.context.agent import ClarifyingAgent, prompt_of
+from pytest_regen.context.confidence import (
+    CONFIDENT,
+    least_confident_dimensions,
+    meets_confidence_threshold,
+    overall_confidence,
+)
 from pytest_regen.context.prompts import SUBJECT_LINE_PROMPT, location_scope_rules
 from pytest_regen.context.render import (
     HEADINGS,
@@ -30,6 +36,7 @@ from pytest_regen.context.values import (
 
 __all__ = [
     "BLANK_CHARACTERS",
+    "CONFIDENT",
     "HEADINGS",
     "LEVEL_SCOPES",
     "SCOPE_EXAMPLES",
@@ -55,7 +62,10 @@ __all__ = [
     "TurnResult",
     "as_data",
     "is_blank",
+    "least_confident_dimensions",
     "location_scope_rules",
+    "meets_confidence_threshold",
+    "overall_confidence",
     "parse_context",
     "parse_request",
     "prompt_of",

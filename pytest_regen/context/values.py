@@ -180,7 +180,7 @@ def _check_options(options: tuple[Option, ...] | None) -> None:
         raise _problem("options_missing", "A multiple choice needs 2 to 4 options")
     for what in ("id", "label"):
         if len({getattr(option, what) for option in options}) < len(options):
-            raise _problem("options_repeated", f"Two options share a {what}")
+            raise _problem("options_repeated", f"Two options have the same {what}")
 
 
 def _problem(code: str, message: str) -> PydanticCustomError:

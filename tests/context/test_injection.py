@@ -1,0 +1,150 @@
+"""Hostile texts in every leaf: none changes a prompt's structure, each too large is refused."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from context_values import RENT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_regen.context import (
+    InferredContext,
+    as_data,
+    parse_context,
+    parse_request,
+    render_context,
+    render_description,
+    render_legacy,
+)
+from pytest_regen.errors import InvalidContextError
+from pytest_regen.testing import HOSTILE_TEXTS
+from pytest_regen.testing.canaries import canary_flows, flow_with, text_leaves
+
+FLOWS = canary_flows("injected")
+LEAVES = [(number, path) for number, flow in enumerate(FLOWS) for path in text_leaves(flow)]
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def skeleton(prompt: str) -> list[str]:
+    """Return the lines of a prompt with every string in it left out."""
+    return [STRING.sub('""', line) for line in prompt.split("\n")]
+
+
+def rendered(number: int, texts: dict[str, str]) -> str:
+    """Return the prompt of a flow with other texts in it."""
+    context = flow_with(FLOWS[number], texts).conversation_context
+    assert context is not None
+    return render_context(context)
+
+
+def fitting(path: str, text: str) -> str:
+    """Return as much of a text as fits the leaf; two leaves that must differ do."""
+    return f"{text[:58]}{sum(map(ord, path)) % 997}" if path.endswith(("id", "label")) else text
+
+
+def test_the_corpus_is_large_and_varied() -> None:
+    """At least sixty texts, all different."""
+    assert len(set(HOSTILE_TEXTS)) == len(HOSTILE_TEXTS) >= 60
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
+def test_a_hostile_text_changes_nothing_but_a_string(text: str) -> None:
+    """In all leaves at once and in each alone: same lines, headings, bullets, labels."""
+    for number, flow in enumerate(FLOWS):
+        plain = skeleton(rendered(number, {}))
+        leaves = text_leaves(flow)
+        assert skeleton(rendered(number, {path: fitting(path, text) for path in leaves})) == plain
+        for path in leaves:
+            prompt = rendered(number, {path: fitting(path, text)})
+            assert skeleton(prompt) == plain
+            assert as_data(fitting(path, text)) in prompt
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
+def test_a_hostile_text_changes_no_other_prompt_either(text: str) -> None:
+    """Those of the first turn and of the legacy fields."""
+    assert skeleton(render_description(text)) == skeleton(render_description(RENT))
+    assert skeleton(render_legacy(text, {text: text})) == skeleton(render_legacy("a", {"b": "c"}))
+
+
+@pytest.mark.parametrize(("number", "path"), LEAVES, ids=str)
+def test_a_text_of_a_megabyte_is_refused_by_name(number: int, path: str) -> None:
+    """Every leaf has its limit, and the error says which leaf it was."""
+    with pytest.raises(InvalidContextError) as caught:
+        flow_with(FLOWS[number], {path: "## Forged\n" * 100_000})
+
+    places = [place for place, _ in caught.value.problems]
+    camel = {
+        "original_description": "conversationContext.original_description",
+        "inferred_context": "conversationContext.inferred_context",
+        "questions_asked": "conversationContext.questions_asked",
+        "answers": "conversationContext.answers",
+    }
+    start, _, rest = path.partition(".")
+    assert any(place.startswith(camel[start]) for place in places), places
+    assert not rest or any(place.endswith(rest.rpartition(".")[2]) for place in places), places
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("field", ["message", "interactionId", "seal"])
+def test_a_field_of_a_megabyte_is_refused_by_name(field: str) -> None:
+    """Also outside of the context."""
+    with pytest.raises(InvalidContextError, match=field):
+        parse_request({"message": RENT, field: "x" * 1_000_000})
+
+
+def test_many_of_anything_are_refused() -> None:
+    """Questions, options, suggestions, answers, members nobody knows."""
+    question = {"id": "a", "question": "b", "type": "open_text"}
+    whole: dict[str, Any] = {
+        "originalDescription": RENT,
+        "questionsAsked": [question],
+        "inferredContext": {},
+    }
+    many = {str(number): "x" for number in range(20_000)}
+    for data in (
+        whole | {"questionsAsked": [question] * 20_000},
+        whole | {"answers": many},
+        whole | many,
+        whole | {"questionsAsked": [question | many]},
+        whole | {"inferredContext": many},
+    ):
+        with pytest.raises(InvalidContextError) as caught:
+            parse_context(data)
+        assert len(caught.value.problems) <= 20
+
+
+@given(st.text(st.characters()))
+def test_data_is_one_line_of_json_that_gives_the_text_back(text: str) -> None:
+    """Whatever it holds, halves of characters too; and nothing of what tags and fences need."""
+    data = as_data(text)
+
+    assert json.loads(data) == text
+    assert STRING.fullmatch(data)
+    assert len(data.splitlines()) == 1
+    assert not set("<>`") & set(data)
+    assert data.isprintable() or all(ord(one) > 0xFF for one in data if not one.isprintable())
+
+
+def test_what_looks_like_nothing_is_written_out() -> None:
+    """Characters that end lines, hide, or turn the direction of text are visible."""
+    spaces = "\x7f\x85\xa0\xad\u061c\u200b\u200d\u202e\u2028\u2066\u3000\u3164\ufe0f\ufeff"
+    for code in (*range(0x20), *map(ord, spaces), 0xE0041, 0xE000, 0x10FFFF):
+        data = as_data(f"a{chr(code)}b")
+        assert data.isascii(), hex(code)
+        assert json.loads(data) == f"a{chr(code)}b"
+
+
+def test_ordinary_letters_stay_as_they_are() -> None:
+    """A prompt stays readable in every language."""
+    for text in ("Zürich", "東京", "Київ", "العربية", "😀", "Crème brûlée — 5 €"):
+        assert as_data(text) == f'"{text}"'
+
+
+def test_inferences_hold_no_text_that_was_not_asked_for() -> None:
+    """Scopes and targets are of a closed set, so that they need no quotes."""
+    for field in ("detected_scope", "detected_target_type", "detected_urgency"):
+        with pytest.raises(ValueError, match=field):
+            InferredContext.model_validate({field: "local\n## Forged"})

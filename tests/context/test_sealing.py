@@ -1,0 +1,287 @@
+"""Seals: what was sealed comes back unchanged, in its own conversation, in time, or not at all."""
+
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from context_values import LOCATION, WORDS, context, leaves, wire, wires
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_regen.context import (
+    ConversationContext,
+    Sealer,
+    SealPolicy,
+    parse_context,
+    require_seal,
+)
+from pytest_regen.errors import (
+    InvalidContextError,
+    SealError,
+    SealExpiredError,
+    SealKeyError,
+    SealMissingError,
+    SealMovedError,
+    SealSpentError,
+    SealTamperedError,
+    UsageError,
+)
+
+KEY = "k" * 32
+NOW = 1_767_916_800.0
+
+
+class Clock:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+def sealer(keys: Mapping[str, bytes | str] | None = None, **options: Any) -> Sealer:
+    """Return a sealer with a clock that stands."""
+    return Sealer(keys or {"k1": KEY}, **{"clock": Clock(), **options})
+
+
+def sealed(by: Sealer, what: ConversationContext, conversation: str = "c-1") -> str:
+    """Return the seal of a first turn."""
+    return by.seal(
+        what.original_description,
+        what.questions_asked,
+        what.inferred_context,
+        conversation=conversation,
+    )
+
+
+def test_a_good_seal_tells_what_it_says() -> None:
+    """Conversation, key, and when it was made and ends."""
+    by = sealer(max_age=60)
+
+    found = by.unseal(sealed(by, context()), context(), conversation="c-1")
+
+    assert (found.conversation, found.key_id) == ("c-1", "k1")
+    assert (found.issued_at, found.expires_at) == (NOW, NOW + 60)
+
+
+def test_answers_are_free() -> None:
+    """What a caller adds between the turns is not sealed."""
+    by = sealer()
+    seal = sealed(by, context())
+
+    for answers in ({}, {"location": "Reno, NV"}, {"location": "Austin, TX"}):
+        by.unseal(seal, context(**answers), conversation="c-1")
+
+
+def test_the_same_seal_may_come_again() -> None:
+    """A connection that was lost is no reason to start over."""
+    by = sealer()
+    seal = sealed(by, context())
+
+    assert by.unseal(seal, context(), conversation="c-1") == by.unseal(
+        seal, context(), conversation="c-1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"originalDescription": "something else"}, "description"),
+        ({"questionsAsked": [LOCATION | {"question": "Which planet?"}]}, "questions"),
+        ({"questionsAsked": [LOCATION, WORDS]}, "questions"),
+        ({"inferredContext": {"detected_scope": "national"}}, "inferences"),
+        ({"questionsAsked": [], "inferredContext": {}}, "questions and inferences"),
+    ],
+)
+def test_a_changed_context_is_refused(changed: dict[str, Any], named: str) -> None:
+    """The error names the part."""
+    by = sealer()
+
+    with pytest.raises(SealTamperedError, match=f"the {named} of the context"):
+        by.unseal(sealed(by, context()), parse_context(wire() | changed), conversation="c-1")
+
+
+def test_a_moved_seal_is_refused() -> None:
+    """Also where everything else is the same."""
+    by = sealer()
+
+    with pytest.raises(SealMovedError):
+        by.unseal(sealed(by, context(), "c-1"), context(), conversation="c-2")
+
+
+def test_an_expired_seal_is_refused() -> None:
+    """It is good to the last second, and not one longer; nor before it was made."""
+    clock = Clock()
+    by = sealer(max_age=60, clock=clock)
+    seal = sealed(by, context())
+
+    clock.now = NOW + 60
+    by.unseal(seal, context(), conversation="c-1")
+    for now in (NOW + 61, NOW - 5):
+        clock.now = now
+        with pytest.raises(SealExpiredError):
+            by.unseal(seal, context(), conversation="c-1")
+
+
+def test_a_foreign_key_is_refused() -> None:
+    """By its id; and where somebody gave the same id to another key, by the signature."""
+    seal = sealed(sealer({"theirs": KEY}), context())
+
+    with pytest.raises(SealKeyError):
+        sealer().unseal(seal, context(), conversation="c-1")
+    with pytest.raises(SealTamperedError):
+        sealer({"theirs": "x" * 32}).unseal(seal, context(), conversation="c-1")
+
+
+def test_the_id_of_a_key_cannot_be_exchanged() -> None:
+    """Two ids of one key make two different seals."""
+    both = sealer({"k1": KEY, "k2": KEY})
+    seal = sealed(both, context())
+
+    with pytest.raises(SealTamperedError):
+        both.unseal(seal.replace("k1", "k2", 1), context(), conversation="c-1")
+
+
+def test_a_key_is_replaced_without_refusing_what_it_sealed() -> None:
+    """The first key seals, all of them check."""
+    old = sealed(sealer({"k1": KEY}), context())
+    by = sealer({"k2": "n" * 32, "k1": KEY})
+
+    assert by.unseal(old, context(), conversation="c-1").key_id == "k1"
+    assert by.unseal(sealed(by, context()), context(), conversation="c-1").key_id == "k2"
+
+
+@pytest.mark.parametrize(
+    "seal", ["", "k1", "k1.", "k1...", "k1.x.y.z", "x" * 5_000, "k1.\ud800", "é.é"]
+)
+def test_what_is_no_seal_is_refused(seal: str) -> None:
+    """Whatever it is, the error is one of ours."""
+    with pytest.raises(SealError):
+        sealer().unseal(seal, context(), conversation="c-1")
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_refused(text: str) -> None:
+    """Nothing else comes out of it."""
+    with pytest.raises(SealError):
+        sealer().unseal(f"k1.{text}", context(), conversation="c-1")
+
+
+def test_a_store_may_let_a_seal_count_once() -> None:
+    """It is asked with an id that is no seal, and told when it may forget it."""
+    claims: list[tuple[str, float]] = []
+
+    class Once:
+        def claim(self, seal_id: str, expires_at: float) -> bool:
+            known = seal_id in dict(claims)
+            claims.append((seal_id, expires_at))
+            return not known
+
+    by = sealer(spent=Once(), max_age=60)
+    seal = sealed(by, context())
+
+    by.unseal(seal, context(), conversation="c-1")
+    with pytest.raises(SealSpentError):
+        by.unseal(seal, context(), conversation="c-1")
+    assert claims == [(claims[0][0], NOW + 60)] * 2
+    assert claims[0][0] not in seal
+
+
+def test_a_bad_seal_is_not_spent() -> None:
+    """Somebody else's attempt does not use up a seal."""
+    seals: list[str] = []
+
+    class Once:
+        def claim(self, seal_id: str, expires_at: float) -> bool:
+            del expires_at
+            seals.append(seal_id)
+            return True
+
+    by = sealer(spent=Once())
+    with pytest.raises(SealMovedError):
+        by.unseal(sealed(by, context()), context(), conversation="c-2")
+    assert not seals
+
+
+def test_a_policy_is_kept() -> None:
+    """With a key, a seal is required; without seals goes only who says so."""
+    by = sealer()
+    seal = sealed(by, context())
+
+    assert require_seal(by, seal, context(), conversation="c-1") is not None
+    for nothing in (None, ""):
+        with pytest.raises(SealMissingError):
+            require_seal(by, nothing, context(), conversation="c-1")
+    assert require_seal("off", None, context(), conversation="c-1") is None
+    for wrong in (None, "", "OFF", False):
+        policy: SealPolicy = wrong  # type: ignore[assignment]  # what a careless caller passes
+        with pytest.raises(UsageError):
+            require_seal(policy, seal, context(), conversation="c-1")
+
+
+@pytest.mark.parametrize("keys", [{}, {"k1": "short"}, {"": KEY}, {"a.b": KEY}, {"k1": b"x" * 31}])
+def test_a_bad_key_is_refused_at_once(keys: dict[str, str]) -> None:
+    """Not when the first person comes."""
+    with pytest.raises(UsageError):
+        Sealer(keys)
+
+
+def test_errors_have_codes_and_travel() -> None:
+    """A server tells them by their code; a pool of processes hands them on."""
+    classes = (SealMissingError, SealTamperedError, SealMovedError, SealExpiredError, SealKeyError, SealSpentError)  # fmt: skip  # noqa: E501 - one line
+    codes = {cls.code for cls in classes}
+
+    assert len(codes) == len(classes)
+    error = InvalidContextError("what", problems=(("a", "b"),), hint="h")
+    assert pickle.loads(pickle.dumps(error)).problems == (("a", "b"),)
+
+
+@settings(max_examples=40)
+@given(wires(), st.data())
+def test_any_sealed_leaf_that_changes_is_noticed(data: dict[str, Any], draw: st.DataObject) -> None:
+    """Description, questions, inferences: any of their texts."""
+    by = sealer()
+    first = parse_context(data)
+    seal = sealed(by, first)
+    by.unseal(seal, parse_context(first.model_dump(mode="json", by_alias=True)), conversation="c-1")
+
+    dumped = first.model_dump(mode="json", by_alias=True)
+    texts = [
+        path
+        for path, value in leaves(dumped).items()
+        if isinstance(value, str) and not path.startswith("/answers")
+    ]
+    path = draw.draw(st.sampled_from(sorted(texts)))
+    dumped["answers"] = {}
+    changed = _replaced(dumped, path.split("/")[1:])
+    try:
+        context_ = parse_context(changed)
+    except InvalidContextError:
+        return
+    with pytest.raises(SealTamperedError):
+        by.unseal(seal, context_, conversation="c-1")
+
+
+def _replaced(value: Any, keys: list[str]) -> Any:
+    if not keys:
+        return value[:-1] + ("x" if value[-1] != "x" else "y")
+    if isinstance(value, list):
+        at = int(keys[0])
+        return [_replaced(one, keys[1:]) if n == at else one for n, one in enumerate(value)]
+    return {k: _replaced(v, keys[1:]) if k == keys[0] else v for k, v in value.items()}
+
+
+@given(st.integers(0, 10_000), st.integers(1, 127))
+def test_any_byte_of_a_seal_that_changes_is_noticed(at: int, flip: int) -> None:
+    """Key id, payload, time and signature alike."""
+    by = sealer()
+    seal = sealed(by, context())
+    at %= len(seal)
+    changed = seal[:at] + chr(ord(seal[at]) ^ flip) + seal[at + 1 :]
+
+    with pytest.raises(SealError):
+        by.unseal(changed, context(), conversation="c-1")

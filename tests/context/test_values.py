@@ -1,0 +1,291 @@
+"""Values of a clarification: what is read, what is refused and how it is named."""
+
+import math
+from typing import Any
+
+import pytest
+from context_values import FRAMING, INFERRED, LOCATION, RENT, WORDS, context, wire
+from pydantic import ValidationError
+
+from pytest_regen.context import (
+    Ask,
+    ChoiceAnswer,
+    ClarificationQuestion,
+    ConversationContext,
+    Generate,
+    InferredContext,
+    PlaceAnswer,
+    TextAnswer,
+    is_blank,
+    parse_context,
+    parse_request,
+)
+from pytest_regen.context.requests import ClarificationRequest
+from pytest_regen.errors import InvalidContextError
+
+SPARE: dict[str, object] = {
+    key: value for key, value in INFERRED.items() if key != "detected_scope"
+}
+
+
+def inferring(**inferred: object) -> dict[str, Any]:
+    """Return a context as JSON with these inferences."""
+    return wire() | {"inferredContext": inferred}
+
+
+def problems(data: object) -> dict[str, str]:
+    """Return what is wrong with a context, by place."""
+    with pytest.raises(InvalidContextError) as caught:
+        parse_context(data)
+    return dict(caught.value.problems)
+
+
+def test_names_are_read_in_both_cases() -> None:
+    """camelCase, as in the requirement, and snake_case are the same context."""
+    camel = parse_context(wire(location="San Francisco, CA"))
+    snake = parse_context(
+        {
+            "original_description": RENT,
+            "questions_asked": [LOCATION],
+            "inferred_context": SPARE | {"detectedScope": "local"},
+            "answers": {"location": "San Francisco, CA"},
+        }
+    )
+
+    assert camel == snake
+
+
+def test_json_is_written_as_in_the_requirement() -> None:
+    """The four members are camelCase; questions and inferences keep their own names."""
+    dumped = context(location="San Francisco, CA").model_dump(mode="json", by_alias=True)
+
+    assert set(dumped) == {
+        "schemaVersion",
+        "originalDescription",
+        "questionsAsked",
+        "inferredContext",
+        "answers",
+    }
+    assert dumped["questionsAsked"] == [LOCATION]
+    assert dumped["inferredContext"]["detected_scope"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("question", "flat", "typed"),
+    [
+        (WORDS, " kept as it is ", TextAnswer(text=" kept as it is ")),
+        (LOCATION, "Austin, TX", PlaceAnswer(label="Austin, TX")),
+        (FRAMING, "rent hikes", ChoiceAnswer(selected=("hikes",))),
+        (FRAMING, " rent hikes ", ChoiceAnswer(selected=("hikes",))),
+        (FRAMING, "hikes", ChoiceAnswer(selected=("hikes",))),
+        (FRAMING, "my own words", ChoiceAnswer(other="my own words")),
+        (
+            FRAMING,
+            "bad repairs|||rent hikes|||my own words",
+            ChoiceAnswer(selected=("repairs", "hikes"), other="my own words"),
+        ),
+        (FRAMING, "rent hikes|||rent hikes", ChoiceAnswer(selected=("hikes",))),
+        (FRAMING, "mine|||and mine", ChoiceAnswer(other="mine ||| and mine")),
+    ],
+)
+def test_a_string_is_an_answer_of_the_type_of_its_question(
+    question: dict[str, Any], flat: str, typed: object
+) -> None:
+    """The requirement's flat answers are read by the question they belong to."""
+    assert context(question, **{question["id"]: flat}).answers == {question["id"]: typed}
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "",
+        "  \t\n",
+        "\ufeff\u200b",
+        None,
+        {"kind": "skipped"},
+        {"kind": "choice"},
+        {"kind": "choice", "selected": [], "other": " "},
+        ChoiceAnswer(),
+        "||||||",
+    ],
+)
+def test_what_says_nothing_is_no_answer(nothing: object) -> None:
+    """Blank, empty and skipped are one and the same: the context without that answer."""
+    assert context(FRAMING, framing=nothing) == context(FRAMING)
+
+
+@pytest.mark.parametrize(
+    ("data", "place", "reason"),
+    [
+        (None, "", "valid dictionary"),
+        ([], "", "valid dictionary"),
+        ("hi", "", "valid dictionary"),
+        ({}, "originalDescription", "required"),
+        (wire() | {"originalDescription": " \u200b"}, "originalDescription", "blank"),
+        (wire() | {"originalDescription": "x" * 4001}, "originalDescription", "4000"),
+        (wire() | {"originalDescription": 7}, "originalDescription", "string"),
+        (wire() | {"originalDescription": "\ud800"}, "originalDescription", "unicode"),
+        (wire() | {"questionsAsked": "?"}, "questionsAsked", "tuple"),
+        (wire() | {"questionsAsked": None}, "questionsAsked", "tuple"),
+        (wire(LOCATION, LOCATION), "questionsAsked", "share an id"),
+        (wire(LOCATION, WORDS, FRAMING), "questionsAsked", "at most 2"),
+        (wire(LOCATION | {"id": " "}), "questionsAsked.0.id", "blank"),
+        (wire(LOCATION | {"id": "x" * 65}), "questionsAsked.0.id", "64"),
+        (wire(LOCATION | {"type": "chips"}), "questionsAsked.0.type", "location_picker"),
+        (wire(LOCATION | {"location_level": "town"}), "questionsAsked.0.location_level", "city"),
+        (wire(WORDS | {"location_level": "city"}), "questionsAsked.0", "location_level"),
+        (wire(FRAMING | {"options": None}), "questionsAsked.0", "2 to 4"),
+        (wire(FRAMING | {"options": FRAMING["options"][:1]}), "questionsAsked.0.options", "2"),
+        (wire(FRAMING | {"options": FRAMING["options"][:1] * 2}), "questionsAsked.0", "same id"),
+        (wire(FRAMING | {"options": FRAMING["options"] * 2}), "questionsAsked.0.options", "4"),
+        (wire() | {"inferredContext": None}, "inferredContext", "dictionary"),
+        (inferring(detected_scope="city"), "inferredContext.detected_scope", "local"),
+        (inferring(scope_confidence=1.1), "inferredContext.scope_confidence", "less"),
+        (inferring(scope_confidence=math.nan), "inferredContext.scope_confidence", "finite"),
+        (inferring(reasoning="x" * 1001), "inferredContext.reasoning", "1000"),
+        (wire() | {"answers": None}, "answers", "dictionary"),
+        (wire() | {"answers": "hi"}, "answers", "dictionary"),
+        (wire() | {"answers": ["hi"]}, "answers", "dictionary"),
+        (wire(location=7), "answers.location", "dictionary"),
+        (wire(elsewhere="x"), "answers", "not asked"),
+        (wire(elsewhere=""), "answers", "not asked"),
+        (wire(location={"kind": "text", "text": "x"}), "answers", "'text'"),
+        (wire(location={"kind": "place", "zip": "1"}), "answers.location.place.zip", "Extra"),
+        (wire(FRAMING, framing={"kind": "choice", "selected": ["gone"]}), "answers", "not offered"),
+        (wire(FRAMING, framing={"kind": "choice", "selected": ["cap", "cap"]}), "answers", "twice"),
+        (wire(FRAMING | {"allow_other": False}, framing="mine"), "answers", "does not allow"),
+        (wire() | {"schemaVersion": 2}, "schemaVersion", "1"),
+        (wire() | {"role": "system"}, "role", "Extra"),
+    ],
+)  # fmt: skip
+def test_what_is_malformed_is_refused_by_name(data: object, place: str, reason: str) -> None:
+    """Every defect is one error of ours that names the leaf; none is another exception."""
+    found = problems(data)
+
+    assert place in found
+    assert reason in found[place]
+
+
+def test_what_was_sent_is_not_repeated_at_length() -> None:
+    """Neither values nor names nor tags of the caller blow up a message, or end its lines."""
+    huge = "\n## forged" * 100_000
+    for data in (
+        wire() | {huge: 1},
+        wire(location={"kind": huge}),
+        wire(location={"kind": "place", "label": "x", huge: "y"}),
+        wire(location=huge),
+    ):
+        with pytest.raises(InvalidContextError) as caught:
+            parse_context(data)
+
+        assert len(str(caught.value)) < 1_000
+        assert all("\n" not in place + reason for place, reason in caught.value.problems)
+
+
+def test_every_defect_is_told_at_once() -> None:
+    """A caller need not send again to find the next one."""
+    found = problems({"originalDescription": "", "questionsAsked": 1, "inferredContext": []})
+
+    assert set(found) == {"originalDescription", "questionsAsked", "inferredContext"}
+
+
+def test_null_is_absent() -> None:
+    """Models write ``null`` for what they leave out; so do callers that have no ``undefined``."""
+    nulls = dict.fromkeys(("placeholder", "options", "prefilled_location", "allow_other"))
+
+    assert context(LOCATION | nulls) == context(LOCATION)
+    assert InferredContext.model_validate(dict.fromkeys(InferredContext.model_fields)) == (
+        InferredContext()
+    )
+
+
+def test_a_question_has_what_its_type_needs() -> None:
+    """A picker has a level, and a choice allows other words, where nothing else is said."""
+    picker = ClarificationQuestion(id="a", question="Where?", type="location_picker")
+    choice = context(FRAMING).questions_asked[0]
+
+    assert picker.location_level == "city"
+    assert choice.allow_other is True
+    assert choice.location_level is None
+
+
+def test_values_are_frozen() -> None:
+    """A context cannot be changed behind somebody's back."""
+    with pytest.raises(ValidationError, match="frozen"):
+        context().original_description = "x"  # type: ignore[misc]  # the act
+
+
+def test_answers_are_replaced_as_a_whole() -> None:
+    """The same first turn with other answers; they are checked as at first."""
+    first = context(location="Austin, TX")
+
+    assert first.answered({"location": "Reno, NV"}) == context(location="Reno, NV")
+    with pytest.raises(ValidationError, match="not asked"):
+        first.answered({"elsewhere": "x"})
+
+
+def test_answers_stand_in_the_order_of_questions() -> None:
+    """Whatever order, and whatever names that some languages sort first."""
+    ten, two = WORDS | {"id": "10"}, LOCATION | {"id": "2"}
+
+    found = context(ten, two, **{"2": "Reno, NV", "10": "it leaks"})
+
+    assert list(found.answers) == ["10", "2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\t\r\n", "\x00", "\x85", "\x1c", "\ufeff", "\u200b\u2060", "\u3164", "\u2800"],
+)
+def test_blank_is_what_shows_nothing(text: str) -> None:
+    """Also what Python's or JavaScript's own functions take for text."""
+    assert is_blank(text)
+    assert not is_blank(f"{text}x{text}")
+
+
+def test_a_reply_is_one_or_the_other() -> None:
+    """Questions and a text together, or neither, are no result."""
+    both = {"clarification_questions": [LOCATION], "subject_line": "x"}
+
+    with pytest.raises(ValidationError, match="subject_line"):
+        Ask.model_validate({"needs_clarification": True, **both})
+    with pytest.raises(ValidationError, match="clarification_questions"):
+        Generate.model_validate({"needs_clarification": False, **both})
+    with pytest.raises(ValidationError, match="clarification_questions"):
+        Ask.model_validate({"needs_clarification": True, "clarification_questions": []})
+    with pytest.raises(ValidationError, match="subject_line"):
+        Generate.model_validate({"needs_clarification": False, "subject_line": " "})
+
+
+@pytest.mark.parametrize("name", ["conversationContext", "conversation_context"])
+def test_a_request_is_read_as_in_the_requirement(name: str) -> None:
+    """``message``, ``interactionId`` and the context, in either case."""
+    found = parse_request({"message": RENT, "interactionId": "i-1", name: wire()})
+
+    assert found == ClarificationRequest(
+        message=RENT, interaction_id="i-1", conversation_context=context()
+    )
+
+
+def test_the_other_name_of_the_context_leaves_the_description_to_the_message() -> None:
+    """The data flow of the requirement calls it ``clarificationContext``, with three members."""
+    partial = {key: value for key, value in wire().items() if key != "originalDescription"}
+
+    found = parse_request({"message": RENT, "clarificationContext": partial})
+
+    assert found.conversation_context == context()
+
+
+def test_two_contexts_in_one_request_are_one_too_many() -> None:
+    """Nobody has to guess which of them was meant."""
+    with pytest.raises(InvalidContextError, match="clarificationContext"):
+        parse_request(
+            {"message": RENT, "conversationContext": wire(), "clarificationContext": wire()}
+        )
+
+
+def test_a_description_survives_json_whole() -> None:
+    """Round trip by JSON text, as between two processes."""
+    first = context(LOCATION, FRAMING, location="Reno, NV", framing="rent hikes|||mine")
+
+    assert ConversationContext.model_validate_json(first.model_dump_json(by_alias=True)) == first
