@@ -275,7 +275,7 @@ def _show(result: PartialRegenResult) -> None:
 def _advice(result: PartialRegenResult) -> str:
     """Return what to do about errors that remain."""
     store = shlex.quote(str(result.source_path.parent))
-    if result.skipped:
+    if result.skipped or {issue.code for issue in result.validation.errors} == {"DRIFT"}:
         return f"pytest-regen adopt {store}, which keeps what was edited by hand"
     reasons = set(result.stop_reasons.values())
     if "unfixable" in reasons:

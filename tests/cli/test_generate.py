@@ -1,0 +1,224 @@
+"""``generate``: stores from a description, one or many, made and updated."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import command
+
+from pytest_regen.emulator import Emulator
+from pytest_regen.stores import RegenStore
+
+KITES = "GET /kites"
+STORE = Path("generated", "GET_kites")
+
+
+def test_a_store_is_made(document: Path, api: Emulator) -> None:
+    """Types, calls and tokens are told; the store is clean."""
+    ran = command("generate", document, KITES)
+
+    assert (ran.code, ran.out) == (0, "")
+    assert "1/2 KiteDataObject page 1 of 1: asked" in ran.err
+    assert "  added       2 types: KiteDataObject, Maker\n" in ran.err
+    assert f"{STORE / 'KiteDataObject.cs'}: 2 calls, " in ran.err
+    assert len(api.requests) == 2
+    assert command("validate", STORE).code == 0
+
+
+def test_json_tells_the_same(document: Path, api: Emulator) -> None:
+    """One document, and what is for people on stderr."""
+    ran = command("generate", document, KITES, "--out", "elsewhere", "--json")
+
+    told = ran.json
+    assert (ran.code, told["ok"], told["path"]) == (0, True, "elsewhere/GET_kites")
+    assert told["added"] == ["KiteDataObject", "Maker"]
+    assert told["asked"][0] == {"type_name": "KiteDataObject", "page": 1, "total_pages": 1}
+    assert told["calls"] == len(api.requests) == 2
+    assert told["failures"] == told["errors"] == told["defects"] == []
+    assert "asked" in ran.err
+
+
+def test_a_dry_run_tells_ir_prompts_and_defects(document: Path, here: Path) -> None:
+    """The documented shape, with nothing asked and nothing written."""
+    before = sorted(here.rglob("*"))
+
+    ran = command("generate", document, KITES, "--dry-run", "--json")
+
+    assert ran.code == 0
+    assert set(ran.json) == {"ir", "prompts", "defects"}
+    assert [type_["name"] for type_ in ran.json["ir"]["types"]] == ["KiteDataObject", "Maker"]
+    first = ran.json["prompts"][0]
+    assert first["fields"] == ["id", "span", "maker"]
+    assert first["estimated_input_tokens"] > 100
+    assert set(first) >= {"type_name", "is_root", "page", "total_pages", "system", "user"}
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_dry_run_for_people(document: Path) -> None:
+    """A line per page to ask, aligned, and the sum."""
+    ran = command("generate", document, KITES, "--dry-run")
+
+    assert ran.code == 0
+    assert "  KiteDataObject  page 1 of 1    3 fields, about " in ran.err
+    assert "  Maker           page 1 of 1     1 field, about " in ran.err
+    assert "2 pages to ask, about " in ran.err
+
+
+def test_an_update_asks_for_what_changed(document: Path, api: Emulator) -> None:
+    """Only the changed type is asked again; --force asks for everything."""
+    command("generate", document, KITES)
+    text = document.read_text("utf-8").replace(
+        '"span": {"type": "number"}', '"span": {"type": "string"}'
+    )
+    document.write_text(text, "utf-8")
+    api.requests.clear()
+
+    ran = command("generate", document, KITES)
+
+    assert "  changed     1 type: KiteDataObject\n  kept        1 type: Maker\n" in ran.err
+    assert len(api.requests) == 1
+
+    api.requests.clear()
+    assert command("generate", document, KITES, "--force").code == 0
+    assert len(api.requests) == 2
+
+
+def test_all_makes_a_store_per_operation(document: Path, api: Emulator) -> None:
+    """Operations without a JSON response are left out."""
+    ran = command("generate", document, "--all", "--json")
+
+    assert ran.code == 0
+    assert [store["path"] for store in ran.json["stores"]] == [
+        "generated/GET_kites",
+        "generated/GET_makers",
+    ]
+    assert ran.json["failures"] == []
+    assert len(api.requests) == 3
+
+
+def test_a_tag_makes_its_stores(document: Path, api: Emulator) -> None:
+    """--tag names operations by their tag; the sum is told at the end."""
+    ran = command("generate", document, "--tag", "makers")
+
+    assert ran.code == 0
+    assert not STORE.exists()
+    assert ran.err.endswith("1 store generated\n")
+    assert len(api.requests) == 1
+
+
+def test_one_impossible_operation_leaves_the_others(document: Path, api: Emulator) -> None:
+    """With --all a defect is told, the others are made, and the exit code is 2."""
+    made = json.loads(document.read_text("utf-8"))
+    schema = {"type": "string"}
+    made["paths"]["/makers"]["get"]["responses"]["200"]["content"]["application/json"] = {
+        "schema": schema
+    }
+    document.write_text(json.dumps(made), "utf-8")
+
+    ran = command("generate", document, "--all", "--json")
+
+    assert ran.code == 2
+    assert [store["path"] for store in ran.json["stores"]] == ["generated/GET_kites"]
+    assert ran.json["failures"][0]["operation"] == "GET /makers"
+    assert "error: GET /makers: " in ran.err
+    assert len(api.requests) == 2
+
+
+def test_no_connection_stops_the_rest(
+    document: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would stop every further store is met once."""
+    ran = command("generate", document, "--all", "--provider", "plugin_answers:Unreachable")
+
+    assert ran.code == 3
+    assert ran.err.count("error: no answer from") == 1
+    assert ran.err.endswith("0 stores generated, 1 with errors, 1 not started\n")
+    assert "the same command again; what was finished is not asked again" in ran.err
+
+
+def test_options_reach_the_plan(document: Path, api: Emulator) -> None:
+    """--fields-per-page, --namespace, --profile and --model are obeyed."""
+    words = ("--fields-per-page", 1, "--namespace", "Sky.Kites", "--profile", "xchange")
+    ran = command("generate", document, KITES, *words, "--model", "claude-haiku-4-5", "--jobs", 2)
+
+    store = RegenStore.open(STORE)
+    assert ran.code == 0
+    assert store.envelope.namespace == "Sky.Kites"
+    assert store.envelope.profile == "xchange"
+    assert [entry.total_pages for entry in store.prompts] == [3, 3, 3, 1]
+    assert {request.body["model"] for request in api.requests} == {"claude-haiku-4-5"}
+
+
+def test_a_budget_ends_the_work_with_1(document: Path, api: Emulator) -> None:
+    """The call that does not fit is not made; what was finished is kept."""
+    ran = command("generate", document, KITES, "--budget", 2500)
+
+    assert ran.code == 1
+    assert "the token budget of 2,500 does not cover the next call" in ran.err
+    assert len(api.requests) == 1
+    assert len(RegenStore.open(STORE).pages) == 1
+
+
+def test_recorded_and_replayed(
+    document: Path, api: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run recorded with --cassette is repeated without a key, and without the API."""
+    recorded = command("generate", document, KITES, "--cassette", "c.yaml", "--record", "once")
+    asked = len(api.requests)
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    source = STORE.joinpath("KiteDataObject.cs").read_bytes()
+
+    replayed = command("generate", document, KITES, "--force", "--cassette", "c.yaml")
+
+    assert (recorded.code, replayed.code) == (0, 0)
+    assert len(api.requests) == asked
+    assert STORE.joinpath("KiteDataObject.cs").read_bytes() == source
+    missed = command("generate", document, "GET /makers", "--cassette", "c.yaml")
+    assert missed.code == 3
+    assert "the same command with --record new_episodes and ANTHROPIC_API_KEY set" in missed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "one operation, --tag or --all"),
+        ((KITES, "--all"), "one operation, --tag or --all"),
+        (("GET /kits",), "GET /kites"),
+        (("--tag", "kite"), "the tags are: kites, makers"),
+        ((KITES, "--language", "cobol"), "csharp"),
+        ((KITES, "--status", "404"), "404"),
+        ((KITES, "--fields-per-page", "0"), "--fields-per-page"),
+        ((KITES, "--namespace", "no good"), "no good"),
+        ((KITES, "--profile", "none-such"), "none-such"),
+        (("DELETE /makers",), "DELETE /makers"),
+    ],
+)
+def test_wrong_usage_lists_what_there_is(
+    document: Path, here: Path, words: tuple[str, ...], says: str
+) -> None:
+    """Exit code 2, one message, nothing written."""
+    ran = command("generate", document, *words, "--provider", "plugin_answers:Unreachable")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+    assert says in ran.err
+    assert not list(here.glob("generated/*"))
+
+
+def test_long_lists_are_counted(here: Path, api: Emulator) -> None:
+    """Forty new types are a number and the first of their names."""
+    from small_documents import document_of  # noqa: PLC0415 - beside its only use
+
+    names = [f"Part{number}" for number in range(40)]
+    parts = {name: {"type": "object", "properties": {"x": {"type": "string"}}} for name in names}
+    root = {
+        "type": "object",
+        "properties": {n.lower(): {"$ref": f"#/components/schemas/{n}"} for n in names},
+    }
+    Path("many.json").write_text(json.dumps(document_of(root, parts)), "utf-8")
+
+    ran = command("generate", "many.json", "GET /things")
+
+    line = next(line for line in ran.err.splitlines() if line.startswith("  added"))
+    assert "41 types: " in line
+    assert line.endswith("and 35 more")

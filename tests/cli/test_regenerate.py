@@ -1,0 +1,282 @@
+"""``regenerate``: what is asked, what is kept, what is refused before anything is asked."""
+
+from pathlib import Path
+
+import pytest
+from command_line import command
+from store_factory import GOOD
+
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns.values import Reply, TurnRequest, Usage
+
+GOOD_MODEL = ("--provider", "plugin_answers:Good")
+STUBBORN = ("--provider", "plugin_answers:Stubborn")
+
+
+class Recorder:
+    """Answers as a model without mistakes would, and keeps what it was asked."""
+
+    requests: list[TurnRequest] = []
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the code of the page."""
+        from plugin_answers import asked_page  # noqa: PLC0415 - the test's own helper
+
+        type(self).requests.append(request)
+        return Reply(GOOD[asked_page(request)], usage=Usage(10, 5), model=request.model)
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> type[Recorder]:
+    """A provider that the command line can name as ``recording:Recorder``."""
+    import sys  # noqa: PLC0415 - only here
+    import types  # noqa: PLC0415 - only here
+
+    module = types.ModuleType("recording")
+    vars(module)["Recorder"] = Recorder
+    monkeypatch.setitem(sys.modules, "recording", module)
+    monkeypatch.setattr(Recorder, "requests", [])
+    return Recorder
+
+
+def pages(recorder: type[Recorder]) -> list[tuple[str, int]]:
+    """Return the pages asked, in order."""
+    from plugin_answers import asked_page  # noqa: PLC0415 - the test's own helper
+
+    return [asked_page(request) for request in recorder.requests]
+
+
+def test_a_named_type_is_regenerated(broken: Path) -> None:
+    """The type's pages are asked; the diff, the pages and the cost are shown."""
+    ran = command("regenerate", broken, "--type", "Owner", *GOOD_MODEL)
+
+    assert (ran.code, ran.out) == (0, "")
+    assert '+    [JsonPropertyName("name")]' in ran.err
+    assert "  regenerated Owner page 1\n" in ran.err
+    assert "1 call, 100 tokens in, 40 tokens out" in ran.err
+    assert command("validate", broken).code == 0
+
+
+def test_json_tells_the_same(broken: Path) -> None:
+    """One document: what was regenerated, why the work ended, what is left."""
+    ran = command("regenerate", broken, "--type", "Owner", *GOOD_MODEL, "--json")
+
+    told = ran.json
+    assert ran.code == 0
+    assert told["ok"] is True
+    assert told["regenerated"] == [{"type_name": "Owner", "page": 1}]
+    assert told["stop_reasons"] == {"Owner": "clean"}
+    assert (told["calls"], told["tokens"]) == (1, 140)
+    assert told["errors"] == told["failures"] == []
+    assert "1/1 Owner" not in ran.out
+
+
+def test_types_are_found_by_the_name_of_their_schema(good: Path, recorder: type[Recorder]) -> None:
+    """``Project`` is the root ``ProjectDataObject``; all its pages are asked."""
+    assert (
+        command("regenerate", good, "--type", "Project", "--provider", "recording:Recorder").code
+        == 0
+    )
+
+    assert pages(recorder) == [("ProjectDataObject", 1), ("ProjectDataObject", 2)]
+
+
+def test_only_the_page_named_is_asked(good: Path, recorder: type[Recorder]) -> None:
+    """--page narrows --type, and a correction goes to the page named."""
+    words = ("--type", "ProjectDataObject", "--page", 2, "--correction", "tags is a list")
+    assert command("regenerate", good, *words, "--provider", "recording:Recorder").code == 0
+
+    assert pages(recorder) == [("ProjectDataObject", 2)]
+    assert "tags is a list" in recorder.requests[0].messages[0].content
+
+
+def test_a_correction_without_a_page_goes_to_the_first(
+    good: Path, recorder: type[Recorder]
+) -> None:
+    """The other pages are asked as they were stored."""
+    words = ("--type", "ProjectDataObject", "--correction", "[/b] id is a string")
+    assert command("regenerate", good, *words, "--provider", "recording:Recorder").code == 0
+
+    first, second = (request.messages[0].content for request in recorder.requests)
+    assert "[/b] id is a string" in first
+    assert "CORRECTION" not in second
+
+
+def test_from_errors_asks_for_what_is_wrong_now(broken: Path, recorder: type[Recorder]) -> None:
+    """The store is validated afresh: the summary in ir.json says nothing yet."""
+    ran = command("regenerate", broken, "--from-errors", "--provider", "recording:Recorder")
+
+    assert ran.code == 0
+    assert pages(recorder) == [("Owner", 1)]
+    assert "MISSING_FIELD" in recorder.requests[0].messages[0].content
+
+
+def test_from_errors_leaves_out_what_the_project_ignores(
+    broken: Path, here: Path, recorder: type[Recorder]
+) -> None:
+    """Ignored errors spend no call."""
+    here.joinpath("pyproject.toml").write_text(
+        '[tool.pytest-regen]\nignore = ["MISSING_FIELD", "PHANTOM_FIELD"]\n', "utf-8"
+    )
+
+    ran = command("regenerate", broken, "--from-errors", "--provider", "recording:Recorder")
+
+    assert (ran.code, recorder.requests) == (0, [])
+
+
+def test_everything_needs_a_yes(good: Path, recorder: type[Recorder]) -> None:
+    """Without --type and --yes nothing is asked, and the estimate is told."""
+    refused = command("regenerate", good, "--provider", "recording:Recorder")
+    assert refused.code == 2
+    assert "all 4 pages" in refused.err
+    assert recorder.requests == []
+
+    assert command("regenerate", good, "--yes", "--provider", "recording:Recorder").code == 0
+    assert len(recorder.requests) == 4
+
+
+def test_attempts_are_replies_per_page(broken: Path) -> None:
+    """With one attempt one call is made; the reason of the end is told in words."""
+    one = command("regenerate", broken, "--from-errors", "--attempts", 1, *STUBBORN)
+
+    assert one.code == 1
+    assert "1 call," in one.err
+    assert "Owner: the model makes the same mistakes again (no_progress)" in one.err
+    assert "--from-errors --model ANOTHER" in one.err
+
+
+def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
+    """``attempts`` of the table holds where the option is silent."""
+    here.joinpath("pyproject.toml").write_text("[tool.pytest-regen]\nattempts = 1\n", "utf-8")
+    ran = command("regenerate", broken, "--type", "Owner", *STUBBORN, "--json")
+
+    assert ran.json["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "asked"),
+    [
+        ((), "", "claude-sonnet-5-5"),
+        ((), '[tool.pytest-regen]\nmodel = "of-the-table"\n', "of-the-table"),
+        ((), '[tool.pytest.ini_options]\nregen_model = "of-pytest"\n', "of-pytest"),
+        (("--model", "of-the-option"), '[tool.pytest-regen]\nmodel = "x"\n', "of-the-option"),
+    ],
+)
+def test_the_model_is_chosen(
+    here: Path,
+    good: Path,
+    recorder: type[Recorder],
+    words: tuple[str, ...],
+    settings: str,
+    asked: str,
+) -> None:
+    """Option, then pytest's ini value, then the table, then the model that wrote the page."""
+    here.joinpath("pyproject.toml").write_text(settings, "utf-8")
+
+    command("regenerate", good, "--type", "Owner", *words, "--provider", "recording:Recorder")
+
+    assert [request.model for request in recorder.requests] == [asked]
+
+
+def test_the_model_of_a_pytest_ini(here: Path, good: Path, recorder: type[Recorder]) -> None:
+    """``regen_model`` is read from where pytest reads it."""
+    here.joinpath("pytest.ini").write_text("[pytest]\nregen_model = of-the-ini\n", "utf-8")
+
+    command("regenerate", good, "--type", "Owner", "--provider", "recording:Recorder")
+
+    assert [request.model for request in recorder.requests] == ["of-the-ini"]
+
+
+def test_worse_output_is_put_aside_unless_any_is_accepted(good: Path) -> None:
+    """Keep-best holds for named work; --accept-any overrides it."""
+    before = good.joinpath("pages.json").read_bytes()
+    kept = command("regenerate", good, "--type", "Owner", *STUBBORN)
+
+    assert kept.code == 0
+    assert good.joinpath("pages.json").read_bytes() == before
+    assert "rejected    it was no better, and is kept in history/" in kept.err
+
+    taken = command("regenerate", good, "--type", "Owner", "--accept-any", *STUBBORN)
+    assert taken.code == 1
+    assert good.joinpath("pages.json").read_bytes() != before
+
+
+def edited(store: Path) -> Path:
+    """Edit one block by hand; return the source file."""
+    source = store / "ProjectDataObject.cs"
+    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
+    owner = owner.replace("string? Name", "string? FullName")
+    source.write_text(before + begin + owner, "utf-8")
+    return source
+
+
+def test_hand_edits_stop_a_named_type(good: Path) -> None:
+    """Nothing is asked, the edit stays, both ways out are named; --discard-edits is one."""
+    source = edited(good)
+    before = source.read_bytes()
+
+    refused = command("regenerate", good, "--type", "Owner", *GOOD_MODEL)
+    assert refused.code == 2
+    assert "pytest-regen adopt" in refused.err
+    assert "--discard-edits" in refused.err
+    assert source.read_bytes() == before
+
+    assert command("regenerate", good, "--type", "Owner", "--discard-edits", *GOOD_MODEL).code == 0
+    assert "FullName" not in RegenStore.open(good).source
+
+
+def test_healing_leaves_hand_edits_alone(broken: Path) -> None:
+    """A type that was edited is skipped, which exit code 2 tells."""
+    edited(broken)
+
+    ran = command("regenerate", broken, "--from-errors", *GOOD_MODEL)
+
+    assert ran.code == 2
+    assert "skipped     Owner: it was edited by hand" in ran.err
+    assert f"next: pytest-regen adopt {broken}" in ran.err
+
+
+def test_a_dry_run_asks_and_writes_nothing(broken: Path, here: Path) -> None:
+    """The pages and an estimate are shown; no provider is needed."""
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+
+    ran = command("regenerate", broken, "--from-errors", "--dry-run")
+    told = command("regenerate", broken, "--dry-run", "--json").json
+
+    assert ran.code == 0
+    assert ran.err.endswith(f"{broken}: 1 page to ask; nothing written\n")
+    assert [(page["type_name"], page["page"]) for page in told["pages"]] == [
+        ("ProjectDataObject", 1),
+        ("ProjectDataObject", 2),
+        ("Owner", 1),
+        ("State", 1),
+    ]
+    assert all(page["estimated_input_tokens"] > 100 for page in told["pages"])
+    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--page", "1"), "which type"),
+        (("--page", "1", "--type", "Owner", "--type", "State"), "which type"),
+        (("--type", "Ownr"), "Owner"),
+        (("--type", "Owner", "--page", "2"), "it has one page, 1"),
+        (("--type", "ProjectDataObject", "--page", "3"), "its pages are 1 to 2"),
+        (("--type", "Owner", "--attempts", "0"), "--attempts"),
+        (("--type", "Owner", "--record", "once"), "--cassette FILE"),
+        (("--type", "Owner", "--provider", "plugin_answers"), "module:attribute"),
+        (("--type", "Owner", "--provider", "plugin_answers:Nobody"), "Stubborn"),
+        (("--type", "Owner", "--provider", "no_such_module:x"), "cannot be imported"),
+    ],
+)
+def test_wrong_usage_lists_what_there_is(good: Path, words: tuple[str, ...], says: str) -> None:
+    """Exit code 2, one message, nothing written."""
+    before = {path: path.read_bytes() for path in good.iterdir() if path.is_file()}
+
+    ran = command("regenerate", good, *words)
+
+    assert ran.code == 2
+    assert ran.err.startswith("error: ")
+    assert says in ran.err
+    assert {path: path.read_bytes() for path in good.iterdir() if path.is_file()} == before

@@ -1,0 +1,131 @@
+"""``validate``: what it says, what it writes, what it leaves alone."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from command_line import command
+
+from pytest_regen.stores import RegenStore
+
+
+def test_a_clean_store_is_fine(good: Path) -> None:
+    """One line for people on stderr, nothing on stdout, exit code 0."""
+    ran = command("validate", good)
+
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == f"{good}: 3 types, no errors\n"
+
+
+def test_issues_are_listed_by_line(broken: Path) -> None:
+    """Each issue is one line that an editor can follow; the last line is the command to run."""
+    ran = command("validate", broken)
+
+    source = broken / "ProjectDataObject.cs"
+    assert ran.code == 1
+    assert f"{source}: Owner page 1 [MISSING_FIELD] field 'name' is missing" in ran.err
+    assert f"{source}:32: Owner page 1 [PHANTOM_FIELD] 'Owner' has no field 'nmae'" in ran.err
+    assert ran.err.endswith(
+        f"{broken}: 1 of 3 types has errors\n  next: pytest-regen regenerate {broken} --from-errors\n"
+    )
+
+
+def test_by_type_shows_only_types_with_issues(broken: Path) -> None:
+    """Issues stand below their type; clean types are a number."""
+    ran = command("validate", broken, "--by-type")
+
+    assert "Owner: 2 errors\n  MISSING_FIELD field 'name' is missing (page 1)\n" in ran.err
+    assert "2 types clean" in ran.err
+    assert "State" not in ran.err
+
+
+def test_json_has_the_documented_shape(broken: Path) -> None:
+    """One document on stdout: stores, their types, the issues of each."""
+    ran = command("validate", broken, "--json")
+
+    (store,) = ran.json["stores"]
+    assert (ran.code, ran.err) == (1, "")
+    assert (store["path"], store["ok"]) == (broken.as_posix(), False)
+    assert [(type_["name"], type_["is_root"]) for type_ in store["types"]] == [
+        ("ProjectDataObject", True),
+        ("Owner", False),
+        ("State", False),
+    ]
+    owner = store["types"][1]
+    assert [issue["code"] for issue in owner["errors"]] == ["MISSING_FIELD", "PHANTOM_FIELD"]
+    assert set(owner["errors"][0]) >= {"code", "severity", "message", "type_name", "page", "line"}
+    assert owner["warnings"] == []
+
+
+def test_several_stores_are_one_document(good: Path, broken_too: Path) -> None:
+    """The exit code is 1 if one of many has errors."""
+    ran = command("validate", good, broken_too, "--json")
+
+    assert ran.code == 1
+    assert [store["ok"] for store in ran.json["stores"]] == [True, False]
+
+
+@pytest.fixture
+def broken_too(here: Path) -> Path:
+    """A second store, with an error."""
+    from store_factory import MISSPELT, make_store  # noqa: PLC0415 - beside its only use
+
+    return make_store(here / "generated" / "GET_other", MISSPELT).path
+
+
+def test_the_summary_is_kept_in_ir_json(broken: Path) -> None:
+    """The summary is written where it changed, and only there."""
+    command("validate", broken)
+    written = broken.joinpath("ir.json").stat().st_mtime_ns
+    summary = json.loads(broken.joinpath("ir.json").read_text("utf-8"))["validation"]
+
+    command("validate", broken)
+
+    assert [issue["code"] for issue in summary["errors"]] == ["MISSING_FIELD", "PHANTOM_FIELD"]
+    assert broken.joinpath("ir.json").stat().st_mtime_ns == written
+
+
+def test_no_write_writes_nothing(broken: Path) -> None:
+    """With --no-write no file of the store changes."""
+    before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
+
+    assert command("validate", broken, "--no-write").code == 1
+
+    assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
+
+
+def test_what_the_project_ignores_is_not_told(
+    broken: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codes are ignored by STORE::Type from the project's folder, wherever the command is run."""
+    here.joinpath("pyproject.toml").write_text(
+        '[tool.pytest-regen.ignore]\n"generated/*::Owner" = ["MISSING_FIELD", "PHANTOM_FIELD"]\n',
+        "utf-8",
+    )
+    assert command("validate", broken).code == 0
+
+    monkeypatch.chdir(here / "generated")
+
+    assert command("validate", broken.name).code == 0
+    assert command("validate", os.path.abspath(broken.name)).code == 0
+
+
+def test_a_damaged_store_is_told_with_its_file(good: Path) -> None:
+    """What cannot be read is named with its place, and nothing is written."""
+    good.joinpath("pages.json").write_text("{", "utf-8")
+
+    ran = command("validate", good)
+
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: {good / 'pages.json'}, at line 1")
+    assert "  next: restore the file from version control" in ran.err
+
+
+def test_types_of_a_real_store_are_all_there(good: Path) -> None:
+    """The report names each type of the IR once."""
+    names = [type_.name for type_ in RegenStore.open(good).ir.types]
+
+    report = command("validate", good, "--json").json["stores"][0]
+
+    assert [type_["name"] for type_ in report["types"]] == names

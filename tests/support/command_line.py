@@ -1,0 +1,111 @@
+"""Commands run in this process, as real processes, and at a terminal."""
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from pytest_regen.cli.app import main
+
+__all__ = ["Ran", "at_terminal", "command", "process"]
+
+_SUPPORT = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command said, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON document on stdout; fails if there is anything else."""
+        return json.loads(self.out)
+
+
+def command(*words: object) -> Ran:
+    """Run a command in this process, not at a terminal."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", io.StringIO()):
+        try:
+            main([str(word) for word in words])
+        except SystemExit as end:
+            assert isinstance(end.code, int)
+            code = end.code
+    return Ran(code, _text(out), _text(err))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode()
+
+
+def process(
+    *words: object,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Ran:
+    """Run ``python -m pytest_regen`` with these words as a real process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_regen", *map(str, words)],
+        cwd=cwd,
+        env=_environment(env),
+        capture_output=True,
+        check=False,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        **options,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def at_terminal(
+    *words: object, cwd: Path, typed: str = "", env: Mapping[str, str] | None = None
+) -> Ran:
+    """Run a command as a real process at a terminal of 100 columns; ``err`` is what is seen."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "pytest_regen", *map(str, words)],
+        cwd=cwd,
+        env={**_environment(env), "TERM": "xterm-256color", "COLUMNS": "100"},
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    seen = _read_all(ours)
+    out, _ = running.communicate(timeout=60)
+    os.close(ours)
+    return Ran(running.returncode, out.decode(), seen)
+
+
+def _read_all(terminal: int) -> str:
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(terminal, 65536)
+        except OSError:  # Linux's way to say that nobody holds the other end any more.
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    return b"".join(chunks).decode().replace("\r\n", "\n")
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(_SUPPORT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, **(more or {})}
