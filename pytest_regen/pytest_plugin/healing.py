@@ -24,16 +24,19 @@ from pytest_regen.pytest_plugin.stories import heal_of, planned, skipped
 from pytest_regen.regeneration import HealResult, heal_type
 from pytest_regen.regeneration.values import Feedback
 
-__all__ = ["call_again", "may_heal"]
+__all__ = ["call_again", "may_heal", "may_talk"]
+
+
+def may_talk(item: pytest.Item) -> bool:
+    """Return whether a failing item may be called again at all."""
+    # pytest-rerunfailures starts the whole item again; healing it twice would pay twice.
+    return getattr(item, "execution_count", 1) <= 1 and not item.get_closest_marker("xfail")
 
 
 def may_heal(item: pytest.Item) -> bool:
     """Return whether a failure of this item is to be healed at all."""
-    # pytest-rerunfailures starts the whole item again; healing it twice would pay twice.
-    if getattr(item, "execution_count", 1) > 1 or item.get_closest_marker("xfail"):
-        return False
     choices = choices_of(item.config)
-    return choices.heal or choices.dry_run
+    return may_talk(item) and (choices.heal or choices.dry_run)
 
 
 def call_again(item: pytest.Item, failure: BaseException) -> BaseException | None:

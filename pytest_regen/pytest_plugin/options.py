@@ -12,7 +12,8 @@ FAIL_ON = ("auto", "regenerated", "never")
 _MARKERS = (
     (
         "regen(store=None, types=None, attempts=None, on=None): with --regen, what this test fails "
-        "with is the feedback with which types of the store are regenerated; then it runs again."
+        "with is the feedback with which types of the store are regenerated; then it runs again. "
+        "Sessions of generator_session and scenario_session take another turn without the option."
     ),
     (
         "cassette(name=None, record=None, drift=None, unplayed=None, ignore=None, normalize=None): "

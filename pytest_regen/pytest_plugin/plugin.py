@@ -19,6 +19,11 @@ from pytest_regen.pytest_plugin.fixtures import (
     regen_store,
 )
 from pytest_regen.pytest_plugin.options import add_markers, add_options, is_used
+from pytest_regen.pytest_plugin.session_fixtures import (
+    SESSIONS,
+    generator_session,
+    scenario_session,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.locate import Selection
@@ -28,8 +33,10 @@ __all__ = [
     "cassette",
     "cassette_config",
     "clarification_flow",
+    "generator_session",
     "regen_provider",
     "regen_store",
+    "scenario_session",
 ]
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
@@ -128,14 +135,27 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     except (Exception, pytest.fail.Exception) as error:
         option = item.config.option
         debugs = getattr(option, "usepdb", False)
+        is_marked = item.get_closest_marker("regen") is not None
         asked = (option.regen_heal or option.regen_dry_run) and not debugs
-        if not asked or item.get_closest_marker("regen") is None:
+        talks = bool(item.stash.get(SESSIONS, None)) and not debugs
+        if not is_marked or not (asked or talks):
             raise
         failure: BaseException = error
     # Outside the handler, so that what is raised now has no older failure as its context.
-    from pytest_regen.pytest_plugin.healing import call_again, may_heal  # noqa: PLC0415 - rare
+    from pytest_regen.pytest_plugin.healing import (  # noqa: PLC0415 - rare
+        call_again,
+        may_heal,
+        may_talk,
+    )
 
-    left = call_again(item, failure) if may_heal(item) else failure
+    if talks:
+        from pytest_regen.pytest_plugin.session_healing import (  # noqa: PLC0415 - rare
+            call_with_feedback,
+        )
+
+        left = call_with_feedback(item, failure) if may_talk(item) else failure
+    else:
+        left = call_again(item, failure) if may_heal(item) else failure
     if left is not None:
         raise left
     return None

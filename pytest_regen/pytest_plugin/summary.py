@@ -93,7 +93,8 @@ class RunLog:
                 yield f"dry run: {heal.unit}: {asked}, about {heal.estimate:,} tokens in", ()
                 return
             case "regenerated":
-                head, colour = f"regenerated: {heal.unit} {pages}", ("yellow",)
+                where = f" {pages}" if heal.pages else ""
+                head, colour = f"regenerated: {heal.unit}{where}", ("yellow",)
             case "failed":
                 head, colour = f"still failing: {heal.unit} [{heal.stop_reason}]", ("red",)
             case _:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_regen.testing.bad_agents import KNOWN_BAD
+    from pytest_regen.testing.caching import assert_cache_prefix_stable
     from pytest_regen.testing.failing import Feedback, FeedbackError, fail
     from pytest_regen.testing.hostile import HOSTILE_TEXTS
     from pytest_regen.testing.observing import AgentFactory, Replies, completion
@@ -42,6 +43,7 @@ __all__ = [
     "FeedbackError",
     "Replies",
     "TranscriptError",
+    "assert_cache_prefix_stable",
     "assert_carries_full_context",
     "assert_legacy_ignored",
     "assert_level",
@@ -66,6 +68,7 @@ _HOMES = {
     "KNOWN_BAD": "bad_agents",
     "Replies": "observing",
     "TranscriptError": "transcripts",
+    "assert_cache_prefix_stable": "caching",
     "completion": "observing",
     "fail": "failing",
     "verify_transcript": "transcripts",

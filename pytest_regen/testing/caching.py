@@ -1,0 +1,147 @@
+"""Whether a conversation keeps its prompt cache: each request begins as the one before it did."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_regen.canonical import canonical_json
+from pytest_regen.sessions import Exchange
+from pytest_regen.turns.values import TurnRequest
+from pytest_regen.turns.wire import request_body
+
+__all__ = ["assert_cache_prefix_stable"]
+
+_BREAKPOINTS = 4
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    where: str
+    data: str
+    is_marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    name: str
+    branch: str
+    purpose: str
+    turn: int
+    settings: str
+    """What is folded into the prefix besides its blocks: model, tools, output format."""
+    blocks: tuple[_Block, ...]
+
+
+def assert_cache_prefix_stable(
+    transcript: Iterable[Exchange | TurnRequest | Mapping[str, Any]],
+) -> None:
+    """Assert that every request can be read from the prompt cache as far as it was sent before.
+
+    Each request of a conversation must begin, byte for byte, with the whole of the request it goes
+    on from: a repair or a continuation with the call before it, a new turn with the first call of
+    the turn before. At most four breakpoints may stand in a request, and one on its last block.
+
+    Args:
+        transcript: ``session.transcript``; or requests, or request bodies as the Messages API
+            takes them (``emulator.requests[n].body``), which are then taken as turn after turn.
+
+    Raises:
+        AssertionError: a block has moved or changed, the first one is named; or the breakpoints
+            do not serve.
+    """
+    __tracebackhide__ = True
+    firsts: dict[str, list[_Request]] = {}
+    latest: dict[str, _Request] = {}
+    for number, one in enumerate(transcript, start=1):
+        request = _request(one, number)
+        _check_breakpoints(request)
+        asked = firsts.setdefault(request.branch, [])
+        if request.purpose == "ask":
+            # A turn tried again goes on from the turn before it, as it did the first time.
+            before = next((old for old in reversed(asked) if old.turn < request.turn), None)
+        else:
+            before = latest.get(request.branch)
+        if before is not None:
+            _check_prefix(before, request)
+        latest[request.branch] = request
+        if request.purpose == "ask" and _was_answered(one):
+            asked.append(request)
+
+
+def _was_answered(one: Exchange | TurnRequest | Mapping[str, Any]) -> bool:
+    return not isinstance(one, Exchange) or one.reply is not None
+
+
+def _request(one: Exchange | TurnRequest | Mapping[str, Any], number: int) -> _Request:
+    if isinstance(one, Exchange):
+        name = f"request {number} (turn {one.turn}, {one.purpose})"
+        return _of_body(request_body(one.request), name, one.branch, one.purpose, one.turn)
+    body = request_body(one) if isinstance(one, TurnRequest) else one
+    return _of_body(body, f"request {number}", "", "ask", number)
+
+
+def _of_body(body: Mapping[str, Any], name: str, branch: str, purpose: str, turn: int) -> _Request:
+    settings = {key: body.get(key) for key in ("model", "tools", "output_config", "thinking")}
+    return _Request(name, branch, purpose, turn, canonical_json(settings), tuple(_blocks(body)))
+
+
+def _blocks(body: Mapping[str, Any]) -> Iterator[_Block]:
+    for number, block in enumerate(_as_blocks(body.get("system"))):
+        yield _block(f"system.{number}", block, "system")
+    for turn, message in enumerate(body.get("messages") or ()):
+        for number, block in enumerate(_as_blocks(message["content"])):
+            yield _block(f"messages.{turn}.content.{number}", block, str(message["role"]))
+
+
+def _as_blocks(content: object) -> list[Mapping[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def _block(where: str, block: Mapping[str, Any], role: str) -> _Block:
+    bare = {key: value for key, value in block.items() if key != "cache_control"}
+    return _Block(where, canonical_json([role, bare]), "cache_control" in block)
+
+
+def _check_breakpoints(request: _Request) -> None:
+    marked = [block.where for block in request.blocks if block.is_marked]
+    assert len(marked) <= _BREAKPOINTS, (  # noqa: S101 - it is an assertion for tests
+        f"{request.name} has {len(marked)} cache breakpoints, {_BREAKPOINTS} are allowed: "
+        f"{', '.join(marked)}"
+    )
+    assert request.blocks and request.blocks[-1].is_marked, (  # noqa: S101, PT018 - as above
+        f"{request.name} has no cache breakpoint on its last block, so that the next request can "
+        f"read less than was sent; breakpoints stand on: {', '.join(marked) or 'nothing'}"
+    )
+
+
+def _check_prefix(before: _Request, request: _Request) -> None:
+    assert before.settings == request.settings, (  # noqa: S101 - as above
+        f"{request.name} cannot read what {before.name} wrote to the cache: model, tools or output "
+        f"format changed\n  before: {before.settings}\n  now:    {request.settings}"
+    )
+    for number, block in enumerate(before.blocks):
+        now = request.blocks[number] if number < len(request.blocks) else None
+        if now is not None and (now.where, now.data) == (block.where, block.data):
+            continue
+        raise AssertionError(
+            f"{block.where} of {request.name} is not what it was in {before.name}; from there on "
+            f"nothing can be read from the cache\n{_difference(block, now)}"
+        )
+
+
+def _difference(block: _Block, now: _Block | None) -> str:
+    if now is None:
+        return f"  before: {block.data[:_SHOWN]}\n  now:    nothing"
+    pairs = zip(block.data, now.data, strict=False)
+    same = next(
+        (at for at, (a, b) in enumerate(pairs) if a != b), min(len(block.data), len(now.data))
+    )
+    start = max(0, same - _SHOWN // 2)
+    return (
+        f"  first difference at character {same} of the block\n"
+        f"  before: …{block.data[start : start + _SHOWN]}\n"
+        f"  now:    …{now.data[start : start + _SHOWN]}"
+    )

@@ -1,0 +1,218 @@
+"""Tests that hold sessions: their failure is the feedback of the next turn."""
+
+from pathlib import Path
+
+import pytest
+
+# pytester forgets what an inner run imported; loaded here, it is loaded once.
+import pytest_regen.cassettes.vcr_adapter
+import pytest_regen.pytest_plugin.healing
+import pytest_regen.pytest_plugin.session_handles
+import pytest_regen.pytest_plugin.session_healing
+import pytest_regen.pytest_plugin.summary
+import pytest_regen.pytest_plugin.taping  # noqa: F401 - as above
+from pytest_regen.emulator import Emulator
+
+COUNTING = """
+import json
+import pytest
+from pydantic import BaseModel
+import pytest_regen
+from pytest_regen.turns import ScriptedProvider
+
+class Answer(BaseModel):
+    number: int
+
+LINES = ['{"number": 1}', '{"number": 2}', '{"number": 3}']
+PROVIDER = ScriptedProvider(LINES)
+
+@pytest.fixture
+def regen_provider():
+    return PROVIDER
+"""
+
+SCENARIOS = """
+import json
+import pytest
+import pytest_regen
+from pytest_regen.sessions import (
+    ScenarioCorrection, ScenarioFeedback, ToolAnnotation, expectation_holds,
+)
+from pytest_regen.turns import ScriptedProvider
+
+TOOLS = [ToolAnnotation(server_name="files", tool_name="read", args={"path": ["read-path"]})]
+
+def said(*pairs):
+    return json.dumps({"scenarios": [
+        {"description": f"read {path}", "expected_decision": decision, "reasoning": "",
+         "request": {"server_name": "files", "tool_name": "read", "arguments": {"path": path}}}
+        for path, decision in pairs
+    ]})
+
+PROVIDER = ScriptedProvider([said(("/a", "allow"), ("/b", "deny")), said(("/c", "allow"))])
+
+@pytest.fixture
+def regen_provider():
+    return PROVIDER
+
+@pytest.mark.regen(attempts=3)
+def test_right(scenario_session):
+    found = scenario_session(system="Be exact.", annotations=TOOLS).scenarios()
+    wrong = [
+        ScenarioCorrection(scenario_description=one.description, corrected_decision="escalate")
+        for one in found if one.expected_decision == "deny"
+    ]
+    if wrong:
+        pytest_regen.fail(feedback=ScenarioFeedback(corrections=wrong))
+    assert [(one.description, one.expected_decision) for one in found] == [
+        ("read /a", "allow"), ("read /b", "escalate"), ("read /c", "allow"),
+    ]
+"""
+
+
+def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
+    """Run the project in this process."""
+    return pytester.runpytest_inprocess("-p", "no:syrupy", *args)
+
+
+def test_a_failing_test_becomes_the_next_turn(pytester: pytest.Pytester) -> None:
+    """The marker alone is enough: feedback is told, the body called again, the outcome is G."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+@pytest.mark.regen(attempts=3)
+def test_three(generator_session):
+    session = generator_session(system="Count.", response=Answer)
+    assert session.ask("How many?").number == 3, "three are wanted"
+    assert session.turn_count == 3
+    assert "three are wanted" in session.history[-2].content
+"""
+    )
+
+    result = run(pytester)
+
+    assert result.parseoutcomes() == {"regenerated": 1}
+
+
+def test_earlier_turns_of_the_body_are_not_paid_again(pytester: pytest.Pytester) -> None:
+    """Only the last question is asked again; what was answered before is remembered."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+@pytest.mark.regen(attempts=2)
+def test_two(generator_session):
+    session = generator_session(system="Count.", response=Answer)
+    assert session.ask("First?").number == 1
+    assert session.ask("Second?").number == 3
+    assert len(PROVIDER.requests) == 3
+"""
+    )
+
+    assert run(pytester).parseoutcomes() == {"regenerated": 1}
+
+
+def test_without_the_marker_a_failure_is_a_failure(pytester: pytest.Pytester) -> None:
+    """Nothing is asked again unless the test says so."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+def test_one(generator_session):
+    assert generator_session(system="Count.", response=Answer).ask("How many?").number == 3
+
+def test_asked_once():
+    assert len(PROVIDER.requests) == 1
+"""
+    )
+
+    assert run(pytester).parseoutcomes() == {"failed": 1, "passed": 1}
+
+
+def test_attempts_are_bounded_and_the_failure_is_the_tests_own(pytester: pytest.Pytester) -> None:
+    """After the attempts allowed the last assertion stands."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+@pytest.mark.regen(attempts=2)
+def test_four(generator_session):
+    assert generator_session(system="Count.", response=Answer).ask("How many?").number == 4
+"""
+    )
+
+    result = run(pytester)
+
+    assert result.parseoutcomes() == {"failed": 1}
+    result.stdout.fnmatch_lines(["*assert 2 == 4*"])
+
+
+def test_an_error_that_is_no_assertion_is_not_told(pytester: pytest.Pytester) -> None:
+    """A fault of the test itself costs no turn."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+@pytest.mark.regen(attempts=3)
+def test_typo(generator_session):
+    generator_session(system="Count.", response=Answer).ask("How many?").nmber
+"""
+    )
+
+    result = run(pytester)
+
+    assert result.parseoutcomes() == {"failed": 1}
+    result.stdout.fnmatch_lines(["*AttributeError*"])
+
+
+def test_scenario_corrections_lead_to_replacements(pytester: pytest.Pytester) -> None:
+    """Corrections are put in place, replacements are merged, and the test passes as G."""
+    pytester.makepyfile(SCENARIOS)
+
+    result = run(pytester, "-rA")
+
+    assert result.parseoutcomes() == {"regenerated": 1}
+
+
+def test_the_same_failure_twice_is_no_progress(pytester: pytest.Pytester) -> None:
+    """A turn that could only repeat the last is not made; the assertion stands with a note."""
+    pytester.makepyfile(
+        SCENARIOS
+        + """
+@pytest.mark.regen(attempts=5)
+def test_never(scenario_session):
+    scenario_session(system="Be exact.", annotations=TOOLS).scenarios()
+    raise AssertionError("always the same")
+""".replace("def test_right", "def no_test")
+    )
+
+    result = run(pytester, "-k", "never")
+
+    assert result.parseoutcomes()["failed"] == 1
+    result.stdout.fnmatch_lines(["*always the same*", "*told in an earlier turn*"])
+
+
+def test_turns_are_recorded_and_replayed(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both turns come from the cassette afterwards, with the marker alone and without a key."""
+    pytester.makepyfile(
+        test_told="""
+        import pytest
+        from pydantic import BaseModel
+
+        class Answer(BaseModel):
+            number: int
+
+        @pytest.mark.regen(attempts=2)
+        def test_two(generator_session):
+            session = generator_session(system="Count.", response=Answer)
+            assert session.ask("How many?").number == 2, "two are wanted"
+        """
+    )
+    replies = iter(['{"number": 1}', '{"number": 2}'])
+    with Emulator(lambda _: next(replies)) as emulator:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", emulator.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-emulated")
+        recorded = run(pytester, "--regen-record", "once")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    replayed = run(pytester)
+
+    assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"regenerated": 1}
+    assert Path(pytester.path, "cassettes", "test_told", "test_two.yaml").is_file()
