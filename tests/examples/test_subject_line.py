@@ -1,0 +1,85 @@
+"""The example about subject lines works as it is committed: offline, and recorded again alike."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.cassettes import read_cassette
+from pytest_regen.context import ClarifyingAgent
+from pytest_regen.testing import KNOWN_BAD, verify_transcript
+from pytest_regen.testing.transcripts import TranscriptError, read_transcript
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "subject_line"
+TRANSCRIPTS = sorted((EXAMPLE / "transcripts").rglob("*.yaml"))
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the example."""
+    folder = tmp_path / "subject_line"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in ``folder``, without a key."""
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_flow_passes_offline(copy: Path) -> None:
+    """Without a key, a network, or a folder of the repository."""
+    done = run(copy.parent, "-m", "pytest", "-q", "subject_line")
+
+    assert done.returncode == 0, done.stdout
+    assert "8 passed" in done.stdout
+
+
+def test_the_program_tells_the_flow(copy: Path) -> None:
+    """Question, answer, subject line."""
+    done = run(copy, "flow.py")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("> rent is out of control in my city\n? Which city")
+    assert "= Rent Is Out of Control and City Hall Lets It Happen" in done.stdout
+
+
+def test_what_is_recorded_again_says_the_same(copy: Path) -> None:
+    """The recordings are what ``record.py`` makes of the code as it is."""
+    done = run(copy, "record.py")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    for transcript in TRANSCRIPTS:
+        assert read_transcript(copy / transcript.relative_to(EXAMPLE)) == read_transcript(
+            transcript
+        )
+
+
+def test_every_recording_says_that_it_is_emulated() -> None:
+    """No one takes them for a model's."""
+    cassettes = sorted((EXAMPLE / "cassettes").rglob("*.yaml"))
+
+    assert len(cassettes) == len(TRANSCRIPTS) + 1
+    for path in cassettes:
+        cassette = read_cassette(path)
+        assert cassette is not None
+        assert cassette.metadata["source"] == "emulator"
+    assert {read_transcript(path).source for path in TRANSCRIPTS} == {"emulator"}
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_a_transcript_is_verified_without_a_model(path: Path) -> None:
+    """Every prompt is made anew and compared; an agent that sends others is found out."""
+    verify_transcript(path, ClarifyingAgent)
+    with pytest.raises(TranscriptError, match="turn 1"):
+        verify_transcript(path, KNOWN_BAD["carries_full_context"])
