@@ -29,7 +29,8 @@ class Caller:
         self._seconds = seconds
         self._pending = 0
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(max_concurrent, thread_name_prefix="regen-server")
+        self._max_concurrent = max_concurrent
+        self._threads = self._new_threads()
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
         """Return what ``work`` returns, called in a thread.
@@ -51,8 +52,15 @@ class Caller:
             self._leave()
 
     def close(self) -> None:
-        """Take no more calls; those under way end by themselves."""
+        """Drop what waits and let go of the threads; calls under way end by themselves.
+
+        A server that is started again gets new ones.
+        """
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads = self._new_threads()
+
+    def _new_threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._max_concurrent, thread_name_prefix="regen-server")
 
     async def _in_time(self, answer: Awaitable[_T]) -> _T:
         try:

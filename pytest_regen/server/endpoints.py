@@ -27,7 +27,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def problem_response(request: Request, problem: Problem) -> Response:
     """Return a problem as JSON."""
     return JSONResponse(
-        problem.as_json(request_id_of(request)), problem.status, headers=problem.headers
+        problem.as_json(request_id_of(request)), problem.status.value, headers=problem.headers
     )
 
 

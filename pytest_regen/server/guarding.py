@@ -89,7 +89,7 @@ class Guard:
             problem = error if isinstance(error, Problem) else unexpected()
             if problem is not error:
                 _log.exception("request %s failed", request_id)
-            answer = JSONResponse(problem.as_json(request_id), problem.status)
+            answer = JSONResponse(problem.as_json(request_id), problem.status.value)
             await answer(scope, receive, send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:

@@ -179,6 +179,14 @@ def test_too_many_at_once() -> None:
     assert busy.headers["retry-after"] == "2"
 
 
+def test_a_server_may_be_started_again() -> None:
+    """The same application, stopped and started, answers as before."""
+    app = app_of(Model())
+    for _ in range(2):
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            assert client.post(PATH, json={"message": MESSAGE}).status_code == 200
+
+
 class Waiting:
     """A provider with an asynchronous twin; notes the thread it answers in."""
 

@@ -13,7 +13,9 @@ from starlette.applications import Starlette
 @contextmanager
 def served(app: Starlette) -> Iterator[str]:
     """Serve an application while the block runs; yields its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    # The protocol has to be named: asyncio sends small pieces at once only where it is TCP by name.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(
             uvicorn.Config(app, log_level="critical", server_header=False, proxy_headers=False)
         )

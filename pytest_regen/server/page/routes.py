@@ -61,7 +61,7 @@ class Page:
 
     async def back(self, request: Request) -> Response:  # noqa: ARG002 - as above
         """Send whoever opens an address that only takes forms to the first view."""
-        return RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        return RedirectResponse("/", HTTPStatus.SEE_OTHER.value)
 
     async def describe(self, request: Request) -> Response:
         """Take the first turn."""
@@ -95,7 +95,7 @@ class Page:
                 return _started_again(held.context.original_description, problem)
             return HTMLResponse(
                 questions_page(held, filled, problem=problem.message),
-                problem.status,
+                problem.status.value,
                 headers=problem.headers,
             )
 
@@ -109,7 +109,7 @@ class Page:
             for question, entry in zip(questions, filled, strict=True)
         ]
         if any(entry.problem for entry in marked):
-            return HTMLResponse(questions_page(held, marked), _UNPROCESSABLE)
+            return HTMLResponse(questions_page(held, marked), _UNPROCESSABLE.value)
         return await self._answered(request, held, answers)
 
     async def _answered(
@@ -199,7 +199,7 @@ def _started_again(message: str, problem: Problem) -> Response:
     shown = start_page(
         message, problem=problem.message, invalid=problem.where in {"message", "description"}
     )
-    return HTMLResponse(shown, problem.status, headers=problem.headers)
+    return HTMLResponse(shown, problem.status.value, headers=problem.headers)
 
 
 def _one(form: Form, name: str) -> str:
