@@ -1,0 +1,62 @@
+"""What docs/context.md shows is true: its code runs, and prints what it says."""
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pytest_regen.context import values
+from pytest_regen.testing import CHECKS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "context.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[ModuleType]:
+    """The code of the page as a module, which a fresh process can import too."""
+    file = tmp_path / "context_page.py"
+    file.write_text("\n\n".join(text for kind, text in BLOCKS if kind == "python"), "utf-8")
+    spec = importlib.util.spec_from_file_location("context_page", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_the_prompt_is_the_one_shown(page: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rendered context, to the letter."""
+    print(page.render_context(page.context))  # noqa: T201 - as on the page
+    shown = next(text for kind, text in BLOCKS if kind == "text")
+
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("name", ["test_my_agent", "test_their_agent"])
+def test_the_checks_pass(page: ModuleType, name: str) -> None:
+    """Ours, and somebody else's through its adapter."""
+    getattr(page, name)()
+
+
+def test_every_check_is_described() -> None:
+    """By its name and its function."""
+    for name, check in CHECKS.items():
+        assert f"| `{name}` | `{check.__name__}(make" in PAGE
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    """The table is not older than the values."""
+    for limit in (values.MAX_DESCRIPTION, values.MAX_QUESTION, values.MAX_ANSWER, values.MAX_LABEL):
+        assert f"| {limit:,} |" in PAGE
+    assert f"| id | {values.MAX_ID} |" in PAGE
+    assert values.MAX_ANSWER == values.MAX_REASONING
+    assert f"questions | {values.MAX_QUESTIONS} |" in PAGE
+    assert f"options | {values.MIN_OPTIONS} to {values.MAX_OPTIONS} |" in PAGE
+    assert f"suggested places | {values.MAX_SUGGESTIONS} |" in PAGE
