@@ -13,6 +13,7 @@ from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.differences import differences
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.scrubbing import PRIVATE_HEADERS
 from pytest_regen.cassettes.values import json_or_none
 from pytest_regen.errors import CassetteUnreadableError, UsageError
 from pytest_regen.turns.secrets import find_secrets
@@ -22,17 +23,6 @@ __all__ = ["Finding", "Limits", "cassettes_in", "check_cassettes"]
 Severity = Literal["error", "warning"]
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", ".partial"})
-_PRIVATE_HEADERS = frozenset(
-    {
-        "authorization",
-        "x-api-key",
-        "api-key",
-        "proxy-authorization",
-        "cookie",
-        "set-cookie",
-        "anthropic-organization-id",
-    }
-)
 _VOLATILE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
@@ -126,7 +116,7 @@ def _secrets(file: CassetteFile) -> Iterator[Finding]:
         for kind in set(find_secrets(bodies + " " + found.uri)) - told:
             message = f"a credential in a compressed or laid-out body ({kind})"
             yield Finding("SECRET", "error", file.path, stored.line, message)
-        for name in {*found.request_headers, *found.response_headers} & _PRIVATE_HEADERS:
+        for name in {*found.request_headers, *found.response_headers} & PRIVATE_HEADERS:
             message = f"the header {name!r}, which holds a credential or identifies an account"
             yield Finding("HEADER", "error", file.path, stored.line, message)
 

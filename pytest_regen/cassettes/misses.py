@@ -21,7 +21,7 @@ from pytest_regen.cassettes.values import Interaction, json_or_none
 from pytest_regen.errors import CassetteMissError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["Asked", "Drift", "drift_of", "miss"]
+__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss"]
 
 RECORD_COMMAND = "record it: pytest --regen --regen-record {mode}, with ANTHROPIC_API_KEY set"
 
@@ -76,7 +76,8 @@ class Drift:
     diff_file: Path | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.request} was given interaction {self.interaction} (line {self.line})"]
+        line = f" (line {self.line})" if self.line else ""
+        lines = [f"{self.request} was given interaction {self.interaction}{line}"]
         return "\n".join([*lines, *_shown(self.differences, self.more, self.diff_file)])
 
 
@@ -87,6 +88,17 @@ def drift_of(
     recorded = json_or_none(matching.normalized(stored.interaction.request_body))
     found, more, file = _compared(path, recorded, asked.json, matching, number)
     return Drift(str(asked), number, stored.line, found, more, file)
+
+
+def drift_between(
+    path: Path, asked: Asked, number: int, recorded: bytes, matching: Matching
+) -> Drift | None:
+    """Return how a request differs from a recorded body; ``None`` if it does not."""
+    old, new = json_or_none(recorded), asked.json
+    if old is None and new is None:
+        return None
+    found, more, file = _compared(path, old, new, matching, number)
+    return Drift(str(asked), number, 0, found, more, file) if found else None
 
 
 def miss(
@@ -151,10 +163,9 @@ def _why(path: Path, tape: Tape, key: str, asked: Asked, matching: Matching) -> 
         return f"nothing in it is like this request ({place})"
     number, stored, recorded = nearest
     found, more, file = _compared(path, recorded, asked.json, matching, number)
+    at = f" at {path.name}:{stored.line}" if stored.line else ""
     lines = _shown(found, more, file) or ["    method, path or query differ"]
-    return "\n".join(
-        [f"nearest is interaction {number} at {path.name}:{stored.line} ({place})", *lines]
-    )
+    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines])
 
 
 def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[str]:

@@ -17,7 +17,7 @@ from pytest_regen.cassettes.format import FIRST_LINE, INTERACTIONS, interaction_
 from pytest_regen.cassettes.values import Interaction, StreamEnd
 from pytest_regen.errors import CassetteUnreadableError
 
-__all__ = ["CassetteFile", "StoredInteraction", "read_cassette"]
+__all__ = ["CassetteFile", "StoredInteraction", "read_cassette", "unreadable"]
 
 _CHUNK = re.compile(r"^- key: (sha256:[0-9a-f]{64})\n", re.MULTILINE)
 _CHUNK_END = re.compile(r"\n    status:\n      code: \d+\n      message: [^\n]*\n\Z")
@@ -48,7 +48,7 @@ class StoredInteraction:
         [data] = _parsed_list(self.text, self.path, self.line)
         found = _interaction(data, self.path, self.line)
         if found.key != self.key:
-            raise _unreadable(
+            raise unreadable(
                 self.path,
                 "the recorded request was edited: it no longer matches its key",
                 line=self.line,
@@ -81,13 +81,13 @@ def read_cassette(path: Path) -> CassetteFile | None:
     if text is None:
         return None
     if not text.strip():
-        raise _unreadable(path, "the file is empty", line=1)
+        raise unreadable(path, "the file is empty", line=1)
     if text.startswith(FIRST_LINE) and "python/" not in text:
         indexed = _indexed(path, text)
         if indexed is not None:
             return replace(indexed, stamp=stamp)
         if not text.endswith("\n"):
-            raise _unreadable(path, "the file is cut: its last line does not end", line=_line(text))
+            raise unreadable(path, "the file is cut: its last line does not end", line=_line(text))
     return replace(_whole(path, text), stamp=stamp)
 
 
@@ -99,9 +99,9 @@ def _text(path: Path) -> tuple[str | None, Stamp | None]:
         return None, None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise _unreadable(path, "the file is binary, not UTF-8 text", line=line) from error
+        raise unreadable(path, "the file is binary, not UTF-8 text", line=line) from error
     except OSError as error:
-        raise _unreadable(path, str(error.strerror or error)) from error
+        raise unreadable(path, str(error.strerror or error)) from error
 
 
 def _indexed(path: Path, text: str) -> CassetteFile | None:
@@ -133,7 +133,7 @@ def _line(text: str) -> int:
 def _whole(path: Path, text: str) -> CassetteFile:
     data = _json(text) if text.lstrip().startswith("{") else _parsed(text, path, 1)
     if not isinstance(data, Mapping) or not isinstance(data.get("interactions"), list):
-        raise _unreadable(
+        raise unreadable(
             path,
             "the file is no cassette: it has no list of interactions",
             line=1 if isinstance(data, Mapping) else _line(text),
@@ -170,7 +170,7 @@ def _metadata(data: object) -> Mapping[str, Any]:
 def _parsed_list(text: str, path: Path, line: int) -> list[Any]:
     data = _parsed(text, path, line)
     if not isinstance(data, list) or len(data) != 1:
-        raise _unreadable(path, "this is not one interaction", line=line)
+        raise unreadable(path, "this is not one interaction", line=line)
     return data
 
 
@@ -186,16 +186,16 @@ def _parsed(text: str, path: Path, line: int) -> object:
         at = line + (mark.line if mark else 0)
         tag = _PYTHON_TAG.search(str(error.problem))
         if tag:
-            raise _unreadable(
+            raise unreadable(
                 path,
                 f"the file asks for a Python object ({tag[0].rstrip(chr(39))})",
                 line=at,
                 hint="do not load it: a cassette never needs that tag, and loading it could run "
                 "code; delete the file and record it again",
             ) from None
-        raise _unreadable(path, f"the YAML is broken: {error.problem}", line=at) from error
+        raise unreadable(path, f"the YAML is broken: {error.problem}", line=at) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _unreadable(path, f"the YAML is broken: {error}", line=line) from error
+        raise unreadable(path, f"the YAML is broken: {error}", line=line) from error
 
 
 def _interaction(data: object, path: Path, line: int) -> Interaction:
@@ -203,9 +203,9 @@ def _interaction(data: object, path: Path, line: int) -> Interaction:
         return _built(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         missing = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
-        raise _unreadable(path, f"this interaction is incomplete: {missing}", line=line) from error
+        raise unreadable(path, f"this interaction is incomplete: {missing}", line=line) from error
     except UndecodableBodyError as error:
-        raise _unreadable(path, str(error), line=line) from error
+        raise unreadable(path, str(error), line=line) from error
 
 
 def _built(data: Any) -> Interaction:  # noqa: ANN401 - parsed YAML
@@ -264,9 +264,10 @@ def _header_pairs(headers: Mapping[Any, Any]) -> Iterator[tuple[str, tuple[str, 
         yield str(name).lower(), tuple(str(value) for value in listed)
 
 
-def _unreadable(
+def unreadable(
     path: Path, why: str, *, line: int | None = None, hint: str = ""
 ) -> CassetteUnreadableError:
+    """Return the error for a file that is no cassette, or must not be loaded."""
     place = f"{path}:{line}" if line else str(path)
     return CassetteUnreadableError(
         f"{place}: the cassette cannot be read",

@@ -17,7 +17,7 @@ from pytest_regen.cassettes.scrubbing import (
 from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, json_or_none
 from pytest_regen.errors import CassetteError
 
-__all__ = ["Exchange", "kept_exchange"]
+__all__ = ["Exchange", "clean_body", "kept_exchange"]
 
 _REAL_HOST = "api.anthropic.com"
 _SHORTEST_CREDENTIAL = 8
@@ -89,10 +89,10 @@ def kept_exchange(exchange: Exchange) -> Interaction:
     interaction = Interaction(
         method=exchange.method.upper(),
         uri=scrub_literal(stable_uri(exchange.uri, exchange.response_headers), literal),
-        request_body=_clean(exchange.request_body, literal),
+        request_body=clean_body(exchange.request_body, literal),
         status=exchange.status,
         reason=scrub_literal(exchange.reason, literal),
-        response_body=_clean(content, literal),
+        response_body=clean_body(content, literal),
         request_headers=allowed_request_headers(exchange.request_headers),
         response_headers=allowed_response_headers(headers),
         end=exchange.end,
@@ -126,7 +126,13 @@ def _credentials(headers: Headers) -> tuple[str, ...]:
     return tuple(value for value in found if len(value) >= _SHORTEST_CREDENTIAL)
 
 
-def _clean(body: bytes, literal: tuple[str, ...]) -> bytes:
+def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
+    """Return a decoded body without credentials.
+
+    Args:
+        body: JSON, text or anything else.
+        literal: credentials in use, whatever their shape.
+    """
     value = json_or_none(body)
     if value is not None:
         clean = scrub_value(value, literal)

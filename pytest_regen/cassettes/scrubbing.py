@@ -16,6 +16,7 @@ from pytest_regen.turns.wire import sse_events
 
 __all__ = [
     "EMULATOR_SERVER",
+    "PRIVATE_HEADERS",
     "allowed_request_headers",
     "allowed_response_headers",
     "hidden_in_stream",
@@ -37,6 +38,19 @@ _RESPONSE_HEADERS: Final = frozenset(
     {"content-type", "retry-after", "retry-after-ms", "x-should-retry"}
 )
 """All others go: what is not needed for replay can only leak, or change with every recording."""
+
+PRIVATE_HEADERS: Final = frozenset(
+    {
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "proxy-authorization",
+        "cookie",
+        "set-cookie",
+        "anthropic-organization-id",
+    }
+)
+"""Headers that hold a credential or identify an account, in cassettes that keep others."""
 
 _PRIVATE_PARAMETERS: Final = (
     "key",

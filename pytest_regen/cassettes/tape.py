@@ -56,6 +56,11 @@ class Tape:
                     return number + 1
             return None
 
+    def mark(self, number: int) -> None:
+        """Mark a recording played that was given out elsewhere."""
+        with self._lock:
+            self._played.add(number - 1)
+
     def _next(self, index: _Index, key: str) -> int | None:
         waiting = index.get(key)
         while waiting:

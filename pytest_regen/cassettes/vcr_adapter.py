@@ -4,22 +4,39 @@ vcrpy's own lookup, files and filters are not used. Its patches ask a cassette o
 can play a response, play it, or keep a new one; ours asks the run.
 """
 
+import copy
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vcr import VCR
 from vcr.cassette import Cassette
+from vcr.persisters.filesystem import (
+    CassetteDecodeError,
+    CassetteNotFoundError,
+    FilesystemPersister,
+)
 from vcr.record_mode import RecordMode as VcrRecordMode
+from vcr.serialize import serialize
 
-from pytest_regen.cassettes.recording import Exchange
+from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.misses import Asked
+from pytest_regen.cassettes.reading import unreadable
+from pytest_regen.cassettes.recording import Exchange, clean_body
+from pytest_regen.cassettes.scrubbing import PRIVATE_HEADERS, scrub_literal
 from pytest_regen.cassettes.values import Interaction, playable_headers
+from pytest_regen.cassettes.vcr_compat import VcrOptions, VcrRun, body_bytes
+from pytest_regen.cassettes.writing import checked_text, replace_file, unwritable
 
 if TYPE_CHECKING:
     from pytest_regen.cassettes.running import CassetteRun
 
-__all__ = ["patched_clients"]
+__all__ = ["patched_clients", "watched_cassette"]
 
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
@@ -138,3 +155,155 @@ def _bytes(body: Any) -> bytes:  # noqa: ANN401 - as the patched client gave it
     if hasattr(body, "read"):
         return _bytes(body.read())
     return b"".join(_bytes(part) for part in body)
+
+
+# Cassettes of suites that were written for pytest-recording
+
+
+@contextmanager
+def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
+    """Use a cassette as vcrpy means it; see ``vcr_compat``."""
+    config = dict(options.config)
+    serializer = str(config.get("serializer", "yaml"))
+    config.setdefault("path_transformer", VCR.ensure_suffix(f".{serializer}"))
+    path = Path(config["path_transformer"](str(options.folder / options.path)))
+    rewrites = options.mode == "rewrite"
+    mode = "new_episodes" if rewrites else options.mode
+    engine = VCR(record_mode=VcrRecordMode(mode), cassette_library_dir=str(options.folder))
+    extra = [options.folder / config["path_transformer"](name) for name in options.extra]
+    engine.register_persister(_Persister(path, extra, rewrites=rewrites))
+    options.configure(engine)
+    run = VcrRun(path, matching=Matching(diff_folder=options.diff_folder))
+    merged = engine.get_merged_config(path=str(path), **config)
+    # The path is whole by now.
+    merged["path_transformer"] = None
+    with _Watched.use(run=run, **merged) as cassette:
+        run.cassette = cassette
+        run.replays = cassette.write_protected
+        yield run
+
+
+class _Watched(Cassette):  # type: ignore[misc]  # vcrpy ships no types
+    """vcrpy's cassette, which says what it gave to whom."""
+
+    def __init__(self, path: str, *, run: VcrRun, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(path, **options)
+        self._run = run
+        self._watch = threading.RLock()
+        self._index = -1
+
+    def _responses(self, request: Any) -> Iterator[Any]:  # noqa: ANN401 - vcrpy's own type
+        for index, response in super()._responses(request):
+            self._index = index
+            yield index, response
+
+    def play_response(self, request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
+        """Play, and note what was asked and what answered."""
+        with self._watch:
+            response = super().play_response(request)
+            stored, _ = self.data[self._index]
+            # As it would have been recorded: what a suite filters is no drift.
+            sent = self._before_record_request(request) or request
+            asked = Asked(sent.method, sent.uri, body_bytes(sent.body))
+            self._run.played(asked, self._index + 1, body_bytes(stored.body))
+            return response
+
+    @property
+    def write_protected(self) -> bool:
+        """Whether nothing may be recorded."""
+        return bool(super().write_protected)
+
+    def filter_request(self, request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
+        """Return the filtered request; where nothing may be recorded vcrpy then raises."""
+        found = super().filter_request(request)
+        if found and self.write_protected:
+            asked = Asked(found.method, found.uri, body_bytes(found.body))
+            if not self.can_play_response_for(request):
+                self._run.missed.append(asked)
+        return found
+
+
+class _Persister:
+    """Loads several cassettes, writes one: scrubbed, in one step."""
+
+    def __init__(self, path: Path, extra: list[Path], *, rewrites: bool) -> None:
+        self._path = path
+        self._extra = extra
+        self._rewrites = rewrites
+
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ANN401 - vcrpy's
+        """Return the requests and answers of all files.
+
+        Raises:
+            CassetteNotFoundError: there is none, which vcrpy understands.
+        """
+        own = [] if self._rewrites else [Path(cassette_path)]
+        found: list[Any] = []
+        for path in [*own, *self._extra]:
+            if not path.is_file():
+                continue
+            if not path.read_bytes().strip():
+                raise unreadable(path, "the file is empty", line=1)
+            try:
+                found.append(FilesystemPersister.load_cassette(path, serializer))
+            except (CassetteDecodeError, ValueError, KeyError, TypeError) as error:
+                raise unreadable(path, str(error)) from error
+        if not found:
+            raise CassetteNotFoundError
+        requests = [request for one in found for request in one[0]]
+        responses = [response for one in found for response in one[1]]
+        return requests, responses, *found[0][2:]
+
+    def save_cassette(self, cassette_path: str, cassette_dict: Any, serializer: Any) -> None:  # noqa: ANN401
+        """Write the cassette without credentials; the old file stays until the new one is whole."""
+        path = Path(cassette_path)
+        clean = {
+            **cassette_dict,
+            "requests": [_scrubbed_request(one) for one in cassette_dict["requests"]],
+            "responses": [_scrubbed_response(one) for one in cassette_dict["responses"]],
+        }
+        text = checked_text(path, serialize(clean, serializer))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, text)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+
+def _scrubbed_request(request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
+    clean = copy.copy(request)
+    clean.headers = _public(request.headers)
+    clean.uri = scrub_literal(request.uri, ())
+    if isinstance(request.body, bytes):
+        clean.body = clean_body(request.body)
+    return clean
+
+
+def _scrubbed_response(response: Mapping[str, Any]) -> dict[str, Any]:
+    headers = _public(response.get("headers") or {})
+    body = (response.get("body") or {}).get("string")
+    if not isinstance(body, bytes):
+        return {**response, "headers": headers}
+    lower = {name.lower(): tuple(_listed(value)) for name, value in headers.items()}
+    try:
+        plain, _ = decoded_body(body, lower)  # type: ignore[arg-type]  # headers are text by now
+    except UndecodableBodyError:
+        return {**response, "headers": headers}
+    clean = clean_body(plain)
+    if clean == plain:
+        return {**response, "headers": headers, "body": {"string": body}}
+    kept = {
+        n: v for n, v in headers.items() if n.lower() not in {"content-encoding", "content-length"}
+    }
+    return {**response, "headers": kept, "body": {"string": clean}}
+
+
+def _public(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the headers that hold no credential, whatever the suite filters itself."""
+    return {
+        name: [scrub_literal(_text(one), ()) for one in value]
+        if isinstance(value, list | tuple)
+        else scrub_literal(_text(value), ())
+        for name, value in headers.items()
+        if name.lower() not in PRIVATE_HEADERS
+    }

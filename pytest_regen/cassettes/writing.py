@@ -17,7 +17,7 @@ from pytest_regen.turns.secrets import find_secrets
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["CassetteWriter", "checked_text", "partial_path", "replace_file"]
+__all__ = ["CassetteWriter", "checked_text", "partial_path", "replace_file", "unwritable"]
 
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
@@ -70,7 +70,7 @@ class CassetteWriter:
             with self._partial.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text))
         self._metadata = _merged_metadata(self._metadata, _metadata(source, model))
 
@@ -91,7 +91,7 @@ class CassetteWriter:
                 self._promote(self._partial, Counter(drop))
             self._partial.unlink(missing_ok=True)
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
         finally:
             self.leave()
 
@@ -307,7 +307,8 @@ def _release(lock: "BaseFileLock") -> None:
     lock.release()
 
 
-def _unwritable(path: Path, error: OSError) -> CassetteError:
+def unwritable(path: Path, error: OSError) -> CassetteError:
+    """Return the error for a cassette that the file system refuses."""
     return CassetteError(
         f"{path}: the cassette cannot be written",
         why=str(error.strerror or error),

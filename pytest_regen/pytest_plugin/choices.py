@@ -19,6 +19,8 @@ __all__ = ["DEFAULT_ATTEMPTS", "Choices", "FailOn", "RecordMode", "choices_of", 
 RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
 FailOn = Literal["auto", "regenerated", "never"]
 
+_RECORD = ("--regen-record", "--record-mode")
+
 DEFAULT_ATTEMPTS = 2
 """Calls of a test, the first included."""
 
@@ -109,11 +111,12 @@ def _read(config: pytest.Config) -> Choices:
         raise pytest.UsageError(
             "--regen-only narrows --regen, which is not given\n  next: add --regen"
         )
-    record = option.regen_record
+    record = _recording(option)
     choices = Choices(
         settings=settings,
         heal=heal,
-        may_record=heal or (record is not None and _is_given(config, "--regen-record")),
+        may_record=heal
+        or (record is not None and any(_is_given(config, name) for name in _RECORD)),
         only=only,
         attempts_option=_at_least_one("--regen-attempts", option.regen_attempts),
         attempts_default=_ini_attempts(config) or settings.attempts or DEFAULT_ATTEMPTS,
@@ -129,6 +132,18 @@ def _read(config: pytest.Config) -> Choices:
     )
     choices.record_mode()
     return choices
+
+
+def _recording(option: object) -> "RecordMode | None":
+    """Return the record mode asked for; ``--record-mode`` is another name for the same choice."""
+    ours, theirs = getattr(option, "regen_record", None), getattr(option, "record_mode", None)
+    if ours and theirs and ours != theirs:
+        raise pytest.UsageError(
+            f"--regen-record {ours} and --record-mode {theirs} contradict each other\n"
+            "  why:  both say how every cassette is used\n"
+            "  next: give one of them"
+        )
+    return cast("RecordMode | None", ours or theirs)
 
 
 def _is_given(config: pytest.Config, name: str) -> bool:

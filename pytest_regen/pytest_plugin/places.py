@@ -14,7 +14,13 @@ from pytest_regen.stores import safe_file_name
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.feedback import Target
 
-__all__ = ["cassette_of_test", "cassettes_claimed", "heal_cassette", "store_path"]
+__all__ = [
+    "cassette_of_test",
+    "cassettes_claimed",
+    "heal_cassette",
+    "plain_cassette_name",
+    "store_path",
+]
 
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)", re.IGNORECASE)
@@ -60,13 +66,17 @@ def cassette_of_test(item: pytest.Item, named: str | None = None) -> Path:
     named = cassette_mark(item).name or named
     if named is not None:
         return _named_cassette(item, folder / item.path.stem, named)
-    cls = getattr(item, "cls", None)
-    name = f"{cls.__name__}.{item.name}" if cls is not None else item.name
-    # As pytest-recording names its files, so that a suite may switch.
-    name = name.translate(_FORBIDDEN)
+    name = plain_cassette_name(item)
     if len(name.encode()) > _LONGEST_NAME:
         name = safe_file_name(name)
     return folder / item.path.stem / f"{name}.yaml"
+
+
+def plain_cassette_name(item: pytest.Item) -> str:
+    """Return the name pytest-recording gives a test's cassette, so that a suite may switch."""
+    cls = getattr(item, "cls", None)
+    name = f"{cls.__name__}.{item.name}" if cls is not None else item.name
+    return name.translate(_FORBIDDEN)
 
 
 def _named_cassette(item: pytest.Item, folder: Path, name: str) -> Path:
@@ -94,7 +104,15 @@ def cassettes_claimed(item: pytest.Item) -> tuple[Path, ...]:
     """Return the files that a test uses if it uses cassettes at all."""
     if "cassette" in getattr(item, "fixturenames", ()):
         return (cassette_of_test(item),)
-    return ()
+    mark = item.get_closest_marker("vcr")
+    if mark is None:
+        return ()
+    folder = item.path.parent / "cassettes" / item.path.stem
+    default = item.get_closest_marker("default_cassette")
+    named = str(default.args[0]) if default and default.args else plain_cassette_name(item)
+    names = [named, *(str(one) for each in item.iter_markers("vcr") for one in each.args)]
+    # With and without a suffix: the suite's own configuration chooses it.
+    return tuple(folder / f"{name}{end}" for name in names for end in ("", ".yaml", ".json"))
 
 
 def heal_cassette(item: pytest.Item, target: "Target") -> Path:

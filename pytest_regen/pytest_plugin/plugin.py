@@ -5,6 +5,7 @@ not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
 from collections.abc import Generator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,9 +43,13 @@ __all__ = [
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register options and ini values."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register options and ini values; those of pytest-recording where it is not there."""
     add_options(parser)
+    if pluginmanager.is_blocked("recording") or find_spec("pytest_recording") is None:
+        from pytest_regen.pytest_plugin import recording_plugin  # noqa: PLC0415 - not beside it
+
+        pluginmanager.register(recording_plugin, "regen-recording")
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -116,7 +121,7 @@ def pytest_make_collect_report(
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With ``--regen``, let a marked test's own ``regen_provider`` fixture be heard."""
-    if any("cassette" in getattr(item, "fixturenames", ()) for item in items):
+    if any(map(_uses_cassettes, items)):
         from pytest_regen.pytest_plugin.tape_log import tape_log  # noqa: PLC0415 - cassettes only
 
         tape_log(config).claim(items)
@@ -125,6 +130,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             names: list[str] | None = getattr(item, "fixturenames", None)
             if names is not None and item.get_closest_marker("regen") is not None:
                 names += {"regen_provider"}.difference(names)
+
+
+def _uses_cassettes(item: pytest.Item) -> bool:
+    names = getattr(item, "fixturenames", ())
+    return "cassette" in names or item.get_closest_marker("vcr") is not None
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

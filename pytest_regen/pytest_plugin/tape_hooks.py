@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,7 +12,13 @@ from pytest_regen.pytest_plugin.providers import CASSETTE
 from pytest_regen.pytest_plugin.tape_log import tape_log
 from pytest_regen.turns.interception import CassetteMiss
 
-__all__ = ["note", "note_drift", "tape_hooks"]
+if TYPE_CHECKING:
+    from pytest_regen.cassettes.vcr_compat import VcrRun
+
+__all__ = ["VCR_RUN", "note", "note_drift", "tape_hooks"]
+
+VCR_RUN: "pytest.StashKey[VcrRun]" = pytest.StashKey()
+"""The cassette that a test marked ``vcr`` has in use."""
 
 _NAME = "regen-tapes"
 
@@ -49,6 +56,9 @@ class _TapeHooks:
         missed = run.settled() if run is not None else None
         if run is not None and isinstance(missed or error, CassetteMissError):
             note_drift(item, run.path)
+        if missed is None and error is not None and VCR_RUN in item.stash:
+            # vcrpy's own exception may be handled, as in any suite; a test it fails is told.
+            missed = item.stash[VCR_RUN].miss()
         if missed is not None:
             # Where the test noticed, its lines are the ones to show.
             raise missed.with_traceback(error.__traceback__ if error else None)

@@ -11,6 +11,10 @@ __all__ = ["TapeLog", "tape_log"]
 
 _NAME = "regen-tape-log"
 _DRIFTED = "regen/drifted"
+_STEPPED_BACK = (
+    "pytest-recording is installed and serves the tests marked vcr; "
+    "uninstall it, or pass -p no:recording, and pytest-regen does"
+)
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -46,6 +50,9 @@ class TapeLog:
         """Note which files the collected tests would use, before any of them is deselected."""
         from pytest_regen.pytest_plugin.places import cassettes_claimed  # noqa: PLC0415 - few runs
 
+        served = self._config.pluginmanager.has_plugin("regen-recording")
+        if not served and any(item.get_closest_marker("vcr") is not None for item in items):
+            self.add([_STEPPED_BACK])
         for item in items:
             files = cassettes_claimed(item)
             if files:

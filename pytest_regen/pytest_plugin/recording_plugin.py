@@ -1,0 +1,184 @@
+"""What a suite written for pytest-recording uses: its marks, fixtures, options and hook.
+
+Registered only where that plugin is not installed, or is blocked. Nothing here is automatic for
+tests without its marks, so that they cost nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+__all__ = [
+    "block_network",
+    "default_cassette_name",
+    "disable_recording",
+    "record_mode",
+    "vcr",
+    "vcr_cassette_dir",
+    "vcr_config",
+    "vcr_markers",
+]
+
+_MODES = ("once", "new_episodes", "none", "all", "rewrite")
+_MARKERS = (
+    "vcr(*cassettes, **config): record or replay the requests of the test with vcrpy.",
+    "default_cassette(name): name of the test's cassette.",
+    "block_network(allowed_hosts=None): let no connection leave, except to hosts that match.",
+    "allowed_hosts(patterns): hosts, as regular expressions, that may be reached all the same.",
+)
+
+
+class _Specs:
+    """The hook of pytest-recording."""
+
+    @pytest.hookspec
+    def pytest_recording_configure(self, config: pytest.Config, vcr: Any) -> None:  # noqa: ANN401
+        """Register serializers, matchers and persisters with the VCR object of a test."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Make the hook known."""
+    pluginmanager.add_hookspecs(_Specs)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options, under the names they have there."""
+    group = parser.getgroup("recording", "cassettes of tests marked vcr")
+    group.addoption(
+        "--record-mode",
+        choices=_MODES,
+        default=None,
+        help="Record mode of vcrpy (default: none).",
+    )
+    group.addoption(
+        "--block-network", action="store_true", default=False, help="Block the network in tests."
+    )
+    group.addoption(
+        "--allowed-hosts",
+        default=None,
+        help="Hosts that may be reached all the same: regular expressions, separated by commas.",
+    )
+    group.addoption(
+        "--disable-recording",
+        action="store_true",
+        default=False,
+        help="Leave tests marked vcr alone: every request is sent.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marks known."""
+    for line in _MARKERS:
+        config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give marked tests the fixtures that do the work."""
+    blocks_all = config.getoption("--block-network")
+    for item in items:
+        wanted = []
+        if blocks_all or item.get_closest_marker("block_network") is not None:
+            wanted.append("block_network")
+        if item.get_closest_marker("vcr") is not None:
+            wanted.append("vcr")
+        if wanted:
+            _ask_for(item, wanted)
+
+
+def _ask_for(item: pytest.Item, wanted: Sequence[str]) -> None:
+    """Put fixtures where automatic ones would be: first among those of the test itself."""
+    names: list[str] | None = getattr(item, "fixturenames", None)
+    if names is None:
+        return
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    wider = [n for n in names if n in known and known[n][-1].scope != "function"]
+    at = max((names.index(name) + 1 for name in wider), default=0)
+    names[at:at] = [name for name in wanted if name not in names]
+
+
+@pytest.fixture(scope="session")
+def record_mode(request: pytest.FixtureRequest) -> str:
+    """Record mode of tests marked vcr."""
+    option = request.config.option
+    return str(option.record_mode or option.regen_record or "none")
+
+
+@pytest.fixture(scope="session")
+def disable_recording(request: pytest.FixtureRequest) -> bool:
+    """Whether tests marked vcr are left alone."""
+    return bool(request.config.getoption("--disable-recording"))
+
+
+@pytest.fixture(scope="module")
+def vcr_config() -> dict[str, Any]:
+    """Arguments of vcrpy for a module; override it."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
+    """Folder of a module's cassettes; override it."""
+    return str(request.node.path.parent / "cassettes" / request.node.path.stem)
+
+
+@pytest.fixture
+def vcr_markers(request: pytest.FixtureRequest) -> list[pytest.Mark]:
+    """The marks `vcr` of the test, the closest first."""
+    return list(request.node.iter_markers(name="vcr"))
+
+
+@pytest.fixture
+def default_cassette_name(request: pytest.FixtureRequest) -> str:
+    """Name of the test's cassette."""
+    from pytest_regen.pytest_plugin.places import plain_cassette_name  # noqa: PLC0415 - if used
+
+    mark = request.node.get_closest_marker("default_cassette")
+    if mark is None:
+        return plain_cassette_name(request.node)
+    if not mark.args:
+        raise pytest.UsageError("default_cassette needs a name: default_cassette('name.yaml')")
+    return str(mark.args[0])
+
+
+@pytest.fixture
+def block_network(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let no connection of the test leave; not while a marked test records."""
+    from pytest_regen.pytest_plugin.recording_network import blocked, hosts_of  # noqa: PLC0415
+
+    marked = request.node.get_closest_marker("block_network") is not None
+    asked = marked or request.config.getoption("--block-network")
+    vcr_marked = request.node.get_closest_marker("vcr") is not None
+    if not asked or (vcr_marked and request.getfixturevalue("record_mode") != "none"):
+        yield
+        return
+    with blocked(hosts_of(request.node)):
+        yield
+
+
+@pytest.fixture
+def vcr(
+    request: pytest.FixtureRequest,
+    vcr_markers: list[pytest.Mark],
+    disable_recording: bool,  # noqa: FBT001 - a fixture
+) -> Iterator[Any]:
+    """The cassette of a test marked vcr: `.requests`, `.responses`, `.play_count`, ….
+
+    None in tests without the mark, and with `--disable-recording`.
+    """
+    if disable_recording or not vcr_markers:
+        yield None
+        return
+    from pytest_regen.pytest_plugin.recording_taping import vcr_taping  # noqa: PLC0415 - if used
+
+    get = request.getfixturevalue
+    with vcr_taping(
+        request.node,
+        name=get("default_cassette_name"),
+        folder=get("vcr_cassette_dir"),
+        mode=get("record_mode"),
+        config=get("vcr_config"),
+        marks=vcr_markers,
+    ) as cassette:
+        yield cassette

@@ -1,0 +1,341 @@
+"""A suite written for pytest-recording: its marks, fixtures, options and hook work as there."""
+
+import importlib.util
+import textwrap
+from collections.abc import Iterator, Mapping
+
+import pytest
+from plugin_project import Project
+
+from pytest_regen.emulator import Emulator
+
+needs_ours = pytest.mark.skipif(
+    importlib.util.find_spec("pytest_recording") is not None,
+    reason="pytest-recording is installed here and serves the mark",
+)
+pytestmark = needs_ours
+
+TEST = """
+    import os
+    import httpx2
+    import pytest
+
+    def ask(text="one"):
+        body = {"model": "claude-sonnet-5-5", "max_tokens": 9,
+                "messages": [{"role": "user", "content": text}]}
+        headers = {"authorization": "Bearer planted-token-0123456789", "anthropic-version":
+                   "2023-06-01"}
+        url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+        return httpx2.post(url, json=body, headers=headers).json()["content"][-1]["text"]
+
+    @pytest.mark.vcr
+    def test_a(vcr):
+        assert "reply" in ask("{words}")
+"""
+
+
+def say(body: Mapping[str, object], *, headers: Mapping[str, str]) -> str:
+    """Answer."""
+    assert headers
+    return f"reply to {len(str(body))}"
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A server that stands for the network."""
+    with Emulator(say) as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+        yield running
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, emulator: Emulator) -> Project:
+    """A suite with one recorded test."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    write(project)
+    project.run("--record-mode=once").assert_outcomes(passed=1)
+    assert len(emulator.requests) == 1
+    return project
+
+
+def write(project: Project, test: str = TEST, words: str = "one") -> None:
+    """Write the suite's only module."""
+    project.pytester.makepyfile(test_m=textwrap.dedent(test).replace("{words}", words))
+
+
+FILE = "cassettes/test_m/test_a.yaml"
+
+
+def test_recorded_once_replayed_after(suite: Project, emulator: Emulator) -> None:
+    """In the file it has there, without the credential that plugin would have kept."""
+    text = (suite.path / FILE).read_text("utf-8")
+    assert "planted" not in text
+    assert "request:" in text
+
+    suite.run().assert_outcomes(passed=1)
+
+    assert len(emulator.requests) == 1
+
+
+def test_matching_is_lenient_and_drift_is_told(suite: Project) -> None:
+    """The body has no part, so the test stays green; the summary says what differs."""
+    write(suite, words="two")
+
+    result = suite.run()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "=*= cassettes =*",
+            "drift: test_m.py::test_a: test_a.yaml: POST /v1/messages *interaction 1*",
+            '*$.messages[[]0].content: recorded "one", sent "two"*',
+            "next: pytest test_m.py::test_a --record-mode rewrite",
+        ]
+    )
+
+
+def test_drift_may_fail_here_too(suite: Project) -> None:
+    """The ini value holds for marked tests as well."""
+    write(suite, words="two")
+    suite.pytester.makeini("[pytest]\nregen_drift = fail\n")
+
+    result = suite.run()
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*no longer what the test asks for*"])
+
+
+def test_a_miss_is_told_as_what_it_is(suite: Project) -> None:
+    """Not as what the client makes of vcrpy's exception."""
+    write(suite, TEST.replace('ask("{words}")', 'ask("one") and ask("again")'))
+
+    result = suite.run("-W", "ignore")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["FAILED test_m.py::test_a - test_a.yaml has no answer to POST*"])
+
+
+def test_recordings_nobody_asked_for_are_told(suite: Project) -> None:
+    """They do not fail a marked test."""
+    write(suite, TEST.replace('assert "reply" in ask("{words}")', "assert len(vcr) == 1"))
+
+    result = suite.run()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["unplayed: *test_a.yaml: 1 of 1 recordings*"])
+
+
+def test_rewrite_replaces_and_never_destroys(suite: Project, emulator: Emulator) -> None:
+    """The old file is there until the new one is whole, and stays if nothing was recorded."""
+    old = (suite.path / FILE).read_bytes()
+    write(suite, TEST.replace('ask("{words}")', '"reply"'))
+    suite.run("--record-mode=rewrite").assert_outcomes(passed=1)
+    assert (suite.path / FILE).read_bytes() == old
+
+    write(suite, words="new")
+    suite.run("--record-mode=rewrite").assert_outcomes(passed=1)
+
+    text = (suite.path / FILE).read_text("utf-8")
+    assert "new" in text
+    assert text.count("request:") == 1
+    assert len(emulator.requests) == 2
+
+
+USES = """
+    import httpx2
+    import os
+    import pytest
+
+    calls = []
+
+    @pytest.fixture(scope="module")
+    def vcr_config():
+        return {"filter_headers": ["user-agent"], "match_on": ["method", "path", "mine"],
+                "decode_compressed_response": True}
+
+    @pytest.fixture(scope="module")
+    def vcr_cassette_dir(request):
+        return str(request.path.parent / "elsewhere")
+
+    @pytest.mark.vcr("more.yaml", additional_matchers=["query"])
+    @pytest.mark.default_cassette("named.yaml")
+    def test_a(vcr, vcr_markers, record_mode, default_cassette_name, disable_recording):
+        assert default_cassette_name == "named.yaml"
+        assert record_mode in ("once", "none")
+        assert not disable_recording
+        assert [mark.name for mark in vcr_markers] == ["vcr"]
+        url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/models"
+        assert httpx2.get(url).status_code in (200, 401)
+        if record_mode == "none":
+            assert vcr.play_count == 1
+            assert vcr.all_played
+            assert vcr.requests[0].path == "/v1/models"
+            assert vcr.responses[0]["status"]["code"] in (200, 401)
+            assert vcr.play_counts.get(0) == 1
+            assert "named.yaml" in str(vcr._path)
+
+    class TestB:
+        @pytest.mark.vcr
+        @pytest.mark.parametrize("x", ["a/b"])
+        def test_c(self, x):
+            httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
+
+    def test_unmarked(request):
+        assert request.getfixturevalue("vcr") is None
+"""
+
+CONFTEST = """
+    seen = []
+
+    def pytest_recording_configure(config, vcr):
+        seen.append(config)
+        vcr.register_matcher("mine", lambda left, right: True)
+"""
+
+
+def test_marks_fixtures_and_the_hook(pytester: pytest.Pytester, emulator: Emulator) -> None:
+    """Configuration, names, folders, further cassettes, and what the fixture offers."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(test_m=USES)
+    pytester.makeconftest(CONFTEST)
+
+    project.run("--record-mode=once").assert_outcomes(passed=3)
+    sent = len(emulator.requests)
+    project.run().assert_outcomes(passed=3)
+
+    assert len(emulator.requests) == sent
+    assert sorted(p.name for p in (project.path / "elsewhere").iterdir()) == [
+        "TestB.test_c[a-b].yaml",
+        "named.yaml",
+    ]
+
+
+def test_further_cassettes_are_played_and_never_written(suite: Project, emulator: Emulator) -> None:
+    """Their names stand in the mark."""
+    more = suite.path / "cassettes/test_m/more.yaml"
+    (suite.path / FILE).rename(more)
+    before = more.read_bytes()
+    write(suite, TEST.replace("mark.vcr", 'mark.vcr("more.yaml")'))
+
+    suite.run().assert_outcomes(passed=1)
+
+    assert more.read_bytes() == before
+    assert not (suite.path / FILE).exists()
+    assert len(emulator.requests) == 1
+
+
+def test_disabled_everything_is_sent(suite: Project, emulator: Emulator) -> None:
+    """``--disable-recording`` leaves marked tests alone."""
+    suite.run("--disable-recording").assert_outcomes(passed=1)
+
+    assert len(emulator.requests) == 2
+
+
+BLOCKED = """
+    import socket
+    import os
+    import pytest
+
+    def connect():
+        host, _, port = os.environ["ANTHROPIC_BASE_URL"].removeprefix("http://").partition(":")
+        with socket.socket() as one:
+            one.connect((host, int(port)))
+
+    @pytest.mark.block_network
+    def test_blocked():
+        with socket.socket() as one, pytest.raises(RuntimeError, match="Network is disabled"):
+            one.connect(("127.0.0.1", 9))
+
+    @pytest.mark.block_network(allowed_hosts=["127.*"])
+    def test_allowed():
+        connect()
+
+    @pytest.mark.block_network
+    @pytest.mark.allowed_hosts(["localhost"])
+    def test_allowed_by_name():
+        port = int(os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2])
+        socket.create_connection(("localhost", port)).close()
+
+    def test_free():
+        connect()
+"""
+
+
+@pytest.mark.usefixtures("emulator")
+def test_the_network_is_blocked_where_it_is_asked(pytester: pytest.Pytester) -> None:
+    """By mark or option, but for hosts that match."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(test_m=BLOCKED)
+
+    project.run().assert_outcomes(passed=4)
+    project.run("--block-network", "-k", "free", "-W", "ignore").assert_outcomes(
+        failed=1, deselected=3
+    )
+    only = ("--block-network", "--allowed-hosts=nowhere,127.0.0.1", "-k", "free")
+    project.run(*only).assert_outcomes(passed=1, deselected=3)
+
+
+def test_two_names_of_one_setting(pytester: pytest.Pytester) -> None:
+    """Different values are a usage error; either works for the ``cassette`` fixture."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile("def test_a(cassette): assert cassette.mode == 'all'")
+
+    wrong = project.run("--record-mode=all", "--regen-record=once")
+    right = project.run("--record-mode=all")
+
+    wrong.stderr.fnmatch_lines(["*contradict each other*"])
+    right.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("content", ["", "  \n", "interactions: [", "- 1", "version: 1"])
+def test_a_file_that_is_no_cassette_is_told(suite: Project, content: str) -> None:
+    """It is never taken for an empty cassette."""
+    (suite.path / FILE).write_text(content, "utf-8")
+
+    result = suite.run("-W", "ignore")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*test_a.yaml*cannot be read*"])
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["theirs-first", "ours-first"])
+def test_beside_pytest_recording_ours_steps_back(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    early: bool,  # noqa: FBT001 - a case
+) -> None:
+    """One line says so; its options and fixtures are its own, whichever was loaded first."""
+    theirs = pytester.mkpydir("pytest_recording")
+    (theirs / "plugin.py").write_text(textwrap.dedent("""
+        import pytest
+        def pytest_addoption(parser):
+            parser.addoption("--record-mode", default=None)
+            parser.addoption("--block-network", action="store_true")
+        def pytest_configure(config):
+            config.addinivalue_line("markers", "vcr: theirs")
+        @pytest.fixture(autouse=True)
+        def vcr(): return "theirs"
+    """), "utf-8")  # fmt: skip
+    monkeypatch.syspath_prepend(pytester.path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile("import pytest\n@pytest.mark.vcr\ndef test_a(vcr): assert vcr == 'theirs'")
+    plugins = ["pytest_recording.plugin", "pytest_regen.pytest_plugin.plugin"]
+    order = plugins if early else plugins[::-1]
+
+    result = pytester.runpytest_subprocess(*(f"-p{name}" for name in order), "--strict-markers")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["pytest-recording is installed and serves the tests marked vcr*"])
+
+
+def test_blocked_by_p_no_ours_serves(suite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``-p no:recording`` hands the marks to us although the package is installed."""
+    suite.pytester.mkpydir("pytest_recording")
+    monkeypatch.syspath_prepend(suite.path)
+
+    suite.run("-p", "no:recording").assert_outcomes(passed=1)
