@@ -105,8 +105,8 @@ def object_steps(
 ) -> Steps[Parsed[T]]:
     """Ask until ``parse`` takes the reply.
 
-    Repairs go on from the first request: the wrong reply and what is wrong with it are appended,
-    so that each call reads the one before it from the cache.
+    The wrong reply and what is wrong with it are appended to the request, so that each call reads
+    the one before it from the cache.
 
     Args:
         request: the first request; its last message carries the cache breakpoint, if any.
@@ -132,7 +132,7 @@ def object_steps(
             if whole.is_truncated or repairs == max_repairs:
                 raise
             ask = f"{error.problem}\n\n{error.asks or _MEND}"
-            request = _extended(request, whole.texts[0], ask)
+            request = _extended(whole.request, whole.last, ask)
         else:
             return Parsed(value, text, repairs, usage)
     raise AssertionError("unreachable: the last round returns or raises")  # pragma: no cover
@@ -144,10 +144,17 @@ class _Whole:
     """The pieces joined as they came; then other ways to read them."""
     is_truncated: bool
     usage: Usage
+    request: TurnRequest
+    """The last request made for it."""
+    last: str
+    """What was said to that."""
 
 
 def _whole_reply(request: TurnRequest, tell: Progress) -> Steps[_Whole]:
-    """Ask, and have a reply that a limit cut continued."""
+    """Ask, and have a reply that a limit cut continued.
+
+    The conversation only grows, so that each call reads the one before it from the cache.
+    """
     reply = yield request
     usage = reply.usage
     pieces = [_said(reply)]
@@ -156,10 +163,11 @@ def _whole_reply(request: TurnRequest, tell: Progress) -> Steps[_Whole]:
         if reply.stop_reason != "max_tokens" or not "".join(pieces).strip():
             break
         tell(f"The reply was cut; asking for its rest ({number}/{CONTINUATIONS})...")
-        reply = yield _extended(request, "".join(pieces).rstrip(), CONTINUE)
+        request = _extended(request, reply.text, CONTINUE)
+        reply = yield request
         usage += reply.usage
         pieces.append(_OPENING_FENCE.sub("", _said(reply)))
-    return _Whole(_readings(pieces), reply.is_truncated, usage)
+    return _Whole(_readings(pieces), reply.is_truncated, usage, request, reply.text)
 
 
 def _said(reply: Reply) -> str:
@@ -208,6 +216,6 @@ def _extended(request: TurnRequest, said: str, ask: str) -> TurnRequest:
     """Return ``request`` with a reply and a further message; the breakpoint moves to the end."""
     cache: CacheTtl | None = request.messages[-1].cache
     before = [replace(message, cache=None) for message in request.messages]
-    said = said if said.strip() else _NOTHING
+    said = said.rstrip() or _NOTHING
     messages = (*before, Message("assistant", said), Message("user", ask, cache))
     return replace(request, messages=messages)

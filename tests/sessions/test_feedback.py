@@ -1,0 +1,83 @@
+"""Feedback as the model reads it."""
+
+from scenario_doubles import correction, discard, request, scenario
+
+from pytest_regen.sessions import ScenarioFeedback, format_feedback_message
+from pytest_regen.sessions.feedback import Said
+
+CLOSING = "Generate replacement scenarios for the corrected and discarded ones above."
+
+
+def test_a_correction_tells_what_was_said_and_what_is_right() -> None:
+    """Description, old decision, request, right decision, reason and deciding rule."""
+    told = correction(
+        "/etc", "escalate", original_decision="deny", request=request("/etc"), rule="ask-outside"
+    )
+
+    text = format_feedback_message(ScenarioFeedback(corrections=(told,)))
+
+    assert text.startswith("Some of your scenarios were wrong.")
+    assert '- "read /etc" [files/read {"path":"/etc"}]: you said \'deny\', correct decision' in text
+    assert "'escalate' (reason: the constitution says so; the rule that decides is ask-out" in text
+
+
+def test_a_bare_correction_tells_what_it_has() -> None:
+    """The original's three fields are enough."""
+    text = format_feedback_message(ScenarioFeedback(corrections=(correction("/etc", "deny"),)))
+
+    assert "\"read /etc\": correct decision is 'deny' (reason: the constitution" in text
+
+
+def test_a_discard_names_rule_and_decision() -> None:
+    """And what was expected instead."""
+    text = format_feedback_message(ScenarioFeedback(discarded_scenarios=(discard("/log"),)))
+
+    assert "## Discarded Scenarios (Structural Conflicts)" in text
+    assert "structural-protected-path always returns deny, you expected allow" in text
+
+
+def test_a_probe_tells_tool_arguments_and_decision() -> None:
+    """As the requirement has it."""
+    text = format_feedback_message(ScenarioFeedback(probe_scenarios=(scenario("/v", "escalate"),)))
+
+    assert '- files/read {"path":"/v"} -> escalate' in text
+
+
+def test_all_sections_stand_in_order_before_the_closing() -> None:
+    """Corrected, discarded, gaps, rules, other findings; then what is asked for."""
+    text = format_feedback_message(
+        ScenarioFeedback(
+            corrections=(correction("/a", "deny"),),
+            discarded_scenarios=(discard("/b"),),
+            probe_scenarios=(scenario("/c"),),
+            rule_changes=("reads need approval",),
+            notes=("two lines\nof a failure",),
+        )
+    )
+
+    titles = ("Corrected", "Discarded", "Coverage Gaps", "Changed Rules", "Other Findings")
+    places = [text.index(f"## {title}") for title in titles]
+    assert places == sorted(places)
+    assert "- two lines\n  of a failure" in text
+    assert text.rstrip().endswith("with the replacements only.")
+    assert text.index(CLOSING) > places[-1]
+
+
+def test_empty_feedback_is_the_closing_alone() -> None:
+    """No opening sentence where there is nothing to open."""
+    assert format_feedback_message(ScenarioFeedback()).startswith(CLOSING)
+
+
+def test_what_was_said_is_not_said_again() -> None:
+    """Only what is new is left; another wording of the same fact is not new."""
+    first = ScenarioFeedback(
+        corrections=(correction("/a", "deny"),), discarded_scenarios=(discard("/b"),)
+    )
+    known = Said().plus(first)
+    again = correction("/a", "deny", corrected_reasoning="in other words")
+    new = correction("/a", "escalate")
+
+    left = known.unsaid(first.model_copy(update={"corrections": (again, new, new)}))
+
+    assert left.corrections == (new,)
+    assert not left.discarded_scenarios

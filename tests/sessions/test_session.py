@@ -1,0 +1,370 @@
+"""One conversation: turns are transactions, limits hold, the state can be carried away."""
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from pytest_regen.errors import (
+    BudgetError,
+    RefusedError,
+    ReplyFormatError,
+    TransportError,
+    UsageError,
+)
+from pytest_regen.regeneration import Budget
+from pytest_regen.sessions import GeneratorSession
+from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest, Usage
+from pytest_regen.turns.steps import CONTINUE
+
+
+class Answer(BaseModel):
+    """What replies of these tests are to be."""
+
+    n: int
+
+
+def session(provider: Provider, **settings: Any) -> GeneratorSession[Answer]:
+    """Return a session about numbers."""
+    return GeneratorSession("You count.", Answer, provider=provider, **settings)
+
+
+def said(number: int) -> str:
+    """Return a good reply."""
+    return f'{{"n": {number}}}'
+
+
+def lost() -> TransportError:
+    """Return the error of a line that failed."""
+    return TransportError("the line is dead", hint="try again")
+
+
+def test_a_turn_enters_the_history_as_a_pair() -> None:
+    """Question and answer, in order, turn by turn."""
+    provider = ScriptedProvider([said(1), said(2)])
+    talk = session(provider)
+
+    assert [talk.ask("One?"), talk.ask("Two?")] == [Answer(n=1), Answer(n=2)]
+    assert [message.role for message in talk.history] == ["user", "assistant"] * 2
+    assert talk.history[1].content == said(1)
+    assert talk.turn_count == 2
+
+
+def test_the_hint_stands_in_the_first_message_only() -> None:
+    """It is in the history from then on, and a system prompt never changes."""
+    provider = ScriptedProvider([said(1), said(2)])
+    talk = session(provider)
+    talk.ask("One?")
+    talk.ask("Two?")
+
+    first, second = (request.messages for request in provider.requests)
+    assert '"properties"' in first[0].content
+    assert second[-1].content == "Two?"
+    assert {request.system for request in provider.requests} == {"You count."}
+
+
+def test_the_hint_is_told_again_while_no_turn_succeeded() -> None:
+    """A first turn that failed has told nothing."""
+    provider = ScriptedProvider([lost(), said(1)])
+    talk = session(provider)
+    with pytest.raises(TransportError):
+        talk.ask("One?")
+
+    talk.ask("One?")
+
+    assert '"properties"' in provider.requests[1].messages[0].content
+    assert len(provider.requests[1].messages) == 1
+
+
+def test_breakpoints_stand_on_the_system_prompt_and_the_last_message() -> None:
+    """Wherever the last message is: in a repair, too."""
+    provider = ScriptedProvider([said(1), "no", said(2)])
+    talk = session(provider, cache="1h")
+    talk.ask("One?")
+    talk.ask("Two?")
+
+    for request in provider.requests:
+        marks = [message.cache for message in request.messages]
+        assert request.cache == "1h"
+        assert marks == [*[None] * (len(marks) - 1), "1h"]
+
+
+def test_a_repair_leaves_no_trace_in_the_history() -> None:
+    """The good answer follows the question; the bad one is in the transcript only."""
+    talk = session(ScriptedProvider(["nonsense", said(1)]))
+
+    talk.ask("One?")
+
+    assert [message.content for message in talk.history][1:] == [said(1)]
+    assert [exchange.purpose for exchange in talk.transcript] == ["ask", "repair"]
+    assert talk.reports[-1].repairs == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (["no"] * 3, ReplyFormatError),
+        ([Reply("", "refusal")], RefusedError),
+        ([lost()], TransportError),
+        ([Reply('{"n"', "max_tokens")] * 4, ReplyFormatError),
+        ([Reply('{"n"', "model_context_window_exceeded")], ReplyFormatError),
+        ([""] * 3, ReplyFormatError),
+    ],
+    ids=["prose", "refusal", "transport", "cut for ever", "window full", "silence"],
+)
+def test_a_failed_turn_leaves_the_session_as_it_was(bad: list[Any], error: type) -> None:
+    """History and turn count stay, the next turn works; only the tokens are gone."""
+    provider = ScriptedProvider([said(1), *bad, said(2)])
+    talk = session(provider)
+    talk.ask("One?")
+    before = talk.history
+
+    with pytest.raises(error):
+        talk.ask("Two?")
+
+    assert (talk.history, talk.turn_count) == (before, 1)
+    assert talk.ask("Two?") == Answer(n=2)
+    assert [message.role for message in provider.requests[-1].messages] == [
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert [report.committed for report in talk.reports] == [True, False, True]
+
+
+def test_tokens_of_failed_turns_are_counted() -> None:
+    """They are paid."""
+    talk = session(ScriptedProvider([Reply("no", usage=Usage(10, 5))]), max_repairs=0)
+
+    with pytest.raises(ReplyFormatError):
+        talk.ask("One?")
+
+    assert talk.usage == Usage(10, 5)
+
+
+def test_a_cut_reply_is_continued_within_the_turn() -> None:
+    """Its pieces become the one answer of the history."""
+    provider = ScriptedProvider([Reply('{"n": 1', "max_tokens"), "2}"])
+    talk = session(provider)
+
+    assert talk.ask("Twelve?") == Answer(n=12)
+    assert talk.history[-1].content == '{"n": 12}'
+    assert provider.requests[1].messages[-1].content == CONTINUE
+    assert [exchange.purpose for exchange in talk.transcript] == ["ask", "continuation"]
+
+
+def test_a_check_of_the_callers_own_leads_to_a_repair() -> None:
+    """What fits the schema may still be wrong."""
+    provider = ScriptedProvider([said(1), said(2)])
+    talk = session(provider)
+
+    found = talk.ask("Even?", check=lambda one: ["it is odd"] if one.n % 2 else [])
+
+    assert found.n == 2
+    assert "- it is odd" in provider.requests[1].messages[-1].content
+
+
+def test_turns_are_limited() -> None:
+    """The turn after the last is refused before anything is sent."""
+    provider = ScriptedProvider([said(1), said(2)])
+    talk = session(provider, max_turns=1)
+    talk.ask("One?")
+
+    with pytest.raises(BudgetError, match="1 turn"):
+        talk.ask("Two?")
+
+    assert len(provider.requests) == 1
+
+
+def test_tokens_are_limited() -> None:
+    """A call is made only while its estimate fits, repairs included."""
+    bad = Reply("no", usage=Usage(900, 90))
+    provider = ScriptedProvider([bad, said(1)])
+    talk = session(provider, token_budget=1_200)
+
+    with pytest.raises(BudgetError, match="1,200 tokens"):
+        talk.ask("One?")
+
+    assert len(provider.requests) == 1
+    assert talk.turn_count == 0
+
+
+def test_a_shared_budget_is_spent_from() -> None:
+    """And what a dead line did not use is given back."""
+    budget = Budget(10_000)
+    provider = ScriptedProvider([Reply(said(1), usage=Usage(100, 10)), lost()])
+    talk = session(provider, shared_budget=budget)
+    talk.ask("One?")
+
+    with pytest.raises(TransportError):
+        talk.ask("Two?")
+
+    assert budget.spent == 110
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_turns": 0}, {"max_tokens": 0}, {"max_repairs": -1}], ids=str
+)
+def test_limits_that_allow_nothing_are_refused(wrong: dict[str, int]) -> None:
+    """They are a mistake of the caller."""
+    with pytest.raises(UsageError):
+        session(ScriptedProvider([]), **wrong)
+
+
+@pytest.mark.parametrize("message", ["", "  \n"])
+def test_an_empty_message_is_refused(message: str) -> None:
+    """Before it is sent."""
+    with pytest.raises(UsageError, match="empty"):
+        session(ScriptedProvider([])).ask(message)
+
+
+def test_two_turns_at_once_are_refused() -> None:
+    """One of them would be lost in the other's history."""
+    started, go = threading.Event(), threading.Event()
+
+    def slow(_: TurnRequest) -> str:
+        started.set()
+        go.wait(5)
+        return said(1)
+
+    talk = session(ScriptedProvider(slow))
+    thread = threading.Thread(target=talk.ask, args=("One?",))
+    thread.start()
+    started.wait(5)
+    with pytest.raises(UsageError, match="under way"):
+        talk.ask("Two?")
+    go.set()
+    thread.join()
+
+    assert talk.turn_count == 1
+
+
+def test_the_asynchronous_twin_does_the_same() -> None:
+    """Turns, repairs and failures, in an event loop."""
+    provider = ScriptedProvider(["no", said(1), lost(), said(2)])
+    talk = session(provider)
+
+    async def conversation() -> list[int]:
+        first = await talk.aask("One?")
+        with pytest.raises(TransportError):
+            await talk.aask("Two?")
+        return [first.n, (await talk.aask("Two?")).n]
+
+    assert asyncio.run(conversation()) == [1, 2]
+    assert talk.turn_count == 2
+
+
+def test_a_cancelled_turn_leaves_the_session_as_it_was() -> None:
+    """A time-out around a turn costs that turn alone, and gives its reservation back."""
+
+    class Stuck(ScriptedProvider):
+        async def asend(self, request: TurnRequest) -> Reply:
+            await asyncio.sleep(60)
+            return self.send(request)
+
+    budget = Budget(100_000)
+    talk = session(Stuck([said(1)]), shared_budget=budget)
+
+    async def impatient() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(talk.aask("One?"), 0.01)
+
+    asyncio.run(impatient())
+
+    assert (talk.turn_count, talk.history, budget.spent) == (0, (), 0)
+    assert talk.ask("One?").n == 1
+
+
+def test_a_session_is_carried_away_and_goes_on() -> None:
+    """Through JSON: the next request is the one the first session would have sent."""
+    provider = ScriptedProvider([said(1), said(2), said(2)])
+    talk = session(provider, model="claude-opus-5")
+    talk.ask("One?")
+
+    data = json.loads(json.dumps(talk.to_json()))
+    other = GeneratorSession.from_json(data, Answer, provider=provider)
+    assert (other.history, other.turn_count, other.usage) == (talk.history, 1, talk.usage)
+    talk.ask("Two?")
+    other.ask("Two?")
+
+    assert provider.requests[1] == provider.requests[2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "something"},
+        {"version": 9},
+        {"history": [{"role": "user", "content": "dangling"}]},
+        {"history": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]},
+        {"history": ["words"]},
+        {"history": None},
+    ],
+    ids=str,
+)
+def test_what_is_no_session_is_not_restored(change: dict[str, Any]) -> None:
+    """A poisoned history is refused, not carried on."""
+    data = session(ScriptedProvider([])).to_json() | change
+
+    with pytest.raises(UsageError, match="no session"):
+        GeneratorSession.from_json(data, Answer, provider=ScriptedProvider([]))
+
+
+def test_the_transcript_is_a_log_without_repetition() -> None:
+    """Each call with what is new in it; the system prompt once."""
+    talk = session(ScriptedProvider([said(1), "no", said(2)]))
+    talk.ask("One?")
+    talk.ask("Two?")
+
+    log = json.loads(json.dumps(talk.transcript.to_json()))
+
+    assert [entry["offset"] for entry in log] == [0, 1, 3]
+    assert [len(entry["messages"]) for entry in log] == [1, 2, 2]
+    assert ["system" in entry for entry in log] == [True, False, False]
+
+
+def test_steps_are_told() -> None:
+    """One line per repair and continuation."""
+    told: list[str] = []
+    talk = session(
+        ScriptedProvider(["no", Reply('{"n": 1', "max_tokens"), "}"]), on_progress=told.append
+    )
+
+    talk.ask("One?")
+
+    assert told == [
+        "Repairing the reply (1/2)...",
+        "The reply was cut; asking for its rest (1/3)...",
+    ]
+
+
+def test_structured_output_closes_every_object() -> None:
+    """The schema goes along with each request."""
+    provider = ScriptedProvider([said(1)])
+    session(provider, structured_output=True).ask("One?")
+
+    schema = provider.requests[0].response_schema
+    assert schema is not None
+    assert schema["additionalProperties"] is False
+
+
+class FreeForm(BaseModel):
+    """What structured output cannot hold."""
+
+    arguments: dict[str, str]
+
+
+class Bounded(BaseModel):
+    """What the API refuses."""
+
+    n: int = Field(ge=1)
+
+
+@pytest.mark.parametrize(("type_", "why"), [(FreeForm, "arguments"), (Bounded, "minimum")])
+def test_structured_output_refuses_what_would_not_survive(type_: type, why: str) -> None:
+    """An object of free form could hold nothing, and a bound is an error of the API."""
+    with pytest.raises(UsageError, match=why):
+        GeneratorSession("x", type_, provider=ScriptedProvider([]), structured_output=True)
