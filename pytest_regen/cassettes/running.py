@@ -299,11 +299,9 @@ def use_cassette(
 
 
 def _patch_clients(stack: contextlib.ExitStack, run: CassetteRun) -> None:
-    from pytest_regen.cassettes.transports import patched_transports  # noqa: PLC0415 - loads httpx2
     from pytest_regen.cassettes.vcr_adapter import patched_clients  # noqa: PLC0415 - loads vcrpy
 
     stack.enter_context(patched_clients(run))
-    stack.enter_context(patched_transports(run))
 
 
 def _checked(path: Path, mode: RecordMode) -> RecordMode:

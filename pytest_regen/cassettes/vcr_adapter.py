@@ -22,6 +22,7 @@ from vcr.persisters.filesystem import (
 )
 from vcr.record_mode import RecordMode as VcrRecordMode
 from vcr.serialize import serialize
+from yaml import YAMLError
 
 from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
 from pytest_regen.cassettes.matching import Matching
@@ -29,6 +30,7 @@ from pytest_regen.cassettes.misses import Asked
 from pytest_regen.cassettes.reading import unreadable
 from pytest_regen.cassettes.recording import Exchange, clean_body
 from pytest_regen.cassettes.scrubbing import PRIVATE_HEADERS, scrub_literal
+from pytest_regen.cassettes.transports import patched_transports
 from pytest_regen.cassettes.values import Interaction, playable_headers
 from pytest_regen.cassettes.vcr_compat import VcrOptions, VcrRun, body_bytes
 from pytest_regen.cassettes.writing import checked_text, replace_file, unwritable
@@ -57,9 +59,12 @@ _IMPORTED_AS = {
 
 @contextmanager
 def patched_clients(run: "CassetteRun") -> Iterator[None]:
-    """Let every HTTP client that vcrpy can patch ask ``run`` first."""
-    with _Cassette.use(
-        path=str(run.path), record_mode=VcrRecordMode.ALL, run=run, skip_patchers=_skipped()
+    """Let every HTTP client ask ``run`` first: by our transports, the others by vcrpy's patches."""
+    mode = VcrRecordMode.ALL
+    path = str(run.path)
+    with (
+        _Cassette.use(path=path, record_mode=mode, run=run, skip_patchers=_skipped()),
+        patched_transports(run),
     ):
         yield
 
@@ -246,7 +251,7 @@ class _Persister:
                 raise unreadable(path, "the file is empty", line=1)
             try:
                 found.append(FilesystemPersister.load_cassette(path, serializer))
-            except (CassetteDecodeError, ValueError, KeyError, TypeError) as error:
+            except (CassetteDecodeError, YAMLError, ValueError, KeyError, TypeError) as error:
                 raise unreadable(path, str(error)) from error
         if not found:
             raise CassetteNotFoundError
