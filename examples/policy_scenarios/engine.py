@@ -64,11 +64,8 @@ class _Call:
     arguments: Mapping[str, Any]
     roles: Mapping[str, tuple[str, ...]] | None
     """Roles by argument name, given or not; ``None``: nobody annotated the tool."""
-
-    @property
-    def carried(self) -> tuple[str, ...]:
-        """Distinct roles of the tool's arguments, in the order of the annotation."""
-        return tuple(dict.fromkeys(role for each in (self.roles or {}).values() for role in each))
+    carried: tuple[str, ...] = ()
+    """Distinct roles of the tool's arguments, in the order of the annotation."""
 
     def values(self, roles: Iterable[str]) -> list[str]:
         """Return the strings that carry one of these roles, each once."""
@@ -116,8 +113,8 @@ class _Rule:
         """Whether every condition but the paths holds for this role of the call."""
         has = {"roles": call.carried, "server": (call.server,), "tool": (call.tool,)}
         return (
-            (role is None or self._speaks_of(role))
-            and not any(names.isdisjoint(has[key]) for key, names in self.named.items())
+            not any(names.isdisjoint(has[key]) for key, names in self.named.items())
+            and (role is None or self._speaks_of(role))
             and all(entry.holds(call, role) for entries in self.allowed for entry in entries)
         )
 
@@ -218,7 +215,8 @@ class PolicyEngine:
         if annotated is None:
             return _Call(server, tool, arguments, None)
         roles = {name: _roles_in_call(spec, arguments) for name, spec in annotated.items()}
-        return _Call(server, tool, arguments, roles)
+        carried = tuple(dict.fromkeys(role for each in roles.values() for role in each))
+        return _Call(server, tool, arguments, roles, carried)
 
     def _structural(self, call: _Call, resources: Sequence[str]) -> Decision | None:
         """Return what the invariants say, in their order, or ``None`` where they are silent."""

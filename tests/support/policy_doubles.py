@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -27,9 +28,14 @@ DECISIONS = ("allow", "escalate", "deny")
 
 
 def load(name: str) -> Any:
-    """Return a file of the real data; the test skips without the folder."""
+    """Return a file of the real data, to be left as it is; the test skips without the folder."""
     if not DATA.is_dir():
         pytest.skip("the folder of real policy data is not beside this checkout")
+    return _read(name)
+
+
+@cache
+def _read(name: str) -> Any:
     return json.loads((DATA / f"{name}.json").read_text("utf-8"))
 
 
