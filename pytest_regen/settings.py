@@ -113,6 +113,10 @@ def _load(path: Path) -> dict[str, Any]:
         raise UsageError(
             f"{path} is not readable as TOML", why=str(error), hint="correct the file"
         ) from error
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read", why=error.strerror or str(error), hint="let it be read"
+        ) from error
 
 
 def _wrong(path: Path, key: str, value: object, expected: str) -> UsageError:

@@ -100,6 +100,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         # Whoever read stdout has left; nothing more can be said there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _end(UsageError(what, hint="make room, or allow it, then the same command again"), words)
     raise SystemExit(code if isinstance(code, int) else 0)
 
 

@@ -287,9 +287,9 @@ def _show(result: GenerateResult) -> None:
     source = result.path / result.source_file
     show_issues(result.validation, str(source))
     say(f"{source}: {usage_line(result.calls, result.usage)}")
-    show_failures(result.failures)
     if result.failures:
-        next_step("the same command again; what was finished is not asked again")
+        say("what was finished is stored: the same command again asks only for the rest")
+        show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
         next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")
 

@@ -107,10 +107,13 @@ def regenerate(
     ignore = project.ignored_in(path)
     store = RegenStore.open(path)
     asked = _asked(store, types, pages, ignore if from_errors else None)
+    named = {entry.type_name for entry in asked}
+    stale = [name for name in stale_types(store) if name in named]
     if dry_run:
-        _show_plan(store, asked, as_json=as_json)
+        _show_plan(store, asked, stale, as_json=as_json)
         return
-    _refuse_stale(store, {entry.type_name for entry in asked}, ignore_stale=ignore_stale)
+    if stale and not ignore_stale:
+        _confirm_stale(store, stale)
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked)
     turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
@@ -186,10 +189,12 @@ def _asked(
     return [entry for entry in store.prompts if entry.page in chosen.get(entry.type_name, {})]
 
 
-def _refuse_stale(store: RegenStore, names: set[str], *, ignore_stale: bool) -> None:
-    stale = [name for name in stale_types(store) if name in names]
-    if not stale or ignore_stale:
-        return
+def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
+    """Ask whether to go on with prompts made for another version of the document.
+
+    Raises:
+        StaleStoreError: nobody can be asked, or the answer is no.
+    """
     names_stale = f"{count(len(stale), 'type')}: {shortened(stale)}"
     if is_terminal():
         say(f"warning: made for another version of the document: {names_stale}", "yellow")
@@ -216,11 +221,14 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry]) -> None:
     )
 
 
-def _show_plan(store: RegenStore, asked: list[PromptEntry], *, as_json: bool) -> None:
+def _show_plan(
+    store: RegenStore, asked: list[PromptEntry], stale: list[str], *, as_json: bool
+) -> None:
     if as_json:
         emit_json(
             {
                 "path": store.path.as_posix(),
+                "stale": stale,
                 "pages": [
                     {**entry.key._asdict(), "estimated_input_tokens": estimated_input_tokens(entry)}
                     for entry in asked
@@ -233,6 +241,8 @@ def _show_plan(store: RegenStore, asked: list[PromptEntry], *, as_json: bool) ->
         page = f"page {entry.page} of {entry.total_pages}"
         tokens = estimated_input_tokens(entry)
         say(f"  {entry.type_name:<{width}}  {page:<12}  about {tokens:,} tokens")
+    if stale:
+        fact("stale", f"{count(len(stale), 'type')}: {shortened(stale)}", "yellow")
     say(f"{store.path}: {count(len(asked), 'page')} to ask; nothing written")
 
 

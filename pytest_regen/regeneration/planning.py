@@ -117,6 +117,8 @@ def plan_store(
     build = build_ir(document, operation, language=target, status=status, language_name=language)
     ir = build.ir.model_copy(update={"document": _document_ref(document, path)})
     profile = profile or (previous.envelope.profile if previous else "default")
+    namespace = namespace or _namespace(previous, operation, target)
+    target.header(namespace=namespace, profile=profile)  # Refused before a page is paid for.
     base = None if force else previous
     prompts = build_prompts(
         ir,
@@ -132,7 +134,7 @@ def plan_store(
         defects=build.defects,
         previous=previous,
         carried=_carried(base, ir, prompts, profile),
-        namespace=namespace or _namespace(previous, operation, target),
+        namespace=namespace,
         profile=profile,
         source_file=_source_file(ir, target),
     )

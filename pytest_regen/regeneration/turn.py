@@ -13,13 +13,15 @@ from pytest_regen.errors import (
     MissingKeyError,
     ProviderError,
     RefusedError,
+    RegenError,
+    TransportError,
 )
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts import correction_block, estimate_tokens, with_correction
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration.values import Feedback, PageAnswer, TurnSettings
 from pytest_regen.sources import extract_code
-from pytest_regen.turns.values import Message, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest, Usage
 
 __all__ = ["FIRST_LIMIT", "LARGER_LIMIT", "ask_page"]
 
@@ -103,7 +105,7 @@ class _Asking:
         budget = self._settings.budget
         reserved = budget.reserve(self._estimate(request))
         try:
-            reply = self._settings.provider.send(request)
+            reply = _reply_of(self._settings.provider, request)
         except ProviderError as error:
             self.calls += not isinstance(error, MissingKeyError)
             budget.settle(reserved, None)
@@ -130,6 +132,28 @@ class _Asking:
         asked = sum(estimate_tokens(message.content) for message in request.messages)
         written = _TOKENS_PER_UNIT * (len(self._entry.fields) + 3)
         return estimate_tokens(request.system) + asked + min(written, request.max_tokens)
+
+
+def _reply_of(provider: Provider, request: TurnRequest) -> Reply:
+    """Return the provider's reply; what goes wrong in somebody else's is told like any failure."""
+    name = type(provider).__name__
+    try:
+        reply: object = provider.send(request)
+    except RegenError:
+        raise
+    except Exception as error:
+        raise TransportError(
+            f"the provider {name} raised {type(error).__name__}",
+            why=str(error),
+            hint="correct the provider, then run again; what was finished is kept",
+        ) from error
+    if not isinstance(reply, Reply):
+        raise TransportError(
+            f"the provider {name} returned {type(reply).__name__}",
+            why="send(request) returns a Reply",
+            hint="correct the provider, then run again; what was finished is kept",
+        )
+    return reply
 
 
 def _join(text: str, more: str) -> str:

@@ -14,7 +14,7 @@ from pytest_regen.emulator import Emulator
 STORE = Path("generated", "GET_v1_projects")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, empty but for an empty project file."""
     monkeypatch.chdir(tmp_path)

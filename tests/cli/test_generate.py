@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import command
+from small_documents import document_of
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.stores import RegenStore
@@ -124,16 +125,14 @@ def test_one_impossible_operation_leaves_the_others(document: Path, api: Emulato
     assert len(api.requests) == 2
 
 
-def test_no_connection_stops_the_rest(
-    document: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_connection_stops_the_rest(document: Path) -> None:
     """What would stop every further store is met once."""
     ran = command("generate", document, "--all", "--provider", "plugin_answers:Unreachable")
 
     assert ran.code == 3
     assert ran.err.count("error: no answer from") == 1
     assert ran.err.endswith("0 stores generated, 1 with errors, 1 not started\n")
-    assert "the same command again; what was finished is not asked again" in ran.err
+    assert "the same command again asks only for the rest" in ran.err
 
 
 def test_options_reach_the_plan(document: Path, api: Emulator) -> None:
@@ -205,10 +204,9 @@ def test_wrong_usage_lists_what_there_is(
     assert not list(here.glob("generated/*"))
 
 
-def test_long_lists_are_counted(here: Path, api: Emulator) -> None:
+@pytest.mark.usefixtures("api")
+def test_long_lists_are_counted() -> None:
     """Forty new types are a number and the first of their names."""
-    from small_documents import document_of  # noqa: PLC0415 - beside its only use
-
     names = [f"Part{number}" for number in range(40)]
     parts = {name: {"type": "object", "properties": {"x": {"type": "string"}}} for name in names}
     root = {

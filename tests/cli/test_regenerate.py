@@ -1,9 +1,13 @@
 """``regenerate``: what is asked, what is kept, what is refused before anything is asked."""
 
+import sys
+import types
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from command_line import command
+from plugin_answers import asked_page
 from store_factory import GOOD
 
 from pytest_regen.stores import RegenStore
@@ -16,12 +20,10 @@ STUBBORN = ("--provider", "plugin_answers:Stubborn")
 class Recorder:
     """Answers as a model without mistakes would, and keeps what it was asked."""
 
-    requests: list[TurnRequest] = []
+    requests: ClassVar[list[TurnRequest]] = []
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the code of the page."""
-        from plugin_answers import asked_page  # noqa: PLC0415 - the test's own helper
-
         type(self).requests.append(request)
         return Reply(GOOD[asked_page(request)], usage=Usage(10, 5), model=request.model)
 
@@ -29,9 +31,6 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> type[Recorder]:
     """A provider that the command line can name as ``recording:Recorder``."""
-    import sys  # noqa: PLC0415 - only here
-    import types  # noqa: PLC0415 - only here
-
     module = types.ModuleType("recording")
     vars(module)["Recorder"] = Recorder
     monkeypatch.setitem(sys.modules, "recording", module)
@@ -41,8 +40,6 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> type[Recorder]:
 
 def pages(recorder: type[Recorder]) -> list[tuple[str, int]]:
     """Return the pages asked, in order."""
-    from plugin_answers import asked_page  # noqa: PLC0415 - the test's own helper
-
     return [asked_page(request) for request in recorder.requests]
 
 
@@ -163,7 +160,6 @@ def test_attempts_come_from_the_project(here: Path, broken: Path) -> None:
     ],
 )
 def test_the_model_is_chosen(
-    here: Path,
     good: Path,
     recorder: type[Recorder],
     words: tuple[str, ...],
@@ -171,7 +167,7 @@ def test_the_model_is_chosen(
     asked: str,
 ) -> None:
     """Option, then pytest's ini value, then the table, then the model that wrote the page."""
-    here.joinpath("pyproject.toml").write_text(settings, "utf-8")
+    Path("pyproject.toml").write_text(settings, "utf-8")
 
     command("regenerate", good, "--type", "Owner", *words, "--provider", "recording:Recorder")
 

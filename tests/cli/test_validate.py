@@ -1,11 +1,11 @@
 """``validate``: what it says, what it writes, what it leaves alone."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from command_line import command
+from store_factory import MISSPELT, make_store
 
 from pytest_regen.stores import RegenStore
 
@@ -27,7 +27,8 @@ def test_issues_are_listed_by_line(broken: Path) -> None:
     assert f"{source}: Owner page 1 [MISSING_FIELD] field 'name' is missing" in ran.err
     assert f"{source}:32: Owner page 1 [PHANTOM_FIELD] 'Owner' has no field 'nmae'" in ran.err
     assert ran.err.endswith(
-        f"{broken}: 1 of 3 types has errors\n  next: pytest-regen regenerate {broken} --from-errors\n"
+        f"{broken}: 1 of 3 types has errors\n"
+        f"  next: pytest-regen regenerate {broken} --from-errors\n"
     )
 
 
@@ -69,8 +70,6 @@ def test_several_stores_are_one_document(good: Path, broken_too: Path) -> None:
 @pytest.fixture
 def broken_too(here: Path) -> Path:
     """A second store, with an error."""
-    from store_factory import MISSPELT, make_store  # noqa: PLC0415 - beside its only use
-
     return make_store(here / "generated" / "GET_other", MISSPELT).path
 
 
@@ -108,7 +107,7 @@ def test_what_the_project_ignores_is_not_told(
     monkeypatch.chdir(here / "generated")
 
     assert command("validate", broken.name).code == 0
-    assert command("validate", os.path.abspath(broken.name)).code == 0
+    assert command("validate", Path(broken.name).resolve()).code == 0
 
 
 def test_a_damaged_store_is_told_with_its_file(good: Path) -> None:

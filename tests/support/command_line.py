@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from pytest_regen.cli.app import main
 
 __all__ = ["Ran", "at_terminal", "command", "process"]
@@ -38,12 +40,15 @@ def command(*words: object) -> Ran:
     """Run a command in this process, not at a terminal."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", io.StringIO()):
-        try:
-            main([str(word) for word in words])
-        except SystemExit as end:
-            assert isinstance(end.code, int)
-            code = end.code
+        code = _exit_code([str(word) for word in words])
     return Ran(code, _text(out), _text(err))
+
+
+def _exit_code(words: list[str]) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert isinstance(end.value.code, int)
+    return end.value.code
 
 
 def _text(stream: io.TextIOWrapper) -> str:

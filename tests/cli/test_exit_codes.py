@@ -1,0 +1,153 @@
+"""The exit code of every situation: 0 fine, 1 errors remain, 2 wrong usage or files, 3 no reply."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import command, process
+from store_factory import FACTORY_IR, MISSPELT, make_store
+
+GOOD = ("--provider", "plugin_answers:Good")
+STUBBORN = ("--provider", "plugin_answers:Stubborn")
+UNREACHABLE = ("--provider", "plugin_answers:Unreachable")
+
+Make = Callable[[Path], object]
+
+
+def fine(path: Path) -> object:
+    """Make a store without errors."""
+    return make_store(path)
+
+
+def wrong(path: Path) -> object:
+    """Make a store with an error in ``Owner``."""
+    return make_store(path, MISSPELT)
+
+
+def stale(path: Path) -> None:
+    """Make a store whose ``Owner`` has moved on since its pages were written."""
+    store = make_store(path)
+    owner = store.ir.types[1]
+    changed = owner.model_copy(update={"description": "Whoever owns it."})
+    types = (store.ir.types[0], changed, *store.ir.types[2:])
+    ir = FACTORY_IR.model_copy(update={"types": types})
+    with type(store).update(path) as tx:
+        tx.write(ir=ir)
+
+
+def edited(path: Path) -> None:
+    """Make a store whose ``Owner`` was edited by hand."""
+    make_store(path)
+    source = path / "ProjectDataObject.cs"
+    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
+    source.write_text(before + begin + owner.replace("? Name", "? FullName"), "utf-8")
+
+
+def damaged(path: Path) -> None:
+    """Make a store that cannot be read."""
+    make_store(path)
+    path.joinpath("prompts.json").write_text("[", "utf-8")
+
+
+def missing(_path: Path) -> None:
+    """Make nothing."""
+
+
+REGENERATE = ("regenerate", "STORE", "--type", "Owner")
+HEAL = ("regenerate", "STORE", "--from-errors")
+
+TABLE = [
+    (fine, ("validate", "STORE"), 0),
+    (wrong, ("validate", "STORE"), 1),
+    (stale, ("validate", "STORE"), 0),
+    (edited, ("validate", "STORE"), 1),
+    (damaged, ("validate", "STORE"), 2),
+    (missing, ("validate", "STORE"), 2),
+    (fine, ("validate",), 2),
+    (fine, ("validate", "STORE", "--no-such-option"), 2),
+    (fine, ("no-such-command",), 2),
+    (fine, (), 2),
+    (fine, ("--help",), 0),
+    (fine, ("validate", "--help"), 0),
+    (fine, (*HEAL, *UNREACHABLE), 0),
+    (wrong, (*HEAL, *GOOD), 0),
+    (wrong, (*HEAL, *STUBBORN), 1),
+    (wrong, (*HEAL, *GOOD, "--budget", "1"), 1),
+    (wrong, (*HEAL, *UNREACHABLE), 3),
+    (wrong, HEAL, 3),
+    (wrong, (*HEAL, "--cassette", "none.yaml"), 3),
+    (wrong, (*HEAL, "--dry-run"), 0),
+    (wrong, (*REGENERATE, *GOOD), 0),
+    (stale, (*REGENERATE, *GOOD), 2),
+    (stale, (*REGENERATE, *GOOD, "--yes"), 2),
+    (stale, (*REGENERATE, *GOOD, "--ignore-stale"), 0),
+    (stale, (*REGENERATE, "--dry-run"), 0),
+    (stale, ("regenerate", "STORE", "--type", "State", *GOOD), 0),
+    (edited, (*REGENERATE, *GOOD), 2),
+    (edited, (*REGENERATE, *GOOD, "--discard-edits"), 0),
+    (fine, ("regenerate", "STORE", *GOOD), 2),
+    (fine, ("regenerate", "STORE", *GOOD, "--yes"), 0),
+    (fine, ("regenerate", "STORE", "--page", "1"), 2),
+    (fine, ("history", "STORE"), 0),
+    (missing, ("history", "STORE"), 2),
+    (fine, ("restore", "STORE"), 2),
+    (fine, ("restore", "STORE", "--type", "Owner"), 2),
+    (edited, ("adopt", "STORE"), 0),
+    (fine, ("adopt", "STORE", "--type", "Nobody"), 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "code"),
+    [
+        pytest.param(make, words, code, id=f"{make.__name__}-{' '.join(words)}-{code}")
+        for make, words, code in TABLE
+    ],
+)
+def test_the_table(here: Path, make: Make, words: tuple[str, ...], code: int) -> None:
+    """Each situation ends with its code and without a traceback, on stderr and nowhere else."""
+    path = Path("generated", "GET_v1_projects")
+    make(here / path)
+
+    ran = command(*(str(path) if word == "STORE" else word for word in words))
+
+    assert ran.code == code, ran.err
+    assert "Traceback" not in ran.err
+    if "--budget" not in words:
+        assert ("error: " in ran.err) == (code > 1 and words != ())
+    assert not ran.out or "--help" in words
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "code"), [row for row in TABLE if row[1] and "--help" not in row[1]][::4]
+)
+def test_json_is_one_document_in_every_situation(
+    here: Path, make: Make, words: tuple[str, ...], code: int
+) -> None:
+    """With --json stdout is one JSON document, whatever happens."""
+    path = Path("generated", "GET_v1_projects")
+    make(here / path)
+
+    ran = command(*(str(path) if word == "STORE" else word for word in words), "--json")
+
+    assert ran.code == code
+    assert isinstance(ran.json, dict)
+
+
+def test_a_real_process_ends_the_same(broken: Path) -> None:
+    """``python -m pytest_regen`` is the command, streams and exit code included."""
+    ran = process("validate", broken, "--json")
+
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.json["stores"][0]["ok"] is False
+
+
+def test_json_is_utf_8_whatever_the_locale(here: Path) -> None:
+    """A terminal that knows ASCII only is no reason to fail."""
+    make_store(here / "generated" / "GET_ü")
+
+    ran = process("validate", "generated/GET_ü", "--json", env={"PYTHONIOENCODING": "ascii"})
+    told = process("validate", "generated/GET_ü", env={"PYTHONIOENCODING": "ascii"})
+
+    assert ran.json["stores"][0]["path"] == "generated/GET_ü"
+    assert (told.code, told.err) == (0, "generated/GET_\\xfc: 3 types, no errors\n")

@@ -1,0 +1,154 @@
+"""The line fails, the model refuses, the key is missing: told once, nothing lost."""
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import command, process
+from reference_writer import ReferenceWriter
+
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns import AnthropicProvider
+
+KITES = "GET /kites"
+STORE = Path("generated", "GET_kites")
+
+FAULTS: dict[str, tuple[Fault | EmulatedReply, str, str]] = {
+    "401": (Fault(401), "did not accept the key", "set ANTHROPIC_API_KEY"),
+    "404": (Fault(404, message="model: no-such"), "no-such", "--model"),
+    "413": (Fault(413), "too large", "--fields-per-page"),
+    "429": (Fault(429, retry_after_ms=1), "limits the rate", "run the command again"),
+    "500": (Fault(500, retry_after_ms=1), "failed inside", "run the command again"),
+    "529": (Fault(529, retry_after_ms=1), "overloaded", "run the command again"),
+    "proxy": (Fault(403, body="<html>Blocked [/b] by policy</html>"), "Blocked [/b]", "key"),
+    "refused": (EmulatedReply("No.", stop_reason="refusal"), "declined to write", "--model"),
+}
+
+
+class SecondFails:
+    """Answers the first page, then fails."""
+
+    def __init__(self, fault: Fault | EmulatedReply) -> None:
+        self._fault = fault
+        self._writer = ReferenceWriter()
+        self._said = 0
+
+    def __call__(self, body: dict[str, Any]) -> str | Fault | EmulatedReply:
+        """Return a page once."""
+        self._said += 1
+        return self._writer(body) if self._said == 1 else self._fault
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_told_once_and_nothing_is_lost(name: str, document: Path, api: Emulator) -> None:
+    """One message with value, reason and next step; exit code 3; the first page is kept."""
+    fault, reason, then = FAULTS[name]
+    api.responder = SecondFails(fault)
+
+    ran = command("generate", document, KITES)
+
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.count("\nerror: ") == 1
+    assert reason in ran.err
+    assert then in ran.err
+    assert "Traceback" not in ran.err
+    assert [key.type_name for key in RegenStore.open(STORE).pages] == ["KiteDataObject"]
+
+    api.responder = ReferenceWriter()
+    api.requests.clear()
+    assert command("generate", document, KITES).code == 0
+    assert len(api.requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["drop", "cut", "unfinished", "error_event"])
+def test_a_line_that_breaks_is_told_once(kind: Any, broken: Path, api: Emulator) -> None:
+    """Dropped connections and cut streams end a heal with 3; the store stays as it was."""
+    api.responder = lambda _body: Fault(kind=kind, retry_after_ms=1)
+    before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
+
+    ran = command("regenerate", broken, "--from-errors", "--json")
+
+    assert ran.code == 3
+    assert ran.json["stop_reasons"] == {"Owner": "transport"}
+    (failure,) = ran.json["failures"]
+    assert failure["error"] == "TransportError"
+    assert failure["next"]
+    assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
+
+
+def test_a_reply_that_does_not_come_is_a_time_out(
+    broken: Path, api: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time allowed is named."""
+    api.responder = lambda _body: EmulatedReply("late", delay=5)
+    module = types.ModuleType("impatient")
+    vars(module)["provider"] = lambda: AnthropicProvider(timeout=0.1, max_retries=0)
+    monkeypatch.setitem(sys.modules, "impatient", module)
+
+    ran = command("regenerate", broken, "--from-errors", "--provider", "impatient:provider")
+
+    assert ran.code == 3
+    assert "did not answer within 0.1 s" in ran.err
+
+
+def test_nobody_listens(broken: Path, api: Emulator) -> None:
+    """A refused connection names the address and what to check."""
+    api.stop()
+
+    ran = process("regenerate", broken, "--from-errors")
+
+    assert ran.code == 3
+    assert "could not be reached" in ran.err
+    assert "ANTHROPIC_BASE_URL" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_without_a_key_nothing_starts(broken: Path) -> None:
+    """The key is named, and the ways to do without; exit code 3, as JSON too."""
+    ran = process("regenerate", broken, "--from-errors", "--json")
+
+    assert ran.code == 3
+    assert ran.json["error"] == "MissingKeyError"
+    assert ran.err.startswith("error: ANTHROPIC_API_KEY is not set\n")
+    assert "--provider module:attribute" in ran.err
+
+
+def test_without_a_key_no_store_is_begun(document: Path, here: Path) -> None:
+    """``generate`` looks for the key before it writes anything."""
+    assert command("generate", document, KITES).code == 3
+    assert not list(here.glob("generated/*"))
+
+
+def provider_that(fails: Callable[[], object]) -> types.ModuleType:
+    """Return a module whose ``provider`` does what ``fails`` does."""
+    module = types.ModuleType("faulty")
+    vars(module)["provider"] = types.SimpleNamespace(send=lambda _request: fails())
+    return module
+
+
+def test_a_provider_that_raises_is_told(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else's exception becomes one message, not a traceback."""
+    monkeypatch.setitem(sys.modules, "faulty", provider_that(lambda: os.environ["NO_SUCH_KEY"]))
+
+    ran = command("regenerate", broken, "--type", "Owner", "--provider", "faulty:provider")
+
+    assert ran.code == 3
+    assert ran.err.count("\nerror: ") == 1
+    assert "KeyError" in ran.err
+
+
+def test_a_provider_that_returns_nonsense_is_told(
+    broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply of the wrong kind becomes one message too."""
+    monkeypatch.setitem(sys.modules, "faulty", provider_that(lambda: 42))
+
+    ran = command("regenerate", broken, "--type", "Owner", "--provider", "faulty:provider")
+
+    assert ran.code == 3
+    assert "int" in ran.err
