@@ -2,7 +2,7 @@
 
 try:
     from pytest_regen.server.app import create_app
-    from pytest_regen.server.gazetteer import Gazetteer, Place
+    from pytest_regen.server.gazetteer import Gazetteer, Place, read_places
     from pytest_regen.server.quotas import Quota
     from pytest_regen.server.settings import Agent, Screen, ServerSettings, peer_of
 except ModuleNotFoundError as error:
@@ -22,4 +22,5 @@ __all__ = [
     "ServerSettings",
     "create_app",
     "peer_of",
+    "read_places",
 ]

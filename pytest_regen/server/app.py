@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.resources import files
-from mimetypes import types_map
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,7 +25,12 @@ from pytest_regen.server.settings import Agent, Screen, ServerSettings, peer_of
 
 __all__ = ["create_app"]
 
-_ASSETS = ("icon.svg", "page.css", "page.js", "picker.js")
+_ASSETS = {
+    "icon.svg": "image/svg+xml",
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "picker.js": "text/javascript",
+}
 _SETTINGS = ServerSettings()
 
 
@@ -69,10 +73,10 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        flow.close()
+        await flow.close()
 
     return Starlette(
-        routes=[*_routes(api, page), *map(_asset, _ASSETS)],
+        routes=[*_routes(api, page), *map(_asset, _ASSETS, _ASSETS.values())],
         middleware=[Middleware(Guard, hosts=settings.hosts)],
         exception_handlers={HTTPException: _no_route},
         lifespan=lifespan,
@@ -92,11 +96,8 @@ def _routes(api: Endpoints, page: Page) -> list[Route]:
     ]
 
 
-def _asset(name: str) -> Route:
+def _asset(name: str, media_type: str) -> Route:
     content = files("pytest_regen.server").joinpath("static", name).read_bytes()
-    media_type = {".js": "text/javascript"}.get(f".{name.rpartition('.')[2]}") or types_map[
-        f".{name.rpartition('.')[2]}"
-    ]
 
     async def send(request: Request) -> Response:  # noqa: ARG001 - the signature of a route
         return Response(

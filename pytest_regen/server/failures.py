@@ -18,12 +18,13 @@ from pytest_regen.errors import (
 )
 from pytest_regen.server.problems import Problem
 
-__all__ = ["invalid", "of_model", "of_seal"]
+__all__ = ["invalid", "of_model", "of_seal", "reasked"]
 
 _BAD, _UNAVAILABLE = HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE
+_REASKED = ("REASKED", "The model asked again instead of writing.")
 _OUT_OF_REACH = "The model could not be reached. Try again in a moment."
 _OF_MODEL: tuple[tuple[type[RegenError], HTTPStatus, str, str], ...] = (
-    (ReaskedError, _BAD, "REASKED", "The model asked again instead of writing."),
+    (ReaskedError, _BAD, *_REASKED),
     (ReplyFormatError, _BAD, "UNUSABLE_REPLY", "The model's reply could not be used."),
     (RefusedError, _BAD, "MODEL_REFUSED", "The model declined to answer this."),
     (RejectedRequestError, _BAD, "MODEL_REJECTED", "The model's service rejected the request."),
@@ -44,6 +45,11 @@ def of_model(error: RegenError) -> Problem:
         if isinstance(error, kind):
             return Problem(status, code, message, retry_after=_RETRY_AFTER.get(code))
     raise AssertionError("the last entry fits every error")
+
+
+def reasked() -> Problem:
+    """Return the answer to a second turn of an agent that asks once more: 502."""
+    return Problem(_BAD, *_REASKED)
 
 
 def of_seal(error: SealError) -> Problem:

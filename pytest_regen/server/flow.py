@@ -15,7 +15,7 @@ from pytest_regen.context.text import is_blank
 from pytest_regen.context.values import Ask, ConversationContext, TurnResult
 from pytest_regen.errors import InvalidContextError, RegenError, SealError
 from pytest_regen.server.calling import Caller
-from pytest_regen.server.failures import invalid, of_model, of_seal
+from pytest_regen.server.failures import invalid, of_model, of_seal, reasked
 from pytest_regen.server.problems import Problem
 from pytest_regen.server.quotas import Quotas, Standing
 from pytest_regen.server.settings import Agent, Screen, ServerSettings
@@ -108,9 +108,12 @@ class Flow:
             seconds=settings.model_seconds,
         )
 
-    def close(self) -> None:
-        """Take no more turns."""
+    async def close(self) -> None:
+        """Let go of threads, and of connections that the provider opened in this event loop."""
         self._caller.close()
+        aclose = getattr(getattr(self.agent, "provider", None), "aclose", None)
+        if aclose is not None:
+            await aclose()
 
     async def take(self, data: Mapping[str, object], client: str) -> Taken:
         """Check a request: form, quota, seal, texts, in this order.
@@ -142,6 +145,8 @@ class Flow:
         """
         try:
             result = await self._turn(taken.request)
+            if isinstance(result, Ask) and taken.request.is_second_turn:
+                raise reasked()
         except RegenError as error:
             _log.warning("the turn failed", exc_info=error)
             problem = of_model(error)

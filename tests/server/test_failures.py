@@ -21,7 +21,7 @@ from subject_flow import (
     writing,
 )
 
-from pytest_regen.context import ClarifyingAgent, Sealer
+from pytest_regen.context import Ask, ClarifyingAgent, Sealer
 from pytest_regen.errors import (
     BudgetError,
     CassetteMissError,
@@ -141,6 +141,21 @@ def test_a_model_that_asks_again() -> None:
     assert (answer.status_code, answer.json()["code"]) == (502, "REASKED")
 
 
+def test_an_agent_of_ones_own_may_not_ask_again_either() -> None:
+    """502 REASKED whoever the agent is: a conversation has two turns."""
+
+    class Curious:
+        def turn(self, _: object) -> Ask:
+            return Ask.model_validate(asking(PLACE))
+
+    client = TestClient(create_app(Curious(), seal="off"), base_url="http://127.0.0.1")
+    first = client.post(PATH, json={"message": MESSAGE}).json()
+
+    answer = client.post(PATH, json=second_turn(first, {}))
+
+    assert (answer.status_code, answer.json()["code"]) == (502, "REASKED")
+
+
 def test_a_model_that_takes_too_long() -> None:
     """504, while the call goes on in its thread and blocks nobody else."""
     release = threading.Event()
@@ -192,6 +207,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self.threads: list[int] = []
+        self.closed_in: int | None = None
 
     def send(self, _: TurnRequest) -> Reply:
         """Fail: it is not to be called."""
@@ -203,16 +219,20 @@ class Waiting:
         self.threads.append(threading.get_ident())
         return Reply(json.dumps(writing()))
 
+    async def aclose(self) -> None:
+        """Note the thread whose connections are closed."""
+        self.closed_in = threading.get_ident()
+
 
 def test_an_asynchronous_provider_takes_no_thread() -> None:
-    """`asend` is used where a provider has it, in the thread of the server."""
+    """`asend` is used where a provider has it, in the event loop that also closes it."""
     provider = Waiting()
     app = create_app(ClarifyingAgent(provider), seal="off")
     with TestClient(app, base_url="http://127.0.0.1") as client:
         for _ in range(2):
             assert client.post(PATH, json={"message": MESSAGE}).status_code == 200
 
-    assert len(set(provider.threads)) == 1
+    assert set(provider.threads) == {provider.closed_in}
     assert threading.get_ident() not in provider.threads
 
 
