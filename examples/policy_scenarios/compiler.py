@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from engine import PATH_ROLES, URL_ROLES, PolicyError
-from library import CONSTITUTION, INVARIANTS, LISTS, engine, tools
+from library import CONSTITUTION, INVARIANTS, LISTS, MEMBERS, engine, tools
 from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_regen import Provider
@@ -80,7 +80,7 @@ rule covers is denied, so write no rules that deny.
 A rule's "if" holds conditions that must all hold: "roles", "server", "tool" (lists of names),
 "paths" {{roles, within}}, "domains" {{roles, allowed}}, "lists" [{{roles, allowed, matchType}}].
 Path roles: {", ".join(sorted(PATH_ROLES))}. URL roles: {", ".join(sorted(URL_ROLES))}.
-Named lists: {", ".join(f"@{name}" for name in LISTS)}.
+Named lists: {", ".join(f"@{name} ({', '.join(held)})" for name, held in MEMBERS.items())}.
 
 ## Decided before any rule
 

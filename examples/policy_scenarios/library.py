@@ -15,6 +15,12 @@ CONSTITUTION = (HERE / "constitution.md").read_text("utf-8")
 ANNOTATIONS = json.loads((HERE / "annotations.json").read_text("utf-8"))
 LISTS = json.loads((HERE / "lists.json").read_text("utf-8"))
 
+MEMBERS = {
+    name: sorted({*held["values"], *held["manualAdditions"]} - {*held["manualRemovals"]})
+    for name, held in LISTS.items()
+}
+"""Who is on each list in the end."""
+
 HOME = "/home/marrow"
 SANDBOX = "/home/marrow/desk"
 PROTECTED = ("/srv/seeds/donors",)
