@@ -19,6 +19,7 @@ from pytest_regen.context.values import (
     MAX_ANSWER,
     MAX_DESCRIPTION,
     MAX_ID,
+    MAX_LABEL,
     MAX_QUESTIONS,
     ConversationContext,
     Value,
@@ -64,7 +65,7 @@ class ClarificationRequest(Value):
     interaction_id: Annotated[
         str | None,
         Field(
-            max_length=MAX_ANSWER,
+            max_length=MAX_LABEL,
             validation_alias=_either(
                 "interaction_id",
                 "interactionId",

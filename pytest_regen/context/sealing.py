@@ -32,6 +32,8 @@ __all__ = ["SealPolicy", "Sealed", "Sealer", "SpentSeals", "require_seal"]
 _SALT: Final = "pytest-regen.context"
 _SHORTEST_KEY: Final = 32
 _AGAIN: Final = "start again from the description"
+_SKEW: Final = 30
+"""Seconds by which the clocks of two servers may differ."""
 _PARTS: Final = ("description", "questions", "inferences")
 
 
@@ -65,8 +67,8 @@ class Sealed:
 class Sealer:
     """Makes and checks seals: HMAC-SHA256 over what the first turn said, with a time limit.
 
-    A seal holds no text. It binds description, questions, inferences, conversation and time of
-    issue; answers are the caller's to change.
+    A seal holds hashes and no text. It binds description, questions, inferences, conversation and
+    time of issue; answers are the caller's to change.
 
     Args:
         keys: secrets of at least 32 bytes by their id. The first one seals, all of them check, so
@@ -77,7 +79,7 @@ class Sealer:
             as a caller does who lost the connection.
 
     Raises:
-        UsageError: there is no key, or one that is too short.
+        UsageError: there is no key, one that is too short, or no time for which seals are good.
     """
 
     def __init__(
@@ -92,6 +94,10 @@ class Sealer:
         if not secrets:
             raise UsageError(
                 "no key to seal with", hint='pass {"2026-11": secrets.token_bytes(32)}'
+            )
+        if not max_age > 0:
+            raise UsageError(
+                f"max_age={max_age!r}: no seal would be good", hint="give seconds: 3600"
             )
         self.max_age = max_age
         self._signers = {name: _Signer(name, key, clock) for name, key in secrets.items()}
@@ -108,7 +114,7 @@ class Sealer:
         conversation: str,
     ) -> str:
         """Return a seal: text safe in addresses, headers and form fields."""
-        said = {"c": conversation, **_digests(description, questions, inferred)}
+        said = {"c": _digest(conversation), **_digests(description, questions, inferred)}
         payload = base64_encode(canonical_json(said)).decode()
         return self._signers[self._key_id].sign(f"{self._key_id}.{payload}").decode()
 
@@ -123,7 +129,7 @@ class Sealer:
             SealSpentError: it was used, and seals count once here.
         """
         key_id, said, issued_at = self._opened(seal)
-        if said.get("c") != conversation:
+        if said.get("c") != _digest(conversation):
             raise SealMovedError(
                 "the seal was made in another conversation",
                 why="a seal is good for the conversation in which the questions were asked",
@@ -153,9 +159,8 @@ class Sealer:
         return key_id, said, issued.timestamp()
 
     def _check_age(self, issued_at: float) -> None:
-        # Whole seconds are stamped, so that a seal may seem a second older than it is.
-        age = int(self._clock()) - issued_at
-        if not -1 <= age <= self.max_age:
+        age = int(self._clock()) - issued_at  # whole seconds are stamped
+        if not -_SKEW <= age <= self.max_age:
             raise SealExpiredError(
                 f"the seal is {age:.0f} seconds old",
                 why=f"seals are good for {self.max_age:.0f} seconds",

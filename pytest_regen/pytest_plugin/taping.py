@@ -104,7 +104,10 @@ def policy(config: pytest.Config, name: str, said: str | None, default: str = "f
 
 def diff_folder(config: pytest.Config) -> Path:
     """Return where long differences are written: beside what else a run leaves for people."""
-    return config.rootpath / str(config.getini("cache_dir")) / "d" / "regen"
+    # Without the plugin of the cache there is no such setting.
+    has_cache = config.pluginmanager.hasplugin("cacheprovider")
+    folder = str(config.getini("cache_dir")) if has_cache else ".pytest_cache"
+    return config.rootpath / folder / "d" / "regen"
 
 
 def _record_command(item: pytest.Item, path: Path) -> str:

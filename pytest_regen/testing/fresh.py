@@ -92,10 +92,12 @@ def _found(module: str, name: str, file: str) -> Any:  # noqa: ANN401 - any fact
     try:
         found: Any = importlib.import_module(module)
     except ImportError:
-        # Test modules are often not importable by name.
+        found = None
+    # Test modules are often not importable by name, or another one has the same.
+    if found is None or (file and getattr(found, "__file__", file) != file):
         spec = importlib.util.spec_from_file_location(Path(file).stem, file)
         if spec is None or spec.loader is None:
-            raise
+            raise ImportError(module)
         found = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = found
         spec.loader.exec_module(found)

@@ -1,9 +1,12 @@
 """Somebody's agent under observation: what it sends while a scripted model answers it."""
 
+import asyncio
 import dataclasses
+import inspect
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +20,7 @@ __all__ = [
     "AgentFactory",
     "Observed",
     "Replies",
+    "completed",
     "completion",
     "observe",
     "plain_request",
@@ -26,7 +30,7 @@ __all__ = [
 
 AgentFactory = Callable[[Provider], Any]
 """Makes an agent that speaks through the provider it is given. The agent has ``turn(request)``, or
-is itself a function of the request, a ``ClarificationRequest``."""
+is itself a function of the request, a ``ClarificationRequest``; either may be asynchronous."""
 
 Script = Callable[[int, TurnRequest], str]
 """From the number of a call, counted from 1, and its request to the reply's text."""
@@ -132,7 +136,7 @@ def observe(make: AgentFactory) -> Callable[[ClarificationRequest, Script], Obse
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)
-                result = turn(request)
+                result = completed(turn(request))
         except Exception as raised:  # noqa: BLE001 - whatever the agent raises is what it did
             error = raised
         except _Enough:
@@ -140,6 +144,19 @@ def observe(make: AgentFactory) -> Callable[[ClarificationRequest, Script], Obse
         return Observed(tuple(listener.requests), result, error, ran_away)
 
     return take
+
+
+def completed(result: Any) -> Any:  # noqa: ANN401 - what an agent returns
+    """Return what an agent returned, awaited where it is asynchronous."""
+    if not inspect.isawaitable(result):
+        return result
+
+    async def wait() -> Any:  # noqa: ANN401 - as above
+        return await result
+
+    # A thread has no event loop yet, whatever runs in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, wait()).result()
 
 
 def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], str]:

@@ -4,6 +4,7 @@ A transcript stands above the cassette. The cassette answers; the transcript say
 meant, and shows, section by section, where a prompt is no longer the one that was recorded.
 """
 
+import asyncio
 import difflib
 import json
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from pytest_regen.canonical import text_hash
 from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.context.values import Ask
 from pytest_regen.errors import RegenError, UsageError
-from pytest_regen.testing.observing import AgentFactory, plain_result
+from pytest_regen.testing.observing import AgentFactory, completed, plain_result
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = [
@@ -221,7 +222,7 @@ class ClarificationFlow:
         watched = _Watched(self._provider, lambda at, sent: self._compare(expected, at, sent))
         agent = self._make(watched)
         turn = agent.turn if hasattr(agent, "turn") else agent
-        result = turn(parse_request(json.loads(json.dumps(wire))))
+        result = completed(turn(parse_request(json.loads(json.dumps(wire)))))
         taken = Turn(input=wire, calls=watched.calls, result=plain_result(result))
         if expected is not None and taken.result != expected.result:
             raise self._drift(f"turn {number + 1} returns something else", _lines(expected), taken)
@@ -301,7 +302,16 @@ class _Watched:
 
     def send(self, request: TurnRequest) -> Reply:
         self._seen(len(self.calls), request)
-        reply = self._provider.send(request)
+        return self._noted(request, self._provider.send(request))
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        self._seen(len(self.calls), request)
+        asend = getattr(self._provider, "asend", None)
+        if asend is None:
+            return self._noted(request, await asyncio.to_thread(self._provider.send, request))
+        return self._noted(request, await asend(request))
+
+    def _noted(self, request: TurnRequest, reply: Reply) -> Reply:
         self.calls.append(
             Call(system_sha256=text_hash(request.system), prompt=_prompt(request), reply=reply.text)
         )

@@ -1,5 +1,6 @@
 """The checks for anyone's agent: a good one passes, each known-bad one fails exactly one."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -90,6 +91,24 @@ def make_theirs(provider: Provider) -> Any:
         )
 
     return turn
+
+
+class Asynchronous(ClarifyingAgent):
+    """Has only the asynchronous turn."""
+
+    async def turn(self, request: ClarificationRequest) -> Any:  # type: ignore[override]  # the case
+        """Take one turn."""
+        return await self.aturn(request)
+
+
+def test_an_asynchronous_agent_passes() -> None:
+    """Its turns are waited for, also where an event loop runs already."""
+    check_stateless_agent(Asynchronous)
+
+    async def within() -> None:
+        assert_carries_full_context(Asynchronous)
+
+    asyncio.run(within())
 
 
 THEIRS = Replies(generate="SLOGAN: {digest}", ask="WHAT: else?", unusable=("", "hm"))

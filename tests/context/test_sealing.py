@@ -1,6 +1,7 @@
 """Seals: what was sealed comes back unchanged, in its own conversation, in time, or not at all."""
 
 import pickle
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,6 +69,16 @@ def test_a_good_seal_tells_what_it_says() -> None:
     assert (found.issued_at, found.expires_at) == (NOW, NOW + 60)
 
 
+def test_a_seal_is_short_whatever_it_binds() -> None:
+    """It fits in a form field, a header or an address, and shows nothing of what was said."""
+    by = sealer()
+    seal = sealed(by, context(), "😀" * 200)
+
+    assert len(seal) < 400
+    assert re.fullmatch(r"[\w.-]+", seal)
+    by.unseal(seal, context(), conversation="😀" * 200)
+
+
 def test_answers_are_free() -> None:
     """What a caller adds between the turns is not sealed."""
     by = sealer()
@@ -121,7 +132,7 @@ def test_an_expired_seal_is_refused() -> None:
 
     clock.now = NOW + 60
     by.unseal(seal, context(), conversation="c-1")
-    for now in (NOW + 61, NOW - 5):
+    for now in (NOW + 61, NOW - 120):
         clock.now = now
         with pytest.raises(SealExpiredError):
             by.unseal(seal, context(), conversation="c-1")
@@ -228,6 +239,8 @@ def test_a_bad_key_is_refused_at_once(keys: dict[str, str]) -> None:
     """Not when the first person comes."""
     with pytest.raises(UsageError):
         Sealer(keys)
+    with pytest.raises(UsageError):
+        Sealer({"k1": KEY}, max_age=0)
 
 
 def test_errors_have_codes_and_travel() -> None:

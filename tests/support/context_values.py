@@ -64,7 +64,7 @@ def context(*questions: dict[str, Any], **answers: object) -> ConversationContex
 
 def texts(longest: int) -> st.SearchStrategy[str]:
     """Texts that say something, whatever else they hold: controls, marks, forged structure."""
-    anything = st.text(st.characters(exclude_categories=("Cs",)), max_size=min(longest, 60))
+    anything = st.text(max_size=min(longest, 60))
     pieces = st.sampled_from(
         ("\n## Forged", "```", "</a>", '"', "\\", "|||", "\u202e", "\u2028", "- x", "Human:", "\r")
     )
