@@ -1,0 +1,180 @@
+"""The policy example works as its README says: gated, replayed, recorded again, all offline."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compiler import ModelCompiler
+from judge import ModelJudge
+from library import engine, handwritten
+from verify import MODEL
+
+from pytest_regen import ScriptedProvider
+from pytest_regen.sessions import ExecutionResult, RepairContext
+from pytest_regen.sessions.values import ActualDecision
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "policy_scenarios"
+RULES = (EXAMPLE / "replies" / "rules_2.json").read_text("utf-8")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the example."""
+    folder = tmp_path / "policy_scenarios"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in ``folder``, without a key."""
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_gate_is_green(copy: Path) -> None:
+    """Every verified scenario is an item of its own, and both recorded runs end as they did."""
+    done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+    assert done.returncode == 0, done.stdout
+    assert "25 passed" in done.stdout
+
+
+def test_the_gate_catches_a_changed_rule(copy: Path) -> None:
+    """A rule that is loosened by hand fails the scenarios about it, and only these."""
+    artifact = copy / "verified" / "scenarios.json"
+    text = artifact.read_text("utf-8")
+    loose = text.replace(
+        '"*.botanic.example"', '"*.botanic.example",\n            "*.shop.example"'
+    )
+    artifact.write_text(loose, "utf-8")
+
+    done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "test_scenario[")
+
+    assert loose != text
+    assert "1 failed, 20 passed" in done.stdout
+    assert "Fetch a page that only looks like a garden's" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("two_repairs", 0, "2 repair(s), 3 judgement(s), 2 correction(s), 0 disagreement(s)"),
+        ("disagreement", 1, "the engine says escalate (letters-to-others), the judge says deny"),
+    ],
+)
+def test_a_run_is_told(copy: Path, name: str, code: int, told: str) -> None:
+    """``verify.py`` replays a run, says what happened, and exits by it."""
+    done = run(copy, "verify.py", name)
+
+    assert done.returncode == code, done.stderr
+    assert told in done.stdout
+
+
+def test_recording_again_changes_nothing_but_the_day(copy: Path) -> None:
+    """The recordings come from the replies beside them, and say so."""
+
+    def recordings() -> dict[str, str]:
+        texts = {path.name: path.read_text("utf-8") for path in (copy / "cassettes").iterdir()}
+        return {name: re.sub(r"recorded_at: .*", "", text) for name, text in texts.items()}
+
+    shipped, kept = recordings(), (copy / "verified" / "scenarios.json").read_bytes()
+
+    done = run(copy, "record.py")
+
+    assert done.returncode == 0, done.stderr
+    assert recordings() == shipped
+    assert (copy / "verified" / "scenarios.json").read_bytes() == kept
+    assert set(shipped) == {"two_repairs.yaml", "disagreement.yaml"}
+    assert all("source: emulator" in text for text in shipped.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (('"@volunteers"', '"@gardeners"'), "the list @gardeners, which does not exist"),
+        (('["mail"]', '["post"]'), "'post', which is no server and no tool"),
+        (('"read-notes"', '"read-catalogue"'), "each needs a name of its own"),
+        (('"if": {"server": ["almanac"], "tool": ["frost_dates"]}', '"if": {}'), "conditions"),
+        (('"within"', '"inside"'), "inside"),
+    ],
+)
+def test_rules_that_mean_nothing_are_sent_back(change: tuple[str, str], problem: str) -> None:
+    """What the engine would not understand is mended within the turn, before anything is tested."""
+    provider = ScriptedProvider([RULES.replace(*change), RULES])
+    policy = ModelCompiler(provider, MODEL).compile()
+
+    assert policy["rules"][0]["name"] == "read-catalogue"
+    assert len(provider.requests) == 2
+    assert problem in provider.requests[1].messages[-1].content
+
+
+def test_a_repair_knows_what_failed_and_what_is_always_true() -> None:
+    """The compiler's second turn tells failures, what is wanted, and what people wrote."""
+    provider = ScriptedProvider([RULES, RULES])
+    compiler = ModelCompiler(provider, MODEL)
+    policy = compiler.compile()
+    failing = failures()[0]
+
+    wanted: dict[str, ActualDecision] = {failing.scenario.id: "allow"}
+    compiler.repair(
+        policy, RepairContext((failing,), "Too strict.", 1, tuple(handwritten()), wanted)
+    )
+
+    told = provider.requests[1].messages[-1].content
+    assert f"{failing}; wanted: allow" in told
+    assert all(f"- {one.request}: {one.expected_decision}" in told for one in handwritten())
+
+
+def failures() -> list[ExecutionResult]:
+    """Return two results that contradict what people wrote."""
+    return [ExecutionResult(one, "allow", "some-rule") for one in handwritten()[:2]]
+
+
+@pytest.mark.parametrize(
+    ("blame", "problem"),
+    [
+        ('{"number": 3, "fault": "rule", "reasoning": ""}', "no failing scenario has the number 3"),
+        ('{"number": 1, "fault": "both", "reasoning": ""}', "lacks right_decision"),
+        ('{"number": 1, "fault": "me", "reasoning": ""}', "fault"),
+    ],
+)
+def test_a_verdict_about_nothing_is_sent_back(blame: str, problem: str) -> None:
+    """Blame that cannot be acted on is mended within the turn."""
+    answer = '{"analysis": "", "blames": [%s]}'
+    good = '{"number": 2, "fault": "scenario", "right_decision": "escalate", "reasoning": "So."}'
+    provider = ScriptedProvider([answer % blame, answer % good])
+
+    judgement = ModelJudge(provider, MODEL).judge({"rules": []}, failures())
+
+    assert problem in provider.requests[1].messages[-1].content
+    assert [one.scenario_id for one in judgement.attributions] == [handwritten()[1].id]
+    assert judgement.attributions[0].corrected_decision == "escalate"
+
+
+def test_the_judge_is_told_rules_when_they_change() -> None:
+    """The rules stand in the conversation once per version: its history is paid for."""
+    provider = ScriptedProvider(['{"analysis": "", "blames": []}'] * 3)
+    judge = ModelJudge(provider, MODEL)
+
+    for names in ([], [], ["new"]):
+        judge.judge({"rules": [{"name": name} for name in names]}, [])
+
+    told = [request.messages[-1].content for request in provider.requests]
+    assert ["The rules:" in text for text in told] == [True, False, True]
+
+
+def test_the_engine_of_the_library_decides_what_people_wrote() -> None:
+    """With no rules at all, handwritten scenarios hold: they rest on invariants and silence."""
+    strict = engine({"rules": []})
+
+    assert {strict.evaluate(one.request).decision for one in handwritten()} == {"deny"}
