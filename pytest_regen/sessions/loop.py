@@ -228,8 +228,8 @@ class _Run:
         )
 
     def _state(self) -> str:
-        """Return what a repair must change to be one."""
-        return content_hash(self._policy, list(self._set.scenarios))
+        """Return what a repair must change to be one: the rules, the set, or what is to be told."""
+        return content_hash(self._policy, list(self._set.scenarios), [self._set.untold])
 
     def _verdict(self, results: Sequence[ExecutionResult]) -> RunStop:
         """Return how a set ends in which nothing fails."""

@@ -110,7 +110,7 @@ def test_feedback_defaults_to_nothing() -> None:
     assert ScenarioFeedback().is_empty
     assert not ScenarioFeedback(probe_scenarios=(scenario("/a"),)).asks_for_replacements
     assert ScenarioFeedback(
-        corrections=[ScenarioCorrection(scenario_description="x", corrected_decision="deny")]  # type: ignore[arg-type]
+        corrections=[ScenarioCorrection(scenario_description="x", corrected_decision="deny")]
     ).asks_for_replacements
 
 

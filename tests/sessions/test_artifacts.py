@@ -1,0 +1,154 @@
+"""Scenarios on disk, and when they are still good."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenario_doubles import READ, TOOLS, handwritten, said, scenario
+
+from pytest_regen.errors import StoreWriteError
+from pytest_regen.sessions import (
+    Artifact,
+    content_hash,
+    generate_test_scenarios,
+    read_artifact,
+    scenario_input_hash,
+    write_artifact,
+)
+from pytest_regen.turns import ScriptedProvider
+
+A, B = scenario("/a"), scenario("/b", "deny")
+
+
+@given(st.lists(st.text()), st.lists(st.text()))
+def test_parts_do_not_run_into_each_other(left: list[str], right: list[str]) -> None:
+    """Equal hashes mean equal parts, not equal concatenations."""
+    assert (content_hash(*left) == content_hash(*right)) == (left == right)
+
+
+def test_the_hash_is_of_what_the_parts_say() -> None:
+    """Lengths keep parts apart; scenarios count by their content."""
+    assert content_hash("ab", "c") != content_hash("a", "bc")
+    assert content_hash([A]) == content_hash([A.model_copy()])
+    assert content_hash([A]) != content_hash([B])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "other"},
+        {"max_tokens": 9},
+        {"batch_size": 3},
+        {"max_repairs": 1},
+        {"system": "else"},
+        {"annotations": [READ]},
+        {"handwritten": [handwritten("/h")]},
+    ],
+    ids=str,
+)
+def test_everything_a_set_depends_on_is_in_its_hash(change: dict[str, Any]) -> None:
+    """Prompt, tools and their schemas, ground truth, model, limits."""
+    base: dict[str, Any] = {"system": "x", "annotations": TOOLS, "handwritten": []}
+
+    assert scenario_input_hash(**base) != scenario_input_hash(**{**base, **change})
+
+
+def test_budgets_and_progress_are_not_in_the_hash() -> None:
+    """They change no scenario."""
+    assert scenario_input_hash("x", TOOLS) == scenario_input_hash(
+        "x", TOOLS, token_budget=9, on_progress=print, cache="1h"
+    )
+
+
+def test_a_second_generation_asks_nobody(tmp_path: Path) -> None:
+    """The artifact is used and no session exists."""
+    path = tmp_path / "new" / "scenarios.json"
+    first = generate_test_scenarios(
+        "x", TOOLS, provider=ScriptedProvider([said([A, B])]), artifact=path
+    )
+    again = generate_test_scenarios("x", TOOLS, provider=ScriptedProvider([]), artifact=path)
+
+    assert (first.scenarios, first.input_hash) == (again.scenarios, again.input_hash)
+    assert first.session is not None
+    assert first.session.turn_count == 1
+    assert again.session is None
+
+
+def test_a_changed_input_is_generated_anew(tmp_path: Path) -> None:
+    """And replaces the artifact."""
+    path = tmp_path / "scenarios.json"
+    generate_test_scenarios("x", TOOLS, provider=ScriptedProvider([said([A])]), artifact=path)
+    again = generate_test_scenarios(
+        "y", TOOLS, provider=ScriptedProvider([said([B])]), artifact=path
+    )
+
+    assert again.scenarios == (B,)
+    assert again.session is not None
+
+
+def test_without_an_artifact_nothing_is_kept() -> None:
+    """Every call generates."""
+    provider = ScriptedProvider([said([A]), said([B])])
+
+    found = [generate_test_scenarios("x", TOOLS, provider=provider).scenarios for _ in range(2)]
+
+    assert found == [(A,), (B,)]
+
+
+def test_a_failed_set_is_a_miss(tmp_path: Path) -> None:
+    """It is never taken for a success."""
+    path = tmp_path / "scenarios.json"
+    write_artifact(path, Artifact(scenario_input_hash("x", TOOLS), "failed", (A,)))
+
+    found = generate_test_scenarios(
+        "x", TOOLS, provider=ScriptedProvider([said([B])]), artifact=path
+    )
+
+    assert found.scenarios == (B,)
+
+
+def test_files_are_written_for_people_and_read_back(tmp_path: Path) -> None:
+    """Two spaces, a final line end, no time of day; folders are made."""
+    path = tmp_path / "deep" / "er" / "s.json"
+    artifact = Artifact("sha256:1", "verified", (A, handwritten("/é")), {"rule": 1})
+
+    write_artifact(path, artifact)
+
+    text = path.read_text("utf-8")
+    assert text.startswith('{\n  "version": 1')
+    assert text.endswith("}\n")
+    assert "/é" in text
+    assert read_artifact(path) == artifact
+    assert [one.name for one in path.parent.iterdir()] == ["s.json"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"version": 2}', '{"version": 1}', "\udcff"]
+)
+def test_a_damaged_artifact_is_a_missing_one(tmp_path: Path, text: str) -> None:
+    """It costs a generation, not an error."""
+    path = tmp_path / "s.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    assert read_artifact(path) is None
+    assert read_artifact(tmp_path / "nowhere.json") is None
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """With the path."""
+    blocked = tmp_path / "file"
+    blocked.write_text("", "utf-8")
+
+    with pytest.raises(StoreWriteError, match=r"s\.json"):
+        write_artifact(blocked / "s.json", Artifact("h", "verified", (A,)))
+
+
+def test_the_artifact_is_plain_json(tmp_path: Path) -> None:
+    """Anything can read it."""
+    path = tmp_path / "s.json"
+    write_artifact(path, Artifact("h", "generated", (A,)))
+
+    assert json.loads(path.read_text("utf-8"))["scenarios"] == [A.to_json()]

@@ -1,0 +1,281 @@
+"""The prompt cache on the wire: the real SDK against an emulated API that counts it."""
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from scenario_doubles import TOOLS, correction, said, scenario
+
+from pytest_regen.emulator import EmulatedReply, Emulator
+from pytest_regen.sessions import (
+    GeneratorSession,
+    ScenarioFeedback,
+    ScenarioGeneratorSession,
+    ToolAnnotation,
+)
+from pytest_regen.sessions.transcript import SLACK
+from pytest_regen.testing import assert_cache_prefix_stable
+from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+
+MODEL = "claude-sonnet-5-5"
+
+
+class Answer(BaseModel):
+    """A number and as many words as a test wants."""
+
+    n: int
+    words: str = ""
+
+
+def prose(tokens: int, seed: str) -> str:
+    """Return text that the emulator counts as about ``tokens``."""
+    characters = tokens * 100 // 41
+    return (f"{seed} of the constitution; " * (characters // 20 + 1))[:characters]
+
+
+class Api:
+    """An emulated API and what was said to it."""
+
+    def __init__(self) -> None:
+        self.replies: list[Any] = []
+        self.emulator = Emulator(lambda _: self.replies.pop(0))
+        self.emulator.start()
+        self.provider = AnthropicProvider(base_url=self.emulator.base_url, api_key="sk-ant-x")
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """The requests as they arrived."""
+        return [request.body for request in self.emulator.requests]
+
+    def close(self) -> None:
+        """Close what is open."""
+        self.provider.close()
+        self.emulator.stop()
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """An API without replies yet."""
+    served = Api()
+    yield served
+    served.close()
+
+
+def reply(tokens: int, number: int = 1) -> str:
+    """Return a good reply of about ``tokens``."""
+    return json.dumps({"n": number, "words": prose(tokens, f"reply {number}")})
+
+
+@pytest.mark.parametrize(("system", "size"), [(2_000, 3_700), (8_000, 9_400), (20_000, 21_800)])
+def test_each_turn_reads_all_that_stood_in_the_request_before(
+    api: Api, system: int, size: int
+) -> None:
+    """Five turns at the sizes of real prompts and answers; the rest of a request is new."""
+    talk = GeneratorSession(
+        prose(system, "article"), Answer, provider=api.provider, max_tokens=32_000
+    )
+    api.replies = [reply(size, number) for number in range(5)]
+    for number in range(5):
+        talk.ask(f"Question {number}: {prose(300, 'feedback')}")
+
+    exchanges = list(talk.transcript)
+    for before, now in itertools.pairwise(exchanges):
+        assert now.reply is not None
+        read = now.reply.usage.cache_read_tokens
+        assert before.input_tokens is not None
+        assert before.input_tokens - SLACK <= (read or 0) <= before.input_tokens
+    assert len({json.dumps(body["system"]) for body in api.bodies}) == 1
+    assert_cache_prefix_stable(talk.transcript)
+    assert_cache_prefix_stable(api.bodies)
+    assert not any(report.cache.missed for report in talk.reports)
+
+
+def test_repairs_and_continuations_read_the_call_before_them(api: Api) -> None:
+    """Within a turn requests only grow; the next turn reads what its first call wrote."""
+    talk = GeneratorSession(prose(8_000, "article"), Answer, provider=api.provider)
+    long = reply(6_000, 2)
+    api.replies = [
+        reply(4_000),
+        prose(5_000, "not what was asked"),
+        EmulatedReply(long[:9_000], stop_reason="max_tokens"),
+        long[9_000:],
+        reply(100, 3),
+    ]
+    for number in range(3):
+        talk.ask(f"Question {number}: {prose(300, 'feedback')}")
+
+    exchanges = list(talk.transcript)
+    assert [one.purpose for one in exchanges] == ["ask", "ask", "repair", "continuation", "ask"]
+    went_on_from = [None, 0, 1, 2, 1]
+    for now, origin in zip(exchanges, went_on_from, strict=True):
+        if origin is not None:
+            size = exchanges[origin].input_tokens
+            assert now.reply is not None
+            assert size is not None
+            assert (now.reply.usage.cache_read_tokens or 0) >= size - SLACK
+    assert_cache_prefix_stable(talk.transcript)
+
+
+def test_never_more_than_four_breakpoints(api: Api) -> None:
+    """Two, in every request, however long the conversation."""
+    talk = GeneratorSession(prose(2_000, "article"), Answer, provider=api.provider)
+    api.replies = [reply(10, number) for number in range(12)]
+    for number in range(12):
+        talk.ask(f"Question {number}")
+
+    assert {json.dumps(body).count("cache_control") for body in api.bodies} == {2}
+
+
+def test_a_system_prompt_below_the_minimum_is_told(api: Api) -> None:
+    """What cannot be cached is not silently paid again and again."""
+    talk = GeneratorSession("Short.", Answer, provider=api.provider)
+    api.replies = [reply(1), reply(1)]
+    talk.ask("One?")
+
+    size = talk.transcript[0].input_tokens
+    note = f"nothing was cached: the request has {size} tokens, and {MODEL} caches prefixes of 512"
+    assert talk.reports[0].cache.notes == (f"{note} tokens and more",)
+
+
+def test_a_lapsed_cache_is_told(api: Api) -> None:
+    """Five minutes after its last use a prefix is gone, and the report says what that cost."""
+    talk = GeneratorSession(prose(3_000, "article"), Answer, provider=api.provider)
+    api.replies = [reply(1), reply(1)]
+    talk.ask("One?")
+    api.emulator.clock.advance(301)
+    talk.ask("Two?")
+
+    report = talk.reports[1].cache
+    assert report.read == 0
+    assert report.missed == report.expected > 3_000
+    assert "paid again" in report.notes[0]
+
+
+def test_an_hour_is_kept_where_it_is_asked_for(api: Api) -> None:
+    """Long verifications between two turns do not lose the cache."""
+    talk = GeneratorSession(prose(3_000, "article"), Answer, provider=api.provider, cache="1h")
+    api.replies = [reply(1), reply(1)]
+    talk.ask("One?")
+    api.emulator.clock.advance(1_800)
+    talk.ask("Two?")
+
+    assert not talk.reports[1].cache.missed
+    assert talk.usage.cache_write_1h_tokens
+
+
+def test_a_provider_that_does_not_count_is_told_apart() -> None:
+    """No figures are no misses."""
+    from pytest_regen.turns import ScriptedProvider  # noqa: PLC0415 - this test alone
+
+    talk = GeneratorSession("x", Answer, provider=ScriptedProvider(['{"n": 1}']))
+    talk.ask("One?")
+
+    assert str(talk.reports[0].cache) == "the provider reports no cache use"
+
+
+def test_groups_read_the_system_prompt_that_the_first_wrote(api: Api) -> None:
+    """One call warms the cache, the others start from it; later turns read their own history."""
+    tools = tuple(ToolAnnotation(server_name="s", tool_name=f"t{n}") for n in range(60))
+
+    def answer(body: dict[str, Any]) -> str:
+        text = body["messages"][-1]["content"][0]["text"]
+        names = re.findall(r"^- s/(t\d+)$", text, re.MULTILINE)
+        return said(
+            scenario("/", description=n, request={"server_name": "s", "tool_name": n})
+            for n in names
+        )
+
+    api.emulator.responder = answer
+    talk = ScenarioGeneratorSession(
+        prose(6_000, "article"), tools, provider=api.provider, batch_size=20
+    )
+    found = talk.generate()
+    told = correction("/", "deny", scenario_description=found[0].description)
+    talk.regenerate(ScenarioFeedback(corrections=(told,)))
+
+    first, *others = talk.transcript.of_turn(1)
+    assert first.reply is not None
+    assert first.reply.usage.cache_read_tokens == 0
+    for one in others:
+        assert one.reply is not None
+        assert (one.reply.usage.cache_read_tokens or 0) >= 6_000 - SLACK
+    assert not talk.reports[-1].cache.missed
+    assert_cache_prefix_stable(talk.transcript)
+
+
+def test_scenario_sessions_keep_their_prefix(api: Api) -> None:
+    """Generate, repair an item, regenerate: one prefix."""
+    wrong = scenario("/x", tool="unknown")
+    api.replies = [
+        said([scenario("/a"), wrong]),
+        said([scenario("/b")]),
+        said([scenario("/c")]),
+    ]
+    talk = ScenarioGeneratorSession(prose(3_000, "article"), TOOLS, provider=api.provider)
+    talk.generate()
+    talk.regenerate(ScenarioFeedback(corrections=(correction("/a", "deny"),)))
+
+    assert not any(report.cache.missed for report in talk.reports)
+    assert len({json.dumps(body["system"]) for body in api.bodies}) == 1
+    assert_cache_prefix_stable(talk.transcript)
+
+
+# The helper must be able to fail.
+
+
+def conversation(*texts: str, system: str = "You count.") -> TurnRequest:
+    """Return a request whose messages alternate."""
+    roles = ("user", "assistant")
+    messages = [Message(roles[n % 2], text) for n, text in enumerate(texts)]  # type: ignore[arg-type]
+    messages[-1] = Message(messages[-1].role, messages[-1].content, "5m")
+    return TurnRequest(system, tuple(messages), MODEL, 100, cache="5m")
+
+
+@pytest.mark.parametrize(
+    ("second", "named"),
+    [
+        (conversation("a", "b", "c", system="You count now."), r"system\.0"),
+        (conversation("A", "b", "c"), r"messages\.0\.content\.0"),
+        (TurnRequest("You count.", (Message("user", "a"),), MODEL, 100, cache="5m"), "last block"),
+        (TurnRequest("You count.", (Message("user", "a", "5m"),), "other", 100), "model"),
+    ],
+)
+def test_the_helper_names_the_first_block_that_moved(second: TurnRequest, named: str) -> None:
+    """A changed system prompt, a changed message, a missing breakpoint, another model."""
+    with pytest.raises(AssertionError, match=named):
+        assert_cache_prefix_stable([conversation("a"), second])
+
+
+def test_the_helper_takes_growing_requests() -> None:
+    """Objects and bodies alike."""
+    assert_cache_prefix_stable([conversation("a"), conversation("a", "b", "c")])
+    assert_cache_prefix_stable([])
+
+
+def test_the_helper_counts_breakpoints() -> None:
+    """Five are refused by the API."""
+    marked = [{"type": "text", "text": str(n), "cache_control": {}} for n in range(5)]
+    body = {"model": MODEL, "messages": [{"role": "user", "content": marked}]}
+
+    with pytest.raises(AssertionError, match="5 cache breakpoints"):
+        assert_cache_prefix_stable([body])
+
+
+@given(st.lists(st.text(min_size=1).filter(str.strip), min_size=3, max_size=7), st.data())
+@settings(deadline=None)
+def test_any_change_of_an_earlier_message_is_found(texts: list[str], data: st.DataObject) -> None:
+    """Wherever it is."""
+    texts = texts if len(texts) % 2 else texts[:-1]
+    place = data.draw(st.integers(0, len(texts) - 3))
+    changed = [text + "!" if number == place else text for number, text in enumerate(texts)]
+    check: Callable[..., None] = assert_cache_prefix_stable
+
+    check([conversation(*texts[:-2]), conversation(*texts)])
+    with pytest.raises(AssertionError, match=rf"messages\.{place}\.content\.0"):
+        check([conversation(*texts[:-2]), conversation(*changed)])

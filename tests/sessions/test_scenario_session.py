@@ -1,0 +1,534 @@
+"""Scenarios turn by turn: what is sent, what is returned, what is never lost."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from scenario_doubles import (
+    READ,
+    TOOLS,
+    WRITE,
+    correction,
+    discard,
+    handwritten,
+    named,
+    request,
+    said,
+    scenario,
+)
+
+from pytest_regen.errors import (
+    BudgetError,
+    NoProgressError,
+    ReplyFormatError,
+    TransportError,
+    UsageError,
+)
+from pytest_regen.sessions import (
+    ScenarioFeedback,
+    ScenarioGeneratorSession,
+    TestScenario,
+    ToolAnnotation,
+    generate_scenarios,
+    plan_groups,
+)
+from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest, Usage
+
+A, B, C = scenario("/a"), scenario("/b", "deny"), scenario("/c")
+CORRECTED = ScenarioFeedback(corrections=(correction("/b", "escalate"),))
+
+
+def session(
+    provider: Provider, own: Iterable[TestScenario] = (), **settings: Any
+) -> ScenarioGeneratorSession:
+    """Return a session about the library's tools."""
+    return ScenarioGeneratorSession("Be exact.", TOOLS, tuple(own), provider=provider, **settings)
+
+
+def told(provider: ScriptedProvider, number: int = -1) -> str:
+    """Return the last message of a request."""
+    return provider.requests[number].messages[-1].content
+
+
+# What the original project asserted of its session.
+
+
+def test_handwritten_come_first_then_what_is_new() -> None:
+    """Generated scenarios are tagged; one that asks what a person asked is left out."""
+    own = handwritten("/a")
+    talk = session(ScriptedProvider([said([A, B])]), [own])
+
+    assert talk.generate() == [own, B]
+    assert talk.turn_count == 1
+    assert "left out" in talk.reports[-1].notes[0]
+
+
+def test_regenerate_returns_replacements_only() -> None:
+    """The caller merges; turns are counted."""
+    talk = session(ScriptedProvider([said([A, B]), said([C])]), [handwritten("/h")])
+    talk.generate()
+
+    assert talk.regenerate(CORRECTED) == [C]
+    assert talk.turn_count == 2
+
+
+def test_messages_grow_and_the_system_prompt_stays() -> None:
+    """One message, then three; the last one carries the correction; the schema stands once."""
+    provider = ScriptedProvider([said([A, B]), said([C])])
+    talk = session(provider)
+    talk.generate()
+    talk.regenerate(CORRECTED)
+
+    roles = [[message.role for message in one.messages] for one in provider.requests]
+    assert roles == [["user"], ["user", "assistant", "user"]]
+    assert {one.system for one in provider.requests} == {"Be exact."}
+    assert "correct decision is 'escalate'" in told(provider)
+    assert ["$defs" in told(provider, number) for number in (0, 1)] == [True, False]
+
+
+def test_the_first_message_asks_for_scenarios_and_tells_the_handwritten() -> None:
+    """So that the model neither repeats nor contradicts them."""
+    provider = ScriptedProvider([said([A])])
+    session(provider, [handwritten("/h")]).generate()
+
+    assert told(provider).startswith("Generate test scenarios following the instructions above.")
+    assert '- files/read {"path":"/h"} -> not-allow' in told(provider)
+
+
+def test_single_shot_generation_is_a_session_of_one_turn() -> None:
+    """For callers that need no memory."""
+    own = handwritten("/h")
+
+    assert generate_scenarios(
+        "Be exact.", TOOLS, [own], provider=ScriptedProvider([said([A])])
+    ) == [own, A]
+
+
+def test_without_tools_nobody_is_asked() -> None:
+    """There is nothing to test but what people wrote."""
+    provider = ScriptedProvider([])
+    own = handwritten("/h")
+
+    assert ScenarioGeneratorSession("x", [], [own], provider=provider).generate() == [own]
+    assert not provider.requests
+
+
+# Defects of the original, numbered as in its analysis.
+
+
+def test_16_one_bad_answer_does_not_abort_the_session() -> None:
+    """After a failed turn the next one works, and what was known is known."""
+    provider = ScriptedProvider([said([A, B]), "no", "no", "no", said([C])])
+    talk = session(provider)
+    talk.generate()
+    with pytest.raises(ReplyFormatError):
+        talk.regenerate(CORRECTED)
+
+    assert talk.regenerate(CORRECTED) == [C]
+    assert talk.turn_count == 2
+
+
+def test_17_a_failed_turn_poisons_nothing() -> None:
+    """No dangling message, no bad answer, no turn counted."""
+    provider = ScriptedProvider([TransportError("dead", hint="again"), "no", said([A])])
+    talk = session(provider)
+    with pytest.raises(TransportError):
+        talk.generate()
+    assert (talk.history, talk.turn_count) == ((), 0)
+
+    talk.generate()
+
+    assert [message.role for message in talk.history] == ["user", "assistant"]
+    assert talk.history[1].content == said([A])
+
+
+def test_18_a_correction_tells_the_old_decision_and_the_request() -> None:
+    """The session completes what the caller left out."""
+    provider = ScriptedProvider([said([A, B]), said([])])
+    talk = session(provider)
+    talk.generate()
+    rule = correction("/b", "escalate", rule="ask-outside")
+    talk.regenerate(ScenarioFeedback(corrections=(rule,)))
+
+    assert '"read /b" [files/read {"path":"/b"}]: you said \'deny\', correct' in told(provider)
+    assert "ask-outside" in told(provider)
+
+
+def test_19_feedback_is_told_once() -> None:
+    """Discards and probes of earlier turns are in the history; only what is new is sent."""
+    provider = ScriptedProvider([said([A, B]), said([]), said([])])
+    talk = session(provider)
+    talk.generate()
+    first = ScenarioFeedback(
+        discarded_scenarios=(discard("/d"),), probe_scenarios=(scenario("/p"),)
+    )
+    talk.regenerate(first)
+    talk.regenerate(first.model_copy(update={"corrections": CORRECTED.corrections}))
+
+    assert "/d" in told(provider, 1)
+    assert "/p" in told(provider, 1)
+    assert "/d" not in told(provider, 2)
+    assert "/p" not in told(provider, 2)
+
+
+def test_19_the_same_feedback_again_is_no_progress() -> None:
+    """It would be answered as before; no request is made."""
+    provider = ScriptedProvider([said([A, B]), said([])])
+    talk = session(provider)
+    talk.generate()
+    talk.regenerate(CORRECTED)
+
+    with pytest.raises(NoProgressError):
+        talk.regenerate(CORRECTED)
+
+    assert len(provider.requests) == 2
+
+
+def test_19_turns_and_tokens_are_limited() -> None:
+    """A loop cannot run away."""
+    reply = Reply(said([A, B]), usage=Usage(500, 100))
+    talk = session(ScriptedProvider([reply]), max_turns=1)
+    talk.generate()
+    with pytest.raises(BudgetError, match="turn"):
+        talk.regenerate(CORRECTED)
+    spent = session(ScriptedProvider([reply, reply]), token_budget=2_000)
+    spent.generate()
+    with pytest.raises(BudgetError, match="token"):
+        spent.regenerate(CORRECTED)
+
+
+def test_21_a_cut_reply_is_continued() -> None:
+    """And the history holds one answer."""
+    text = said([A, B])
+    provider = ScriptedProvider([Reply(text[:200], "max_tokens"), text[200:]])
+    talk = session(provider)
+
+    assert named(talk.generate()) == named([A, B])
+    assert len(talk.history) == 2
+
+
+def test_21_complete_items_are_saved_from_a_reply_cut_for_good() -> None:
+    """What was written is kept, the rest of the tools is asked about apart."""
+    cut = Reply(said([A, B])[:-40], "model_context_window_exceeded")
+    write = scenario("/w", tool="write")
+    provider = ScriptedProvider([cut, said([write])])
+    annotations = [READ, WRITE]
+    talk = ScenarioGeneratorSession("x", annotations, provider=provider)
+
+    assert named(talk.generate()) == named([A, write])
+    assert len(talk.history) == 4
+
+
+def test_22_servers_go_with_their_own_tools() -> None:
+    """A tool of another server is repaired: that item alone is asked for again."""
+    wrong = scenario("/x", request={"server_name": "web", "tool_name": "read", "arguments": {}})
+    provider = ScriptedProvider([said([A, wrong]), said([C])])
+    talk = session(provider)
+
+    assert talk.generate() == [A, C]
+    assert "there is no tool web/read" in told(provider)
+    assert "The other 1 are kept." in told(provider)
+
+
+def test_22_arguments_are_checked() -> None:
+    """By the tool's schema."""
+    wrong = scenario("/x", request=request("/x", mode="TEXT"))
+    provider = ScriptedProvider([said([A, wrong]), said([C])])
+
+    assert session(provider).generate() == [A, C]
+    assert "'mode' is \"TEXT\"" in told(provider)
+
+
+def test_22_duplicates_in_one_answer_are_left_out() -> None:
+    """The first one of a request stays, whatever the order of its arguments."""
+    twin = scenario("/a", "deny", description="twin")
+    talk = session(ScriptedProvider([said([A, twin])]))
+
+    assert talk.generate() == [A]
+    assert "'twin' asks what 'read /a' asks" in talk.reports[-1].notes[0]
+
+
+def test_22_an_empty_list_is_no_set() -> None:
+    """The model is asked again; in the end it is an error, not an empty success."""
+    provider = ScriptedProvider([said([])] * 3)
+
+    with pytest.raises(ReplyFormatError):
+        session(provider).generate()
+
+    assert "the list is empty" in told(provider)
+
+
+def test_what_cannot_be_mended_is_left_out_and_told() -> None:
+    """One bad item costs one item."""
+    wrong = scenario("/x", tool="unknown")
+    talk = session(ScriptedProvider([said([A, wrong]), said([wrong]), said([wrong])]))
+
+    assert talk.generate() == [A]
+    assert any("left out after repairs" in note for note in talk.reports[-1].notes)
+    assert json.loads(talk.history[1].content)["scenarios"][0]["description"] == "read /a"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        f"Here you are: {{as asked}}\n{said([A])}",
+        f"```text\nnothing\n```\n```json\n{said([A])}\n```",
+        f"{said([A])}\n\nRun them:\n```bash\nrun {{}}\n```",
+        f"{said([A])}\n{said([B])}",
+    ],
+)
+def test_23_prose_and_fences_hide_nothing(first: str) -> None:
+    """The answer is found without a repair."""
+    talk = session(ScriptedProvider([first]))
+
+    assert talk.generate() == [A]
+
+
+# Feedback that cannot be.
+
+
+def test_feedback_before_the_first_turn_is_refused() -> None:
+    """There is nothing to replace, and the schema was never told."""
+    with pytest.raises(UsageError, match="generate"):
+        session(ScriptedProvider([])).regenerate(CORRECTED)
+
+
+def test_probes_alone_are_no_reason_for_a_turn() -> None:
+    """Nor is nothing."""
+    talk = session(ScriptedProvider([said([A])]))
+    talk.generate()
+
+    for feedback in (ScenarioFeedback(), ScenarioFeedback(probe_scenarios=(B,))):
+        with pytest.raises(UsageError, match="nothing to replace"):
+            talk.regenerate(feedback)
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"), [("/nowhere", "knows no scenario"), ("/h", "handwritten")]
+)
+def test_a_correction_of_nothing_or_of_a_person_is_refused(path: str, problem: str) -> None:
+    """It is neither lost nor told."""
+    talk = session(ScriptedProvider([said([A])]), [handwritten("/h")])
+    talk.generate()
+
+    with pytest.raises(UsageError, match=problem):
+        talk.regenerate(ScenarioFeedback(corrections=(correction(path, "deny"),)))
+
+
+def test_a_correction_by_an_ambiguous_name_is_refused() -> None:
+    """Two scenarios may share a description; the id says which."""
+    twin = scenario("/z", description="read /a")
+    talk = session(ScriptedProvider([said([A, twin]), said([])]))
+    talk.generate()
+
+    with pytest.raises(UsageError, match="2 scenarios"):
+        talk.regenerate(ScenarioFeedback(corrections=(correction("/a", "deny"),)))
+    by_id = correction("/a", "deny", scenario_id=twin.id)
+    assert talk.regenerate(ScenarioFeedback(corrections=(by_id,))) == []
+
+
+def test_contradictory_handwritten_scenarios_are_refused() -> None:
+    """One request cannot be allowed and not; what is compatible may stand twice."""
+    with pytest.raises(UsageError, match="contradict"):
+        session(ScriptedProvider([]), [handwritten("/a", "allow"), handwritten("/a", "deny")])
+
+    session(ScriptedProvider([]), [handwritten("/a", "deny"), handwritten("/a")])
+
+
+def test_a_tool_annotated_twice_is_refused() -> None:
+    """Which one counts?"""
+    with pytest.raises(UsageError, match="twice"):
+        ScenarioGeneratorSession("x", [READ, READ], provider=ScriptedProvider([]))
+
+
+def test_a_second_first_turn_is_refused() -> None:
+    """What was generated is replaced, not made anew."""
+    talk = session(ScriptedProvider([said([A])]))
+    talk.generate()
+
+    with pytest.raises(UsageError, match="regenerate"):
+        talk.generate()
+
+
+def test_a_replacement_with_the_old_mistake_is_repaired() -> None:
+    """The original wrong expectation is not taken again."""
+    provider = ScriptedProvider([said([A, B]), said([B]), said([scenario("/b", "escalate")])])
+    talk = session(provider)
+    talk.generate()
+
+    assert named(talk.regenerate(CORRECTED)) == [("read /b", "escalate")]
+    assert "was corrected before" in told(provider)
+
+
+def test_a_replacement_that_contradicts_a_person_is_left_out() -> None:
+    """As one that repeats a scenario which still stands."""
+    own = handwritten("/h")
+    provider = ScriptedProvider([said([A, B]), said([scenario("/h"), scenario("/a", "deny"), C])])
+    talk = session(provider, [own])
+    talk.generate()
+
+    assert talk.regenerate(CORRECTED) == [C]
+
+
+# Groups of tools.
+
+
+MANY = tuple(
+    ToolAnnotation(server_name=f"s{number // 40}", tool_name=f"t{number}") for number in range(120)
+)
+
+
+def one_each(asked: TurnRequest) -> str:
+    """Answer with one scenario for each tool that a message lists."""
+    lines = re.findall(r"^- (s\d)/(t\d+)$", asked.messages[-1].content, re.MULTILINE)
+    return said(
+        scenario("/", request={"server_name": s, "tool_name": t}, description=t) for s, t in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("tools", "size", "calls"), [(10, 25, 1), (25, 25, 1), (26, 25, 2), (120, 25, 5), (42, None, 1)]
+)
+def test_tools_are_asked_in_groups(tools: int, size: int | None, calls: int) -> None:
+    """One call while the answer is expected to fit; then groups of about the same size."""
+    groups = plan_groups(MANY[:tools], max_tokens=16_384, batch_size=size)
+
+    assert len(groups) == calls
+    assert [one for group in groups for one in group] == list(MANY[:tools])
+    assert max(map(len, groups)) - min(map(len, groups)) <= 1
+
+
+def test_groups_share_the_system_prompt_and_one_turn() -> None:
+    """Each has a history of its own; together they are one committed turn."""
+    provider = ScriptedProvider(one_each)
+    talk = ScenarioGeneratorSession("Be exact.", MANY, provider=provider)
+
+    found = talk.generate()
+
+    assert {one.request.tool for one in found} == {one.tool for one in MANY}
+    assert len({one.system for one in provider.requests}) == 1
+    assert (talk.turn_count, len(talk.history)) == (1, 2 * len(provider.requests))
+
+
+def test_the_first_group_is_asked_alone_and_the_others_at_once() -> None:
+    """One call writes the system prompt to the cache, the rest reads it."""
+    lock, running, most = threading.Lock(), 0, []
+
+    def watched(asked: TurnRequest) -> str:
+        nonlocal running
+        with lock:
+            running += 1
+            most.append(running)
+        together.wait(5) if len(most) > 1 else None
+        with lock:
+            running -= 1
+        return one_each(asked)
+
+    together = threading.Barrier(2)
+    talk = ScenarioGeneratorSession(
+        "x", MANY[:60], provider=ScriptedProvider(watched), batch_size=20, parallel=2
+    )
+    talk.generate()
+
+    assert most == [1, 1, 2]
+
+
+def test_feedback_goes_to_the_group_that_has_the_tool() -> None:
+    """Other groups are not asked; notes concern all."""
+    provider = ScriptedProvider(one_each)
+    talk = ScenarioGeneratorSession("x", MANY[:60], provider=provider, batch_size=20)
+    found = talk.generate()
+    first = correction("/", "deny", scenario_description=found[30].description)
+    provider.requests.clear()
+
+    talk.regenerate(ScenarioFeedback(corrections=(first,)))
+    assert len(provider.requests) == 1
+    assert found[30].request.tool_name in provider.requests[0].messages[0].content
+    provider.requests.clear()
+
+    talk.regenerate(ScenarioFeedback(notes=("too few edges",)))
+    assert len(provider.requests) == 3
+    assert talk.turn_count == 3
+
+
+def test_a_group_that_failed_is_asked_again_alone() -> None:
+    """What others answered is kept until the turn succeeds, and not before in the history."""
+    failures = [TransportError("dead", hint="again")]
+
+    def flaky(asked: TurnRequest) -> Any:
+        is_second = "- s0/t20\n" in asked.messages[0].content
+        return failures.pop() if failures and is_second else one_each(asked)
+
+    provider = ScriptedProvider(flaky)
+    talk = ScenarioGeneratorSession("x", MANY[:60], provider=provider, batch_size=20)
+    with pytest.raises(TransportError):
+        talk.generate()
+    assert (talk.history, talk.turn_count, len(provider.requests)) == ((), 0, 3)
+
+    assert len(talk.generate()) == 60
+    assert len(provider.requests) == 4
+
+
+def test_handwritten_are_told_to_the_group_of_their_tool() -> None:
+    """Others have no use for them."""
+    own = scenario(
+        "/", "allow", request={"server_name": "s0", "tool_name": "t25"}, source="handwritten"
+    )
+    provider = ScriptedProvider(one_each)
+    ScenarioGeneratorSession("x", MANY[:60], [own], provider=provider, batch_size=20).generate()
+
+    told_to = ["exist already" in one.messages[0].content for one in provider.requests]
+    assert sum(told_to) == 1
+
+
+# Twins and state.
+
+
+def test_the_asynchronous_twins_do_the_same() -> None:
+    """Generation in groups and regeneration, in an event loop."""
+
+    async def conversation() -> tuple[int, list[TestScenario]]:
+        talk = ScenarioGeneratorSession(
+            "x", MANY[:60], provider=ScriptedProvider(one_each), batch_size=20
+        )
+        first = await talk.agenerate()
+        return len(first), await talk.aregenerate(ScenarioFeedback(notes=("more",)))
+
+    count, more = asyncio.run(conversation())
+
+    assert (count, more) == (60, [])
+
+
+def test_a_session_is_carried_away_and_goes_on() -> None:
+    """Groups, memory and what was told go along; the next request is the same."""
+    provider = ScriptedProvider(one_each)
+    talk = ScenarioGeneratorSession("x", MANY[:60], provider=provider, batch_size=20)
+    talk.generate()
+    talk.regenerate(ScenarioFeedback(notes=("a",)))
+    data = json.loads(json.dumps(talk.to_json()))
+    other = ScenarioGeneratorSession.from_json(data, provider=provider)
+
+    assert (other.history, other.turn_count, other.usage) == (talk.history, 2, talk.usage)
+    with pytest.raises(NoProgressError):
+        other.regenerate(ScenarioFeedback(notes=("a",)))
+    provider.requests.clear()
+    for one in (talk, other):
+        one.regenerate(ScenarioFeedback(notes=("b",)))
+    asked = sorted(json.dumps([m.content for m in one.messages]) for one in provider.requests)
+    assert asked[::2] == asked[1::2]
+
+
+def test_progress_is_told() -> None:
+    """To the watcher of the session, or of the call."""
+    told_first: list[str] = []
+    told_next: list[str] = []
+    talk = session(ScriptedProvider([said([A, B]), said([])]), on_progress=told_first.append)
+    talk.generate()
+    talk.regenerate(CORRECTED, told_next.append)
+
+    assert told_first == ["Generating scenarios..."]
+    assert told_next == ["Regenerating scenarios (turn 2)..."]
