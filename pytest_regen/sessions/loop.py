@@ -266,7 +266,8 @@ class _Run:
             result.actual,
             result.rule,
             verdict.kind if verdict else None,
-            verdict.corrected_decision if verdict else None,
+            # Where rules are blamed the expectation is held right, whatever else the verdict says.
+            verdict.corrected_decision if verdict and verdict.kind != "rule" else None,
         )
 
     def _keep(self, report: LoopReport) -> None:

@@ -15,7 +15,6 @@ from verify import MODEL
 
 from pytest_regen import ScriptedProvider
 from pytest_regen.sessions import ExecutionResult, RepairContext
-from pytest_regen.sessions.values import ActualDecision
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "policy_scenarios"
 RULES = (EXAMPLE / "replies" / "rules_2.json").read_text("utf-8")
@@ -125,10 +124,10 @@ def test_a_repair_knows_what_failed_and_what_is_always_true() -> None:
     policy = compiler.compile()
     failing = failures()[0]
 
-    wanted: dict[str, ActualDecision] = {failing.scenario.id: "allow"}
-    compiler.repair(
-        policy, RepairContext((failing,), "Too strict.", 1, tuple(handwritten()), wanted)
-    )
+    truth = tuple(handwritten())
+    context = RepairContext((failing,), "Too strict.", 1, truth, {failing.scenario.id: "allow"})
+
+    compiler.repair(policy, context)
 
     told = provider.requests[1].messages[-1].content
     assert f"{failing}; wanted: allow" in told
