@@ -25,8 +25,8 @@ def prompt_of(request: ClarificationRequest) -> str:
     """
     if request.conversation_context is not None:
         return render_context(request.conversation_context)
-    if request.clarification_answers is not None:
-        return render_legacy(request.message, request.clarification_answers)
+    if request.legacy_answers is not None:
+        return render_legacy(request.message, request.legacy_answers)
     return render_description(request.message)
 
 
@@ -90,7 +90,7 @@ class ClarifyingAgent:
 
 
 def _warn_of_legacy(request: ClarificationRequest) -> None:
-    if request.conversation_context is None and request.clarification_answers is not None:
+    if request.legacy_answers is not None:
         warnings.warn(
             "clarification_answers without conversation_context: the model does not see what was "
             "asked; send conversation_context",

@@ -86,7 +86,8 @@ class ClarificationRequest(Value):
             validation_alias=_either("clarification_answers", "clarificationAnswers"),
         ),
     ] = None
-    """Deprecated: answers without the questions. Ignored where there is a context."""
+    """Deprecated: answers without the questions. Ignored where there is a context. Empty, they are
+    those of somebody who skipped, if ``interaction_id`` says that there was something to skip."""
 
     @model_validator(mode="before")
     @classmethod
@@ -99,9 +100,18 @@ class ClarificationRequest(Value):
         return data
 
     @property
+    def legacy_answers(self) -> Mapping[str, str | None] | None:
+        """Answers that came without a context; ``None`` where there is one, or no second turn."""
+        if self.conversation_context is not None:
+            return None
+        if not self.clarification_answers and self.interaction_id is None:
+            return None
+        return self.clarification_answers
+
+    @property
     def is_second_turn(self) -> bool:
         """Whether the agent has asked already, so that it has to write now."""
-        return self.conversation_context is not None or self.clarification_answers is not None
+        return self.conversation_context is not None or self.legacy_answers is not None
 
     def with_context(self, context: ConversationContext) -> Self:
         """Return the request of the turn that follows."""

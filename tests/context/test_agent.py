@@ -196,6 +196,17 @@ def test_the_first_that_is_there_decides(present: int) -> None:
     assert request.is_second_turn == bool({"context", "answers"} & set(names))
 
 
+def test_empty_legacy_answers_skip_only_what_was_asked() -> None:
+    """With the id of a conversation they end it; without one there was no first turn."""
+    alone = parse_request({"message": RENT, "clarificationAnswers": {}})
+    skipped = parse_request({"message": RENT, "clarificationAnswers": {}, "interactionId": "i-1"})
+
+    assert not alone.is_second_turn
+    assert prompt_of(alone) == prompt_of(FIRST)
+    assert skipped.is_second_turn
+    assert "(User skipped clarification)" in prompt_of(skipped)
+
+
 def test_a_context_makes_the_message_void() -> None:
     """The description that counts is the one that the questions were about."""
     other = SECOND.model_copy(update={"message": "something else"})
