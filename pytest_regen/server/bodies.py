@@ -16,6 +16,8 @@ __all__ = ["FORM", "JSON", "read_body", "read_form", "read_json", "require_media
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 200
+_LONGEST_LENGTH = 20
+"""Digits of an announced length that are looked at."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -44,7 +46,7 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
         Problem: 413 if it is longer than ``limit`` bytes; 408 if it takes longer than ``seconds``.
     """
     announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and (len(announced) > len(str(limit)) or int(announced) > limit):
+    if announced.isdecimal() and int(announced[:_LONGEST_LENGTH]) > limit:
         raise _too_large(limit)
     try:
         async with asyncio.timeout(seconds):

@@ -84,7 +84,7 @@ class Model:
         """Return the reply to the last message."""
         prompt = messages[-1]["content"]
         self.prompts.append(prompt)
-        second = "## My Previous Analysis" in prompt or not self.questions
+        second = "## User's Clarifications" in prompt or not self.questions
         return json.dumps(writing() if second else asking(*self.questions))
 
 

@@ -15,7 +15,10 @@ _ORDER: dict[Level, int] = {"city": 0, "state": 1, "country": 2}
 
 def fold(text: str) -> str:
     """Return text as it is compared: lower case, no accents, words separated by one space."""
-    spread = unicodedata.normalize("NFKD", text.casefold())
+    # Twice: what is taken apart may have capitals, and what is lowered may come apart.
+    spread = text
+    for _ in range(2):
+        spread = unicodedata.normalize("NFKD", spread).casefold()
     bare = "".join(c for c in spread if not unicodedata.combining(c)).translate(_LETTERS)
     return " ".join("".join(c if c.isalnum() else " " for c in bare.replace("'", "")).split())
 
