@@ -1,0 +1,144 @@
+"""What a session of five turns costs, by how it uses the prompt cache.
+
+    python benchmarks/sessions.py
+
+Through the real SDK against the emulator, which accounts for the cache as the API documents it;
+prices from genai-prices. The conversation is the same in each row: a first answer of realistic
+size, then four turns of feedback and replacements. Tokens are the emulator's estimates, so that
+the ratios mean something and the dollars are an order of magnitude.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+
+from pydantic import BaseModel
+from table import print_table
+
+from pytest_regen.emulator import Emulator
+from pytest_regen.sessions import GeneratorSession
+from pytest_regen.turns import AnthropicProvider, Message, TurnRequest, Usage, cost_of
+from pytest_regen.turns.values import Reply
+
+MODEL = "claude-sonnet-5-5"
+TURNS = 5
+SIZES = ((2_000, 3_700), (8_000, 9_400), (20_000, 21_800))
+"""Tokens of the system prompt and of the first answer; later answers are a fifth of it."""
+FEEDBACK = 600
+
+Send = Callable[[TurnRequest], Reply]
+
+
+class Answer(BaseModel):
+    """What replies hold."""
+
+    words: str
+
+
+class Altered:
+    """A provider that places the cache breakpoints as somebody else does."""
+
+    def __init__(self, provider: AnthropicProvider, *, history: bool, system: bool) -> None:
+        self._provider = provider
+        self._history, self._system = history, system
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the reply to a request without the breakpoints that are not placed."""
+        messages = request.messages
+        if not self._history:
+            messages = tuple(replace(message, cache=None) for message in messages)
+        cache = request.cache if self._system else None
+        return self._provider.send(replace(request, messages=messages, cache=cache))
+
+
+def main() -> None:
+    """Print a row per size and way."""
+    rows = []
+    for system, answer in SIZES:
+        found = {name: run(system, answer) for name, run in WAYS.items()}
+        dearest = max(price(usage) for usage in found.values())
+        for name, usage in found.items():
+            share = price(usage) / dearest * 100
+            rows.append(
+                (
+                    f"{system:,}",
+                    name,
+                    f"{usage.input_tokens or 0:,}",
+                    f"{usage.cache_read_tokens or 0:,}",
+                    f"{usage.cache_write_tokens or 0:,}",
+                    f"{usage.output_tokens or 0:,}",
+                    f"${input_price(usage):.4f}",
+                    f"${price(usage):.4f} ({share:.0f} %)",
+                )
+            )
+    head = ("system", "way", "plain in", "read", "written", "out", "input costs", "all costs")
+    print_table(head, rows)
+
+
+def single_shots(system: int, answer: int) -> Usage:
+    """Return what five calls cost that each start afresh and answer in full."""
+    with emulated([answer] * TURNS) as provider:
+        usage = Usage()
+        for number in range(TURNS):
+            told = "\n".join(prose(FEEDBACK, f"feedback {turn}") for turn in range(number))
+            message = Message("user", f"Generate scenarios.\n{told}")
+            request = TurnRequest(prose(system, "article"), (message,), MODEL, 32_000)
+            usage += provider.send(request).usage
+        return usage
+
+
+def conversation(*, history: bool, system_only: bool = False) -> Callable[[int, int], Usage]:
+    """Return a way of holding one conversation of five turns."""
+
+    def run(system: int, answer: int) -> Usage:
+        sizes = [answer, *[answer // 5] * (TURNS - 1)]
+        with emulated(sizes) as provider:
+            altered = Altered(provider, history=history, system=history or system_only)
+            session = GeneratorSession(
+                prose(system, "article"), Answer, provider=altered, model=MODEL, max_tokens=32_000
+            )
+            for number in range(TURNS):
+                session.ask(prose(FEEDBACK, f"feedback {number}"))
+            return session.usage
+
+    return run
+
+
+WAYS: dict[str, Callable[[int, int], Usage]] = {
+    "single shots, no cache": single_shots,
+    "session, no cache": conversation(history=False),
+    "session, system prompt cached": conversation(history=False, system_only=True),
+    "session, ours": conversation(history=True),
+}
+
+
+@contextmanager
+def emulated(sizes: list[int]) -> Iterator[AnthropicProvider]:
+    """Yield a provider whose API answers with texts of these sizes, in tokens."""
+    texts = iter([json.dumps({"words": prose(one, f"answer {n}")}) for n, one in enumerate(sizes)])
+    with Emulator(lambda _: next(texts)) as emulator:
+        provider = AnthropicProvider(base_url=emulator.base_url, api_key="emulated")
+        yield provider
+        provider.close()
+
+
+def prose(tokens: int, seed: str) -> str:
+    """Return text that the emulator counts as about ``tokens``."""
+    characters = tokens * 100 // 41
+    return (f"{seed} of the constitution; " * (characters // 20 + 1))[:characters]
+
+
+def price(usage: Usage) -> Decimal:
+    """Return what ``usage`` costs."""
+    return cost_of(usage, MODEL) or Decimal(0)
+
+
+def input_price(usage: Usage) -> Decimal:
+    """Return what the input of ``usage`` costs."""
+    return price(replace(usage, output_tokens=0))
+
+
+if __name__ == "__main__":
+    main()
