@@ -22,7 +22,7 @@ from pytest_regen.sessions import (
     expectation_holds,
 )
 
-SEEDS = range(15)
+SEEDS = range(10)
 WRONG = {
     "Edit a file outside the sandbox -- should be denied",
     "Create directory outside the sandbox -- should be denied",

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from engine import Decision, PolicyEngine, PolicyError
 
-HOME = "/home/ada"
-SANDBOX = "/home/ada/box"
+HOME = "/no/home/ada"
+SANDBOX = "/no/home/ada/box"
 
 ANNOTATIONS = [
     {"serverName": "filesystem", "toolName": "read", "args": {"path": ["read-path"]}},
