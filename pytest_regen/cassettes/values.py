@@ -21,6 +21,7 @@ __all__ = [
     "json_or_none",
     "playable_headers",
     "request_key",
+    "stored_key",
 ]
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
@@ -86,6 +87,18 @@ def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
     if taken.end == "complete" and not taken.is_stream:
         headers["content-length"] = (str(len(taken.response_body)),)
     return headers
+
+
+def stored_key(method: str, uri: str, body: bytes) -> str:
+    """Return the key of a request that was scrubbed when it was stored.
+
+    The same as ``request_key`` gives, without looking for credentials again.
+    """
+    value = json_or_none(body) if body else None
+    parts = urlsplit(uri)
+    if value is None or parts.query:
+        return request_key(method, uri, body)
+    return canonical_hash([method.upper(), parts.path or "/", [], {"json": value}])
 
 
 def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -> str:

@@ -141,24 +141,37 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
 its pattern. The middle one makes ordinary text cheap. Order matters: the more specific first."""
 
 
-_PRIVATE_NAME = (
-    r"(?:key|token|secret|passw(?:or)?d|pwd|credentials?|signature|sig|auth|session(?:id)?)"
+_PRIVATE_NAMES = (
+    "key",
+    "token",
+    "secret",
+    "passwd",
+    "password",
+    "pwd",
+    "credential",
+    "credentials",
+    "signature",
+    "sig",
+    "auth",
+    "session",
+    "sessionid",
 )
 _BEHIND = re.compile(
     # Quotes may be escaped, as in JSON within JSON.
-    _PRIVATE_NAME + r"""\\*["']?[ \t]*(?:[:=]|%3[Dd])[ \t]*\\*["']?([A-Za-z0-9_+/.~=%-]{16,})""",
-    re.IGNORECASE,
+    r"""\\*["']?[ \t]*(?:[:=]|%3[Dd])[ \t]*\\*["']?([A-Za-z0-9_+/.~=%-]{16,})"""
 )
-_ENDS_PRIVATE = re.compile(_PRIVATE_NAME + r"\Z", re.IGNORECASE)
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
 _SHORTEST = 16
+"""Characters: below, nothing is long enough to be a credential."""
+_WITH_BLANKS = frozenset({"private-key", "bearer-token", "basic-credentials", "url-password"})
+"""Kinds that hold blanks or may be shorter."""
 _BITS = 3.0
 """Shannon bits a character: below stand words, repetitions and counters."""
 
 
 def is_private_name(name: str) -> bool:
     """Whether a field of this name is there to hold a credential: ``api_key``, ``authToken``."""
-    return _ENDS_PRIVATE.search(name) is not None
+    return name.lower().endswith(_PRIVATE_NAMES)
 
 
 def looks_random(value: str) -> bool:
@@ -173,27 +186,55 @@ def looks_random(value: str) -> bool:
 
 def find_secrets(text: str) -> tuple[str, ...]:
     """Return the names of the kinds of credential that ``text`` holds, never the values."""
-    found = [name for name, shape in _possible(text) if shape.search(text)]
-    if any(looks_random(match[1]) for match in _BEHIND.finditer(text)):
+    long = _long_words(text)
+    found = [name for name, shape in _possible(text, long) if shape.search(text)]
+    if _assigned(text, long):
         found.append(ASSIGNED)
     return tuple(found)
 
 
 def scrub_text(text: str) -> str:
     """Return ``text`` with every credential replaced by the name of its kind."""
-    for name, shape in _possible(text):
+    long = _long_words(text)
+    for name, shape in _possible(text, long):
         text = shape.sub(f"[{name}]", text)
-    return _BEHIND.sub(_without_value, text)
+    for start, end in reversed(_assigned(text, long)):
+        text = f"{text[:start]}[{ASSIGNED}]{text[end:]}"
+    return text
 
 
-def _without_value(match: re.Match[str]) -> str:
-    if not looks_random(match[1]):
-        return match[0]
-    return match[0][: match.start(1) - match.start()] + f"[{ASSIGNED}]"
+def _assigned(text: str, long: str) -> list[tuple[int, int]]:
+    """Return where random values stand behind private names.
+
+    Names are found one by one: a pattern that looks for all of them takes ten times as long.
+    """
+    if not any(map(str.isdigit, long)):
+        return []
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        # A few letters have a lower case of another length; places would not be the same.
+        lowered = "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
+    found = set()
+    for name in _PRIVATE_NAMES:
+        at = lowered.find(name)
+        while at >= 0:
+            match = _BEHIND.match(text, at + len(name))
+            if match and looks_random(match[1]):
+                found.add(match.span(1))
+            at = lowered.find(name, at + 1)
+    return sorted(found)
 
 
-def _possible(text: str) -> list[tuple[str, re.Pattern[str]]]:
-    """Return the shapes whose mark stands in ``text``."""
+def _possible(text: str, long: str) -> list[tuple[str, re.Pattern[str]]]:
+    """Return the shapes whose mark stands in ``text``, or in its long words."""
     return [
-        (name, shape) for name, marks, shape in SECRET_SHAPES if any(mark in text for mark in marks)
+        (name, shape)
+        for name, marks, shape in SECRET_SHAPES
+        if (name in _WITH_BLANKS or long)
+        and any(mark in (text if name in _WITH_BLANKS else long) for mark in marks)
     ]
+
+
+def _long_words(text: str) -> str:
+    # Prose has few, and a credential is one: seventy marks need not be looked for in all of it.
+    return " ".join([word for word in text.split() if len(word) >= _SHORTEST])

@@ -1,0 +1,94 @@
+"""The counts behind the benchmark's milliseconds, which a slow machine does not change."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import record, replaying
+from turn_values import turn
+
+from pytest_regen.cassettes import reading, tape, use_cassette
+from pytest_regen.cassettes.recording import Exchange
+from pytest_regen.emulator import Fault
+
+JSON_TYPE = {"content-type": ("application/json",)}
+
+
+def filled(path: Path, count: int) -> Path:
+    """Return a cassette of so many small recordings."""
+    with use_cassette(path, mode="once", http_clients=False) as run:
+        for number in range(count):
+            body = b'{"n": %d}' % number
+            run.record(Exchange("POST", "https://api.anthropic.com/v1/messages", JSON_TYPE, body,
+                                200, "OK", JSON_TYPE, body))  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("count", [10, 400])
+def test_a_request_is_compared_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """One lookup of one key, and one recording parsed, however many there are."""
+    path = filled(tmp_path / "c.yaml", count)
+    asked: list[str] = []
+    parsed: list[int] = []
+
+    class Counting(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            asked.append(key)
+            return super().get(key, default)
+
+    index, parse = tape._index, reading._parsed_list
+    monkeypatch.setattr(tape, "_index", lambda keys: Counting(index(keys)))
+
+    def counted(text: str, file: Path, line: int) -> list[Any]:
+        parsed.append(line)
+        return parse(text, file, line)
+
+    monkeypatch.setattr(reading, "_parsed_list", counted)
+    with use_cassette(path, http_clients=False) as run:
+        assert not parsed  # opening the file parses none
+        found = run.take("POST", "http://elsewhere/v1/messages", b'{"n":%d}' % (count - 1))
+
+    assert found is not None
+    assert (len(asked), len(parsed)) == (1, 1)
+
+
+def test_replay_never_sleeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the SDK a recorded 529 is followed by its answer after a millisecond; here none."""
+    path = tmp_path / "c.yaml"
+    said = iter([Fault(529, retry_after=1), "late"])
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    record(path, [turn()], responder=lambda _body: next(said))
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+
+    for answers_turns in (True, False):
+        with use_cassette(path, answers_turns=answers_turns):
+            assert replaying().send(turn()).text == "late"
+
+    assert sum(slept) <= 0.002
+
+
+def test_a_replayed_turn_is_a_matter_of_few_modules(tmp_path: Path) -> None:
+    """A fresh process that replays a turn loads a tenth of what the SDK alone would load."""
+    path = tmp_path / "c.yaml"
+    record(path, [turn("one")])
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from pytest_regen.cassettes import ReplayProvider\n"
+        "from pytest_regen.turns.values import Message, TurnRequest\n"
+        "said = (Message('user', 'one'),)\n"
+        "turn = TurnRequest('You are terse.', said, 'claude-sonnet-5-5', 200)\n"
+        "assert ReplayProvider(Path(sys.argv[1])).send(turn).text == 'one'\n"
+        "print(len(sys.modules))\n"
+    )
+
+    count = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
+    ).stdout
+
+    assert int(count) < 320
