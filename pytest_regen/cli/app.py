@@ -37,6 +37,8 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "rich_markup_mode": None,
 }
 
+_STOPPED: Final = 130
+
 # Whatever typer raises about a command line; it has the class from click and does not export it.
 _CommandLineError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 
@@ -65,7 +67,7 @@ class _LateGroup(TyperGroup):
 def _command(name: str) -> Any:  # noqa: ANN401 - a class of typer's that it does not export
     found = getattr(import_module(f"pytest_regen.cli.{COMMANDS[name][0]}"), name)
     if isinstance(found, typer.Typer):
-        return typer.main.get_command(found)
+        return typer.main.get_group(found)
     alone = typer.Typer(**_SETTINGS)
     alone.command(name)(found)
     return typer.main.get_command(alone)
@@ -94,8 +96,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except _CommandLineError as error:
         _end_misused(error, words)
     except (KeyboardInterrupt, typer.Abort):
-        fail("stopped", hint="the same command again; what was finished is stored")
-        raise SystemExit(130) from None
+        _tell_stopped()
+        raise SystemExit(_STOPPED) from None
     except BrokenPipeError:
         # Whoever read stdout has left; nothing more can be said there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -103,7 +105,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         _end(UsageError(what, hint="make room, or allow it, then the same command again"), words)
+    if code == _STOPPED:  # What typer makes of Ctrl-C.
+        _tell_stopped()
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _tell_stopped() -> None:
+    fail("stopped", hint="the same command again; what was finished is stored")
 
 
 def _end(error: RegenError, words: Sequence[str]) -> NoReturn:

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -92,8 +93,12 @@ def at_terminal(
     )
     os.close(theirs)
     os.write(ours, typed.encode())
+    # A question that nobody answers must fail the test, not hang it.
+    watch = threading.Timer(30, running.kill)
+    watch.start()
     seen = _read_all(ours)
-    out, _ = running.communicate(timeout=60)
+    out, _ = running.communicate()
+    watch.cancel()
     os.close(ours)
     return Ran(running.returncode, out.decode(), seen)
 

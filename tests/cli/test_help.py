@@ -1,0 +1,51 @@
+"""Help is complete, and costs nothing but itself."""
+
+import subprocess
+import sys
+
+import pytest
+from command_line import command, process
+from syrupy.assertion import SnapshotAssertion
+
+from pytest_regen.cli.app import COMMANDS
+
+HEAVY = ("anthropic", "vcr", "rich", "pydantic", "yaml", "tree_sitter", "filelock", "referencing")
+
+
+@pytest.mark.parametrize("name", ["", *(name for name in COMMANDS if name != "cassettes")])
+def test_help_texts(name: str, snapshot: SnapshotAssertion) -> None:
+    """What a command can do, as its users read it."""
+    ran = process(*filter(None, [name]), "--help", env={"COLUMNS": "100", "TERM": "dumb"})
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == snapshot
+
+
+def test_every_command_is_listed() -> None:
+    """The list names each command once."""
+    listed = command("--help").out
+
+    assert all(listed.count(f"  {name} ") == 1 for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "never"),
+    [
+        (("--help",), HEAVY),
+        (("validate", "--help"), ("anthropic", "vcr", "rich", "yaml", "referencing")),
+        (("emulator", "--help"), ("anthropic", "vcr", "rich")),
+    ],
+)
+def test_help_imports_only_what_it_needs(words: tuple[str, ...], never: tuple[str, ...]) -> None:
+    """A plain ``--help`` pays for no machinery; ``validate`` for none of models or documents."""
+    code = (
+        "import sys\n"
+        "from pytest_regen.cli.app import main\n"
+        "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+    )
+
+    assert not {module.split(".")[0] for module in done.stderr.split()}.intersection(never)

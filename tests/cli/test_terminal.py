@@ -1,0 +1,142 @@
+"""What a person sees: questions, colours and a bar at a terminal; plain lines elsewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import at_terminal, command, process
+from store_factory import make_store
+from store_states import stale
+
+from pytest_regen.cli.output import shortened
+
+GOOD_MODEL = ("--provider", "plugin_answers:Good")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def old(here: Path) -> Path:
+    """A store whose ``Owner`` has moved on since its pages were written."""
+    path = Path("generated", "GET_v1_projects")
+    stale(here / path)
+    return path
+
+
+def test_a_terminal_is_asked_about_stale_prompts(here: Path, old: Path) -> None:
+    """A yes goes on; anything else stops with 2 and changes nothing."""
+    words = ("regenerate", old, "--type", "Owner", *GOOD_MODEL)
+    before = old.joinpath("pages.json").read_bytes()
+
+    no = at_terminal(*words, cwd=here, typed="\n")
+    assert no.code == 2
+    assert "Regenerate from the old prompts all the same? [y/N]" in no.err
+    assert "Owner" in no.err
+    assert old.joinpath("pages.json").read_bytes() == before
+
+    yes = at_terminal(*words, cwd=here, typed="y\n")
+    assert yes.code == 0
+    assert old.joinpath("pages.json").read_bytes() != before
+
+
+def test_nobody_is_asked_elsewhere(old: Path) -> None:
+    """Without a terminal the way to go on is named."""
+    ran = command("regenerate", old, "--type", "Owner", *GOOD_MODEL)
+
+    assert ran.code == 2
+    assert "[y/N]" not in ran.err
+    assert "--ignore-stale" in ran.err
+
+
+def test_a_terminal_is_asked_before_everything(here: Path, good: Path) -> None:
+    """Without --type the pages and an estimate are shown; a no is no error."""
+    words = ("regenerate", good, *GOOD_MODEL)
+
+    no = at_terminal(*words, cwd=here, typed="n\n")
+    assert no.code == 0
+    assert re.search(
+        r"Regenerate all 4 pages of .*, about [\d,]+ tokens of input\? \[y/N\]", no.err
+    )
+
+    assert at_terminal(*words, cwd=here, typed="yes\n").code == 0
+
+
+def test_colours_only_at_a_terminal(here: Path, broken: Path) -> None:
+    """Errors are red at a terminal; NO_COLOR and a pipe get plain text."""
+    seen = at_terminal("validate", broken, cwd=here)
+    plain = process("validate", broken)
+
+    assert COLOUR.search(seen.err)
+    assert COLOUR.sub("", seen.err) == plain.err
+    assert "\x1b" not in plain.err
+    assert not COLOUR.search(at_terminal("validate", broken, cwd=here, env={"NO_COLOR": "1"}).err)
+
+
+def test_json_at_a_terminal_is_still_json(here: Path, broken: Path) -> None:
+    """Stdout holds the document and nothing of the bar."""
+    words = ("regenerate", broken, "--type", "Owner", *GOOD_MODEL, "--json")
+
+    assert at_terminal(*words, cwd=here).json["ok"] is True
+
+
+@pytest.mark.parametrize("text", ["[/b] oops", "filter[status]", "[red]x[/red]", ":smile: \\[x]"])
+def test_text_of_others_is_never_markup(here: Path, text: str) -> None:
+    """Brackets in a name are shown as they are, at a terminal too."""
+    seen = at_terminal("validate", "no " + text, cwd=here)
+
+    assert seen.code == 2
+    assert f"no {text}" in COLOUR.sub("", seen.err)
+
+
+def test_control_characters_are_spelled_out(here: Path) -> None:
+    """Nothing that others wrote can move the cursor or recolour the screen."""
+    seen = at_terminal("validate", "a\x1b[2Jb\x07\u202ec", cwd=here)
+
+    assert "a\\x1b[2Jb\\x07\\u202ec" in COLOUR.sub("", seen.err)
+
+
+def test_ctrl_c_is_no_traceback(here: Path, good: Path) -> None:
+    """A turn left with Ctrl-C ends with 130, and says that nothing is lost."""
+    code = "def answer(_messages):\n    raise KeyboardInterrupt\n"
+    here.joinpath("stopping.py").write_text(code, "utf-8")
+
+    ran = process("regenerate", good, "--type", "Owner", "--provider", "stopping:answer", cwd=here)
+
+    assert ran.code == 130
+    assert ran.err.endswith("what was finished is stored\n")
+    assert "Traceback" not in ran.err
+
+
+def test_messages_with_markup_are_shown_whole(here: Path, broken: Path) -> None:
+    """What a model wrote into a JSON name is told as it wrote it."""
+    path = here / "answers.py"
+    path.write_text(
+        "from store_factory import GOOD\n"
+        "def answer(_messages):\n"
+        "    return GOOD['Owner', 1].replace('name', 'filter[status] [/b]')\n",
+        "utf-8",
+    )
+    words = ("--type", "Owner", "--provider", "answers:answer", "--accept-any")
+
+    seen = at_terminal("regenerate", broken, *words, cwd=here)
+
+    assert seen.code == 1
+    assert "has no field 'filter[status] [/b]'" in COLOUR.sub("", seen.err)
+
+
+def test_a_reader_that_left_is_no_traceback(here: Path) -> None:
+    """``| head`` may close stdout."""
+    make_store(here / "generated" / "GET_x")
+    line = f"{sys.executable} -m pytest_regen validate generated/GET_x --json | true"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_short_lists_are_whole() -> None:
+    """A list is cut only where that saves a line of names."""
+    assert shortened(["a", "b"]) == "a, b"
+    assert shortened(list("abcdefg")) == "a, b, c, d, e, f, g"
+    assert shortened(list("abcdefgh")) == "a, b, c, d, e, f and 2 more"
