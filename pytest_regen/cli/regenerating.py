@@ -107,8 +107,7 @@ def regenerate(
     ignore = project.ignored_in(path)
     store = RegenStore.open(path)
     asked = _asked(store, types, pages, ignore if from_errors else None)
-    named = {entry.type_name for entry in asked}
-    stale = [name for name in stale_types(store) if name in named]
+    stale = _stale(store, asked)
     if dry_run:
         _show_plan(store, asked, stale, as_json=as_json)
         return
@@ -140,10 +139,7 @@ def regenerate(
                 discard_edits=discard_edits,
                 ignore=ignore,
             )
-    if as_json:
-        emit_json(_report(result))
-    else:
-        _show(result)
+    emit_json(_report(result)) if as_json else _show(result)
     raise typer.Exit(_exit_code(result))
 
 
@@ -187,6 +183,12 @@ def _asked(
             if name in wanted
         }
     return [entry for entry in store.prompts if entry.page in chosen.get(entry.type_name, {})]
+
+
+def _stale(store: RegenStore, asked: list[PromptEntry]) -> list[str]:
+    """Return those of the types to be asked whose prompts are older than the document."""
+    named = {entry.type_name for entry in asked}
+    return [name for name in stale_types(store) if name in named]
 
 
 def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
