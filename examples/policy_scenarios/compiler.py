@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pytest_regen import Provider
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.sessions import GeneratorSession, Policy, RepairContext
+from pytest_regen.turns import schema_to_prompt_hint
 
 
 class Strict(BaseModel):
@@ -108,7 +109,7 @@ class ModelCompiler:
     @property
     def fingerprint(self) -> str:
         """Everything the rules depend on."""
-        return canonical_hash([SYSTEM, ASK, self._model, Rules.model_json_schema()])
+        return canonical_hash([SYSTEM, ASK, self._model, schema_to_prompt_hint(Rules)])
 
     def compile(self) -> Policy:
         """Return the first rules."""

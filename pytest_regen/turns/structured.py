@@ -35,6 +35,8 @@ Schema = type[T] | TypeAdapter[T]
 
 _PLAIN_HINT = "\n\nRespond with valid JSON only."
 _MOST_PROBLEMS = 20
+_VALUES = frozenset({"const", "default", "enum", "examples"})
+"""Keys of a schema that hold values, not schemas."""
 
 
 def adapter_of(schema: Schema[T]) -> TypeAdapter[T]:
@@ -78,7 +80,7 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
     Schema cannot express is replaced by a plain request for JSON.
     """
     try:
-        described = adapter_of(schema).json_schema()
+        described = _plain(adapter_of(schema).json_schema())
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         return _PLAIN_HINT
     text = json.dumps(described, indent=2, ensure_ascii=False)
@@ -86,6 +88,23 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
         "\n\nRespond with one JSON value that matches this JSON Schema, and with nothing else:\n\n"
         + text
     )
+
+
+def _plain(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema, or a part of one
+    """Return a JSON schema without what one version of pydantic says and another leaves out.
+
+    Hints are part of recorded requests: their bytes must not change with a dependency.
+    """
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: one if key in _VALUES else _plain(one) for key, one in schema.items()}
+    if plain.get("additionalProperties") is True:
+        del plain["additionalProperties"]
+    if "const" in plain and plain.get("enum") == [plain["const"]]:
+        del plain["enum"]
+    return plain
 
 
 @dataclass(frozen=True, slots=True)

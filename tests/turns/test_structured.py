@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -170,6 +170,21 @@ def test_the_hint_holds_the_schema_after_a_blank_line() -> None:
 
     assert hint.startswith("\n\n")
     assert json.loads(extract_json(hint))["properties"]["a"]["type"] == "integer"
+
+
+def test_the_hint_says_nothing_that_versions_of_pydantic_differ_in() -> None:
+    """Recorded requests hold the hint; what is said by silence as well is left out, values stay."""
+
+    class Loose(BaseModel):
+        kind: Literal["one"]
+        free: dict[str, Any] = {"additionalProperties": True, "const": 1, "enum": [1]}
+
+    hint = json.loads(extract_json(schema_to_prompt_hint(Loose)))
+    kind, free = hint["properties"]["kind"], hint["properties"]["free"]
+
+    assert (kind["const"], "enum" in kind) == ("one", False)
+    assert "additionalProperties" not in free
+    assert free["default"] == {"additionalProperties": True, "const": 1, "enum": [1]}
 
 
 def test_a_schema_beyond_json_schema_gets_a_plain_hint() -> None:
