@@ -29,45 +29,49 @@ def hosts_of(item: pytest.Item) -> tuple[str, ...]:
 @contextmanager
 def blocked(allowed: Sequence[str]) -> Iterator[None]:
     """Refuse connections to every host but those that match, while the block runs."""
-    patterns = [re.compile(text) for text in allowed]
-    numbers: set[str] = set()
-    connect, connect_ex, resolve = (
-        socket.socket.connect,
-        socket.socket.connect_ex,
-        socket.getaddrinfo,
-    )
-
-    def check(family: int, address: Any) -> None:  # noqa: ANN401 - as sockets take it
-        if family not in _NETWORK:
-            return
-        host = str(address[0] if isinstance(address, tuple) else address)
-        if host not in numbers and not any(pattern.match(host) for pattern in patterns):
-            raise RuntimeError(
-                f"Network is disabled: this test may not connect to {host}\n"
-                "  next: allow it with @pytest.mark.allowed_hosts(['…']), or record with "
-                "--record-mode"
-            )
-
-    def resolved(host: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as sockets do it
-        found = resolve(host, *args, **options)
-        name = host.decode() if isinstance(host, bytes) else str(host)
-        if any(pattern.match(name) for pattern in patterns):
-            # Clients connect to what the name stands for.
-            numbers.update(str(one[4][0]) for one in found)
-        return found
-
-    def guarded(original: Callable[[socket.socket, Any], Any]) -> Any:  # noqa: ANN401 - a method
-        def call(self: socket.socket, address: Any) -> Any:  # noqa: ANN401 - as sockets take it
-            check(self.family, address)
-            return original(self, address)
-
-        return call
-
+    gate = _Gate(allowed)
     patch = pytest.MonkeyPatch()
-    patch.setattr(socket.socket, "connect", guarded(connect))
-    patch.setattr(socket.socket, "connect_ex", guarded(connect_ex))
-    patch.setattr(socket, "getaddrinfo", resolved)
+    patch.setattr(socket.socket, "connect", gate.guarded(socket.socket.connect))
+    patch.setattr(socket.socket, "connect_ex", gate.guarded(socket.socket.connect_ex))
+    patch.setattr(socket, "getaddrinfo", gate.resolving(socket.getaddrinfo))
     try:
         yield
     finally:
         patch.undo()
+
+
+class _Gate:
+    """Hosts that may be reached, and the numbers their names were resolved to."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self._patterns = [re.compile(text) for text in allowed]
+        self._numbers: set[str] = set()
+
+    def _is_open(self, host: str) -> bool:
+        return host in self._numbers or any(pattern.match(host) for pattern in self._patterns)
+
+    def guarded(self, original: Callable[[socket.socket, Any], Any]) -> Any:  # noqa: ANN401 - a method
+        """Return a method that connects to open hosts only."""
+
+        def call(connection: socket.socket, address: Any) -> Any:  # noqa: ANN401 - as sockets take it
+            host = str(address[0] if isinstance(address, tuple) else address)
+            if connection.family in _NETWORK and not self._is_open(host):
+                raise RuntimeError(
+                    f"Network is disabled: this test may not connect to {host}\n"
+                    "  next: allow it with @pytest.mark.allowed_hosts(['…']), or record with "
+                    "--record-mode"
+                )
+            return original(connection, address)
+
+        return call
+
+    def resolving(self, resolve: Callable[..., Any]) -> Any:  # noqa: ANN401 - a function
+        """Return a resolver that remembers what the names of open hosts stand for."""
+
+        def resolved(host: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as sockets do it
+            found = resolve(host, *args, **options)
+            if self._is_open(host.decode() if isinstance(host, bytes) else str(host)):
+                self._numbers.update(str(one[4][0]) for one in found)
+            return found
+
+        return resolved
