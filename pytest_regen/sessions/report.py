@@ -19,16 +19,13 @@ RunStop = Literal["passed", "no_progress", "attempts", "coverage", "empty"]
 class ScenarioFate:
     """One scenario through a run."""
 
+    id: str
+    """Identity of the scenario; kept, because every look-up would hash the request again."""
     scenario: TestScenario
     """As it stands at the end."""
     outcome: Outcome
     events: tuple[str, ...] = ()
     """What happened to it and why, in order."""
-
-    @property
-    def id(self) -> str:
-        """Identity of the scenario."""
-        return self.scenario.id
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -169,6 +166,7 @@ class Fates:
             final[result.scenario.id] = passed if result.passed else "failed"
         return tuple(
             ScenarioFate(
+                id_,
                 scenario,
                 final.get(id_) or self._outcomes.get(id_, "left out"),
                 tuple(self._events[id_]),
