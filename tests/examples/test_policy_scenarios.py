@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from compiler import ModelCompiler
 from judge import ModelJudge
 from library import engine, handwritten
 from verify import MODEL
+from verify import run as replay
 
-from pytest_regen import ScriptedProvider
+from pytest_regen import AnthropicProvider, Reply, ScriptedProvider, TurnRequest
 from pytest_regen.sessions import ExecutionResult, RepairContext
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "policy_scenarios"
@@ -77,6 +79,35 @@ def test_a_run_is_told(copy: Path, name: str, code: int, told: str) -> None:
 
     assert done.returncode == code, done.stderr
     assert told in done.stdout
+
+
+class Listening:
+    """Passes requests on and remembers them with their replies."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, list[tuple[TurnRequest, Reply]]] = {}
+        self._provider = AnthropicProvider()
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the provider's reply."""
+        reply = self._provider.send(request)
+        self.heard.setdefault(request.system, []).append((request, reply))
+        return reply
+
+
+def test_every_turn_reads_the_one_before_from_the_cache() -> None:
+    """Three conversations, three system prompts; each request goes on where the last one ended."""
+    listening = Listening()
+
+    replay("two_repairs", provider=listening)
+
+    assert [len(turns) for turns in listening.heard.values()] == [2, 3, 3]
+    for turns in listening.heard.values():
+        for (before, answered), (after, reply) in pairwise(turns):
+            said = [message.content for message in before.messages]
+            assert [message.content for message in after.messages][: len(said)] == said
+            used, read = answered.usage, reply.usage.cache_read_tokens or 0
+            assert abs(used.total_tokens - (used.output_tokens or 0) - read) <= 7
 
 
 def test_recording_again_changes_nothing_but_the_day(copy: Path) -> None:
