@@ -3,7 +3,8 @@
 A user message and its reply enter the history together, once the reply was understood. Repairs
 and continuations happen inside the turn and leave no trace in the history; a turn that fails
 leaves it as it was. (The text this follows stores a reply before parsing it and counts the turn;
-one wrong reply then poisons every later one.)
+one wrong reply then poisons every later one. It also says of schema repair both that each turn has
+it and that none has: here each turn has.)
 """
 
 import threading

@@ -1,13 +1,15 @@
 """Compile, generate, verify, repair, until every scenario passes or nothing moves any more.
 
 The engine is the oracle. The judge says whose fault a failure is; its word counts where the engine
-agrees, and is reported as a disagreement where it does not. Three things the text this follows
-leaves open, or contradicts itself about, are decided so:
+agrees, and is reported as a disagreement where it does not. What the text this follows leaves open,
+or contradicts itself about, is decided so:
 
 - A corrected scenario is corrected in place and stays, unless a replacement of the same request
   passes. (There, corrections are applied and the corrected scenarios then removed.)
 - Replacements are asked for where there are corrections or discards, never for probes alone.
 - Success is declared by the last full execution alone, after the last change of anything.
+- The loop is a library function over protocols, the session a class that any caller may own;
+  there, all of it stands in one program's main function.
 """
 
 from collections.abc import Callable, Sequence

@@ -224,7 +224,8 @@ class GeneratorSession(Generic[T]):
             self._report(turn, since)
 
     def _steps(self, message: str, turn: int, check: Check[T] | None) -> Steps[Draft[T]]:
-        # The hint stands in the history from then on; more of it would only be paid again.
+        # On the first turn only, though the requirement's sample sends it with every one: it stands
+        # in the history from then on, and more of it would only be paid again.
         hint = "" if self.history else schema_to_prompt_hint(self._adapter)
         return self._conversation.ask(
             message + hint,

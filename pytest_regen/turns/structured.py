@@ -6,10 +6,7 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_regen.errors import ReplyFormatError
 from pytest_regen.turns.defaults import DEFAULT_MAX_TOKENS, DEFAULT_MODEL
@@ -30,8 +27,14 @@ __all__ = [
 
 T = TypeVar("T")
 
-Schema = type[T] | TypeAdapter[T]
-"""What a reply must be."""
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+    Schema = type[T] | TypeAdapter[T]
+    """What a reply must be."""
+else:
+    # Named without pydantic, which costs 0.1 s: whoever imports all of turns may need no schema.
+    Schema = type[T]
 
 _PLAIN_HINT = "\n\nRespond with valid JSON only."
 _MOST_PROBLEMS = 20
@@ -39,8 +42,10 @@ _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keys of a schema that hold values, not schemas."""
 
 
-def adapter_of(schema: Schema[T]) -> TypeAdapter[T]:
+def adapter_of(schema: Schema[T]) -> "TypeAdapter[T]":
     """Return ``schema`` as an adapter."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - see Schema
+
     return schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
 
 
@@ -61,6 +66,8 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
         ReplyFormatError: none does; a ``ValueError`` whose cause is the error of the JSON
             decoder or of pydantic, and whose ``problem`` says in words what is wrong.
     """
+    from pydantic import ValidationError  # noqa: PLC0415 - see Schema
+
     adapter = adapter_of(schema)
     first: ValidationError | None = None
     for found in json_texts(text):
@@ -79,6 +86,11 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
     It begins with a blank line and holds the JSON Schema (draft 2020-12). A schema that JSON
     Schema cannot express is replaced by a plain request for JSON.
     """
+    from pydantic.errors import (  # noqa: PLC0415 - see Schema
+        PydanticInvalidForJsonSchema,
+        PydanticUserError,
+    )
+
     try:
         described = _plain(adapter_of(schema).json_schema())
     except (PydanticInvalidForJsonSchema, PydanticUserError):
@@ -189,7 +201,7 @@ def _with_repair(parsed: Parsed[T]) -> ObjectWithRepair[T]:
     return ObjectWithRepair(parsed.value, parsed.repairs, parsed.text, parsed.usage)
 
 
-def _mismatch(text: str, error: ValidationError) -> ReplyFormatError:
+def _mismatch(text: str, error: "ValidationError") -> ReplyFormatError:
     problems = [
         f"- {'.'.join(map(str, one['loc'])) or 'the value'}: {one['msg']}"
         for one in error.errors(include_url=False, include_context=False, include_input=False)
