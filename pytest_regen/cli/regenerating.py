@@ -124,6 +124,7 @@ def regenerate(
                 attempts=turns.replies(),
                 type_names=[store.resolve_type(name) for name in types] if types else None,
                 accept_any=accept_any,
+                discard_edits=discard_edits,
                 ignore=ignore,
             )
         else:

@@ -8,6 +8,7 @@ from pytest_regen.errors import HandEditError, UnknownPageError, UsageError
 from pytest_regen.regeneration.candidate import source_diff
 from pytest_regen.regeneration.heal import heal_type, regenerate_pages
 from pytest_regen.regeneration.judge import is_edited, judged
+from pytest_regen.regeneration.restore import put_back
 from pytest_regen.regeneration.summary import merged
 from pytest_regen.regeneration.values import (
     Feedback,
@@ -102,6 +103,7 @@ def heal_store(
     attempts: int = 2,
     type_names: Sequence[str] | None = None,
     accept_any: bool = False,
+    discard_edits: bool = False,
     ignore: Ignore = (),
 ) -> PartialRegenResult:
     """Mend every type of a store that has errors, or those of ``type_names`` that have.
@@ -114,13 +116,15 @@ def heal_store(
         attempts: replies per page at most.
         type_names: declared names to look at; ``None`` for all.
         accept_any: keep new outputs even if they are not better.
+        discard_edits: put edited types back as their stored pages make them, then mend those too.
         ignore: codes that do not count, as ``validate_store`` takes them.
 
     Raises:
         StoreError: the folder cannot be read or written.
     """
-    store = RegenStore.open(path)
-    names = store.type_names if type_names is None else type_names
+    before = RegenStore.open(path)
+    names = before.type_names if type_names is None else type_names
+    store = put_back(path, names) if discard_edits else before
     failing = [
         name
         for name, result in judged(store, ignore).items()
@@ -139,7 +143,7 @@ def heal_store(
         results.append(result)
         if _ends_the_run(result):
             break
-    return result_of(store, results, ignore)
+    return result_of(before, results, ignore)
 
 
 def _ends_the_run(result: HealResult) -> bool:

@@ -15,7 +15,7 @@ from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, history, history_entry
 from pytest_regen.validation import validate_store
 
-__all__ = ["HAND", "Taken", "adopt_edits", "edited_types", "restore_outputs"]
+__all__ = ["HAND", "Taken", "adopt_edits", "edited_types", "put_back", "restore_outputs"]
 
 HAND = "hand"
 """The model of a page whose output a person wrote."""
@@ -70,6 +70,26 @@ def restore_outputs(
         tx.write(pages=pages, source=candidate.source, replaced=replaced)
         diff = source_diff(store.source, candidate.source, store.source_path.name)
         return Taken(tuple(pages), diff)
+
+
+def put_back(path: Path | str, type_names: Sequence[str]) -> RegenStore:
+    """Discard edits made by hand: rebuild the edited ones of some types from their stored pages.
+
+    Args:
+        path: the store's folder.
+        type_names: declared names; types that were not edited stay as they are.
+
+    Raises:
+        StoreError: the folder cannot be read or written.
+    """
+    with RegenStore.update(path) as tx:
+        store = tx.store
+        edited = edited_types(store)
+        pages = [page for name in edited if name in type_names for page in store.pages_of(name)]
+        if pages:
+            whole = set(edited) <= set(type_names)
+            tx.write(source=revised(store, pages).source, is_unedited=whole)
+        return tx.store
 
 
 def _chosen(store: RegenStore, name: str, page: int | None, to: str | None) -> list[HistoryEntry]:

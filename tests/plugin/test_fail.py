@@ -28,5 +28,5 @@ def test_it_carries_the_feedback_through_pickling() -> None:
 
 def test_saying_nothing_is_a_mistake() -> None:
     """A failure without content could correct nothing."""
-    with pytest.raises(TypeError, match="issues= or corrections="):
+    with pytest.raises(TypeError, match="needs issues="):
         pytest_regen.fail()

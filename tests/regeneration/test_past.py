@@ -15,6 +15,7 @@ from pytest_regen.regeneration import (
     TurnSettings,
     adopt_edits,
     edited_types,
+    heal_store,
     partial_regenerate,
     restore_outputs,
 )
@@ -127,3 +128,17 @@ def test_discarding_edits_is_said_aloud(store: RegenStore) -> None:
     after = RegenStore.open(store.path)
     assert "// mine" not in after.source
     assert edited_types(after) == ()
+
+
+def test_healing_may_discard_edits(store: RegenStore) -> None:
+    """Edited types are put back as their pages make them, without a call; the rest is mended."""
+    edit(store, "[REGEN:BEGIN Wind]\n", "[REGEN:BEGIN Wind]\n// mine\n")
+    settings = TurnSettings(writer())
+
+    kept = heal_store(store.path, settings=settings)
+    assert kept.skipped
+    healed = heal_store(store.path, settings=settings, discard_edits=True)
+
+    assert healed.calls == 0
+    assert healed.source == store.source
+    assert edited_types(RegenStore.open(store.path)) == ()
