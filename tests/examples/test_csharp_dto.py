@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,8 @@ def test_the_demonstration_heals(copy: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 failed, 61 passed" in done.stdout
-    assert "61 passed, 1 regenerated" in done.stdout
+    # Other plugins of the environment may add warnings to the line.
+    assert re.search(r"\b61 passed\b.*\b1 regenerated\b", done.stdout)
     assert '+    [JsonPropertyName("bollards")]' in done.stdout
     assert "emulated" in done.stdout
 
