@@ -158,8 +158,10 @@ def test_stopping_does_not_wait_for_a_slow_reply() -> None:
     port = int(emulator.base_url.rpartition(":")[2])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("POST", "/v1/messages", dumped(body()), HEADERS)
-    while not emulator.requests:
+    patience = time.monotonic() + 10
+    while not emulator.requests and time.monotonic() < patience:
         time.sleep(0.005)
+    assert emulator.requests
     started = time.perf_counter()
 
     emulator.stop()
