@@ -62,11 +62,36 @@ def patched_clients(run: "CassetteRun") -> Iterator[None]:
     """Let every HTTP client ask ``run`` first: by our transports, the others by vcrpy's patches."""
     mode = VcrRecordMode.ALL
     path = str(run.path)
-    with (
-        _Cassette.use(path=path, record_mode=mode, run=run, skip_patchers=_skipped()),
-        patched_transports(run),
-    ):
+    patches = _Cassette.use(path=path, record_mode=mode, run=run, skip_patchers=_skipped())
+    with _stacked(patches), patched_transports(run):
         yield
+
+
+_stack: list[Any] = []
+_stack_lock = threading.RLock()
+
+
+@contextmanager
+def _stacked(patches: Any) -> Iterator[None]:  # noqa: ANN401 - vcrpy's own type
+    """Keep the patches in place; undo them in the reverse order, whatever order blocks end in.
+
+    Each patch remembers what it found. Undone too early, one would put back a class that an
+    earlier, ended block had patched, and leave it there for good.
+    """
+    with _stack_lock:
+        patches.__enter__()
+        _stack.append(patches)
+    try:
+        yield
+    finally:
+        with _stack_lock:
+            later = _stack[_stack.index(patches) + 1 :]
+            for other in reversed(later):
+                other.__exit__(None, None, None)
+            patches.__exit__(None, None, None)
+            _stack.remove(patches)
+            for other in later:
+                other.__enter__()
 
 
 @cache

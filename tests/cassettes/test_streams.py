@@ -1,6 +1,7 @@
 """Streams: handed on as they arrive, kept with their times, kept as cut where they were cut."""
 
 import asyncio
+import http.client
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -212,13 +213,15 @@ def test_a_double_that_answers_at_once_is_recorded(path: Path) -> None:
 
 def test_patches_end_with_the_last_block(path: Path) -> None:
     """Whatever order blocks in several threads end in, the classes are theirs again."""
-    before = httpx2.HTTPTransport.__dict__["handle_request"]
+    before = httpx2.HTTPTransport.__dict__["handle_request"], http.client.HTTPConnection
     first, second = use_cassette(path), use_cassette(path)
     first.__enter__()
     second.__enter__()
 
     first.__exit__(None, None, None)
-    assert httpx2.HTTPTransport.__dict__["handle_request"] is not before
+    assert httpx2.HTTPTransport.__dict__["handle_request"] is not before[0]
+    assert http.client.HTTPConnection is not before[1]
     second.__exit__(None, None, None)
 
-    assert httpx2.HTTPTransport.__dict__["handle_request"] is before
+    assert httpx2.HTTPTransport.__dict__["handle_request"] is before[0]
+    assert http.client.HTTPConnection is before[1]

@@ -201,8 +201,14 @@ def test_a_folder_that_cannot_be_written(broken: Path, here: Path) -> None:
     assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
 
 
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def limit_files(size: int) -> Callable[[], None]:
-    """Return what makes every file end after ``size`` bytes, as a full disk does."""
+    """Return what makes every file end after ``size`` bytes, as a full disk does.
+
+    Run it with ``NO_BYTECODE``: bytecode cut by the limit would break every later import.
+    """
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
@@ -211,7 +217,7 @@ def test_a_full_disk_loses_nothing(broken: Path) -> None:
     before = {path: path.read_bytes() for path in broken.iterdir() if path.is_file()}
     words = ("regenerate", broken, "--from-errors", "--provider", "plugin_answers:Good")
 
-    ran = process(*words, preexec_fn=limit_files(1000))
+    ran = process(*words, env=NO_BYTECODE, preexec_fn=limit_files(1000))
 
     refused(ran)
     assert {path: path.read_bytes() for path in broken.iterdir() if path.is_file()} == before
@@ -221,7 +227,7 @@ def test_a_full_disk_loses_nothing(broken: Path) -> None:
 @pytest.mark.usefixtures("api")
 def test_a_full_disk_while_generating(document: Path) -> None:
     """A store that cannot be begun is refused; with room the same command makes it."""
-    ran = process("generate", document, KITES, preexec_fn=limit_files(500))
+    ran = process("generate", document, KITES, env=NO_BYTECODE, preexec_fn=limit_files(500))
 
     refused(ran)
     assert process("generate", document, KITES).code == 0

@@ -3,6 +3,7 @@
 import itertools
 import os
 import resource
+import sys
 import signal
 import tempfile
 from pathlib import Path
@@ -124,6 +125,8 @@ def recover(folder: Path) -> None:
 
 def write_with_little_space(folder: Path) -> str:
     """Try to write files larger than this process may; return what is said."""
+    # Bytecode cut by the limit would break every later import of the module.
+    sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
     return told(folder)
 
