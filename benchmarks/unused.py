@@ -7,6 +7,7 @@ processor time, and the modules that the plugin adds.
 """
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -42,14 +43,12 @@ def measure(folder: Path, *options: str) -> tuple[float, int]:
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if not options:
         command += ["-p", "pytest_regen.pytest_plugin.plugin"]
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = subprocess.run(
         command, cwd=folder, env=env, check=True, capture_output=True, text=True
     )
-    after = os.times()
-    spent = (after.children_user - before.children_user) + (
-        after.children_system - before.children_system
-    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     line = next(line for line in result.stdout.splitlines() if "MODULES" in line)
     return spent, int(line.split()[-1])
 

@@ -3,8 +3,8 @@
 import itertools
 import os
 import resource
-import sys
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
