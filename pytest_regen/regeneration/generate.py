@@ -15,7 +15,7 @@ from pytest_regen.regeneration.candidate import (
     source_diff,
     without_types,
 )
-from pytest_regen.regeneration.heal import heal_type, stop_reason_of
+from pytest_regen.regeneration.heal import heal_types, stop_reason_of
 from pytest_regen.regeneration.judge import is_edited, judged
 from pytest_regen.regeneration.planning import StorePlan, plan_store
 from pytest_regen.regeneration.schema import schema_markdown
@@ -220,12 +220,7 @@ def _mend(
         for name, result in judged(RegenStore.open(plan.path), ignore).items()
         if result.has_errors and name in asked
     ]
-    heals: list[HealResult] = []
-    for name in failing:
-        heals.append(heal_type(plan.path, name, settings=settings, rounds=rounds, ignore=ignore))
-        if heals[-1].stop_reason in {"transport", "budget", "cassette_miss"}:
-            break
-    return heals
+    return heal_types(plan.path, failing, settings=settings, rounds=rounds, ignore=ignore)
 
 
 def _result(plan: StorePlan) -> GenerateResult:

@@ -4,7 +4,7 @@ Serves healing (what fails is mended) and named work (what was named is asked ag
 which pages the first round asks and in what may replace a stored output.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.validation.ignoring import Ignore
 from pytest_regen.validation.issues import Issue, ValidationResult
 
-__all__ = ["heal_type", "regenerate_pages", "stop_reason_of"]
+__all__ = ["ends_the_run", "heal_type", "heal_types", "regenerate_pages", "stop_reason_of"]
 
 
 def heal_type(
@@ -107,6 +107,32 @@ def regenerate_pages(
     if work.is_edited and not discard_edits:
         return work.skipped("it was edited by hand: adopt the edit, or discard it")
     return work.replace_pages(pages, rounds)
+
+
+def heal_types(
+    path: Path | str,
+    type_names: Iterable[str],
+    *,
+    settings: TurnSettings,
+    rounds: int,
+    accept_any: bool = False,
+    ignore: Ignore = (),
+) -> list[HealResult]:
+    """Mend one type after the other, until what stops one would stop the next."""
+    results: list[HealResult] = []
+    for name in type_names:
+        result = heal_type(
+            path, name, settings=settings, rounds=rounds, accept_any=accept_any, ignore=ignore
+        )
+        results.append(result)
+        if ends_the_run(result):
+            break
+    return results
+
+
+def ends_the_run(result: HealResult) -> bool:
+    """Whether what stopped one type would stop the next: no connection, no budget, no recording."""
+    return result.stop_reason in {"transport", "budget", "cassette_miss"}
 
 
 def stop_reason_of(failure: RegenError) -> StopReason:

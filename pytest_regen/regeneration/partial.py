@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_regen.errors import HandEditError, UnknownPageError, UsageError
 from pytest_regen.regeneration.candidate import source_diff
-from pytest_regen.regeneration.heal import heal_type, regenerate_pages
+from pytest_regen.regeneration.heal import ends_the_run, heal_types, regenerate_pages
 from pytest_regen.regeneration.judge import is_edited, judged
 from pytest_regen.regeneration.restore import put_back
 from pytest_regen.regeneration.summary import merged
@@ -91,7 +91,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
             ignore=ignore,
         )
         results.append(result)
-        if _ends_the_run(result):
+        if ends_the_run(result):
             break
     return result_of(store, results, ignore)
 
@@ -130,25 +130,10 @@ def heal_store(
         for name, result in judged(store, ignore).items()
         if result.has_errors and name in names
     ]
-    results = []
-    for name in failing:
-        result = heal_type(
-            path,
-            name,
-            settings=settings,
-            rounds=attempts,
-            accept_any=accept_any,
-            ignore=ignore,
-        )
-        results.append(result)
-        if _ends_the_run(result):
-            break
+    results = heal_types(
+        path, failing, settings=settings, rounds=attempts, accept_any=accept_any, ignore=ignore
+    )
     return result_of(before, results, ignore)
-
-
-def _ends_the_run(result: HealResult) -> bool:
-    """Whether what stopped one type would stop the next: no connection, no budget, no recording."""
-    return result.stop_reason in {"transport", "budget", "cassette_miss"}
 
 
 def _settings(provider: Provider | None, config: Mapping[str, Any]) -> TurnSettings:
