@@ -1,14 +1,12 @@
 """The example works as its README says: gated, healed, and generated again, all offline."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from example_runs import run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "csharp_dto"
 
@@ -19,18 +17,6 @@ def copy(tmp_path: Path) -> Path:
     folder = tmp_path / "examples" / "csharp_dto"
     shutil.copytree(EXAMPLE, folder)
     return folder
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of ours in ``folder``, without a key."""
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_every_type_and_test_passes(copy: Path) -> None:

@@ -1,15 +1,13 @@
 """The policy example works as its README says: gated, replayed, recorded again, all offline."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from compiler import ModelCompiler
+from example_runs import run
 from judge import ModelJudge
 from library import engine, handwritten
 from verify import MODEL
@@ -28,18 +26,6 @@ def copy(tmp_path: Path) -> Path:
     folder = tmp_path / "policy_scenarios"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in ``folder``, without a key."""
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_gate_is_green(copy: Path) -> None:

@@ -1,12 +1,10 @@
 """The example about subject lines works as it is committed: offline, and recorded again alike."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from example_runs import run
 
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.context import ClarifyingAgent
@@ -23,18 +21,6 @@ def copy(tmp_path: Path) -> Path:
     folder = tmp_path / "subject_line"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     return folder
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in ``folder``, without a key."""
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_every_flow_passes_offline(copy: Path) -> None:
