@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+try:
+    from hypothesis import HealthCheck, settings
+except ModuleNotFoundError:
+    raise SystemExit("the tests of pytest-regen need: pip install -e '.[test]'") from None
 
 pytest_plugins = ["pytester"]
 

@@ -30,8 +30,8 @@ def main() -> int:
         rows.append((str(run), f"{done.seconds:.2f} s", str(done.in_flight), str(kept)))
     print_table(("run", "wall time", "requests in flight at once", "updates kept"), rows)
     print(
-        f"\n{PROCESSES} processes, {DELAY:.0f} s per reply: "
-        f"best {min(seconds):.2f} s, bar {BAR} s, one after the other {PROCESSES * DELAY:.0f} s"
+        f"\nThe best of {RUNS} runs took {min(seconds):.2f} s; the bar is {BAR} s, and one after "
+        f"the other they would take {PROCESSES * DELAY:.0f} s."
     )
     return int(min(seconds) > BAR)
 

@@ -58,7 +58,8 @@ def main() -> None:
         ]
         print_table(("regenerated", "calls", "tokens", "of the store"), rows)
         print()
-        print(f"one field added to the document: {pages_asked(Path(folder))} page asked")
+        asked = pages_asked(Path(folder))
+        print(f"After one field was added to the document, `generate` asked for {asked} page.")
 
 
 def spoil(path: Path, *, page: int) -> None:

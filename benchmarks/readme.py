@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 SCRIPTS = {
-    "unused.py": "The plugin, installed and unused",
+    "unused.py": "The plugin, installed and unused; the difference is the median of paired runs",
     "validate.py": "Validating a large store (whole processes, an empty interpreter subtracted)",
     "one_field.py": "One wrong field in the example's store",
     "concurrency.py": "Eight processes regenerating eight pages of one store, the model taking 1 s",

@@ -55,7 +55,7 @@ class RegenError(Exception):
     """
 
     exit_code: ClassVar[int] = 2
-    """Exit code of the command line when this error ends it (design, section 6)."""
+    """Exit code of the command line when this error ends it (docs/commands.md)."""
 
     def __init__(self, what: str, *, why: str = "", hint: str) -> None:
         super().__init__(what)
@@ -151,7 +151,14 @@ class StoreCorruptError(StoreError):
 
 
 class StoreWriteError(StoreError):
-    """The folder cannot be written: read-only, full, or taken by another writer."""
+    """The folder cannot be written: read-only, full, or taken by another writer.
+
+    Attributes:
+        unkept: what was paid for and could not be kept: the ``LoopReport`` of a run, the
+            ``ScenarioGenerationResult`` of a generation; ``None`` elsewhere.
+    """
+
+    unkept: object = None
 
 
 class HandEditError(StoreError):
@@ -304,6 +311,24 @@ class CassetteMissError(CassetteError):
 
 
 class CassetteUnreadableError(CassetteError):
-    """The file is no cassette, or one that must not be loaded."""
+    """The file is no cassette, or one that must not be loaded.
+
+    Args:
+        line: of the file, counted from 1, where one is to blame.
+        is_edited: whether all that is wrong is that a recorded request was changed by hand.
+    """
 
     exit_code = 2
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        line: int | None = None,
+        is_edited: bool = False,
+        why: str = "",
+        hint: str,
+    ) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.line = line
+        self.is_edited = is_edited

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
+from pytest_regen.modes import POLICIES
 
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
@@ -16,18 +17,25 @@ __all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_setti
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
-_CHOICES = {"drift": ("fail", "warn", "ignore"), "unplayed": ("fail", "warn", "ignore")}
+_CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in US dollars per million tokens."""
+    """What a model costs, in US dollars per million tokens; plain numbers become decimals."""
 
     input: Decimal
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        for name in _PRICE_KEYS:
+            given = getattr(self, name)
+            if given is not None:
+                # As it is written: 0.1 is a tenth.
+                object.__setattr__(self, name, Decimal(str(given)))
 
     def cost(self, usage: "Usage") -> Decimal:
         """Return what a turn costs in US dollars; cached input costs as input where not told."""
@@ -61,6 +69,7 @@ class Settings:
     ignore: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Codes that are not reported, by a glob over ``STORE::Type``; ``*`` means everywhere."""
     attempts: int | None = None
+    """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
@@ -195,7 +204,6 @@ def _price(path: Path, key: str, entry: object) -> Price:
     if not isinstance(entry, dict) or not {"input", "output"} <= set(entry) <= set(_PRICE_KEYS):
         raise _wrong(path, key, entry, expected)
     try:
-        known = {name: Decimal(str(amount)) for name, amount in entry.items()}
+        return Price(**entry)
     except InvalidOperation:
         raise _wrong(path, key, entry, expected) from None
-    return Price(**known)

@@ -70,7 +70,7 @@ def run(name: str, *, artifact: Path | None = None, provider: Provider | None = 
         artifact: where to keep what was verified.
         provider: who is asked; the recording answers the default.
     """
-    command = f"python {HERE / 'record.py'}"
+    command = f"python {HERE / 'record.py'}{' --live' if name == 'live' else ''}"
     with use_cassette(CASSETTES / f"{name}.yaml", record_command=command):
         return compile_verify_repair(
             parts(provider or AnthropicProvider()), artifact=artifact, on_progress=tell

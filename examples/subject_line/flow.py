@@ -34,7 +34,9 @@ def main() -> None:
     options.add_argument("--record", action="store_true", help="record the flow anew")
     chosen = options.parse_args()
     mode = "rewrite" if chosen.record else "none"
-    tape = nullcontext() if chosen.live else use_cassette(RECORDING, mode=mode)
+    command = f"python {__file__} --record, with ANTHROPIC_API_KEY set"
+    cassette = use_cassette(RECORDING, mode=mode, record_command=command)
+    tape = nullcontext() if chosen.live else cassette
     with tape:
         agent = ClarifyingAgent(AnthropicProvider())
         take_flow(agent, chosen.description, by_keyboard=chosen.live)

@@ -1,10 +1,11 @@
 """Recordings of requests and answers, and their replay."""
 
-from pytest_regen.cassettes.matching import DriftPolicy, Matching
-from pytest_regen.cassettes.reading import CassetteFile, read_cassette
+from pytest_regen.cassettes.files.reading import CassetteFile, read_cassette
+from pytest_regen.cassettes.matching import DriftPolicy, Matching, Scrub
 from pytest_regen.cassettes.replay import ReplayProvider
 from pytest_regen.cassettes.running import CassetteRun, use_cassette
-from pytest_regen.cassettes.values import RECORD_MODES, Interaction, RecordMode
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.modes import RECORD_MODES, RecordMode
 
 __all__ = [
     "RECORD_MODES",
@@ -15,6 +16,7 @@ __all__ = [
     "Matching",
     "RecordMode",
     "ReplayProvider",
+    "Scrub",
     "read_cassette",
     "use_cassette",
 ]

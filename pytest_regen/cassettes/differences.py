@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_regen.cassettes.paths import member_path
+
 __all__ = ["Difference", "differences", "distance", "whole_differences"]
 
 _SHOWN = 60
@@ -39,7 +41,7 @@ def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Differenc
     """Yield the places where ``sent`` differs from ``recorded``, outermost first."""
     if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
         for name in [*recorded, *(n for n in sent if n not in recorded)]:
-            yield from _members(recorded, sent, name, _step(path, name))
+            yield from _members(recorded, sent, name, member_path(path, name))
     elif isinstance(recorded, list) and isinstance(sent, list):
         for number in range(max(len(recorded), len(sent))):
             step = f"{path}[{number}]"
@@ -62,10 +64,6 @@ def _members(
         yield Difference(path, "(absent)", _short(_text(sent[name])))
     else:
         yield from differences(recorded[name], sent[name], path)
-
-
-def _step(path: str, name: str) -> str:
-    return f"{path}.{name}" if name.isidentifier() else f"{path}[{json.dumps(name)}]"
 
 
 def _excerpts(recorded: object, sent: object) -> tuple[str, str]:

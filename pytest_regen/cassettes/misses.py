@@ -1,4 +1,4 @@
-"""What is said of a request nobody recorded: which it is, what is nearest, where they part."""
+"""The message for a request nobody recorded: which it is, what is nearest, where they differ."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -14,16 +14,22 @@ from pytest_regen.cassettes.differences import (
     distance,
     whole_differences,
 )
+from pytest_regen.cassettes.files.places import partial_path, shown_path
+from pytest_regen.cassettes.files.reading import StoredInteraction
 from pytest_regen.cassettes.matching import Matching
-from pytest_regen.cassettes.reading import StoredInteraction
+from pytest_regen.cassettes.scrubbing import scrub_value
+from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.tape import Tape
-from pytest_regen.cassettes.values import Interaction, json_or_none
+from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteMissError
 from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss"]
 
-RECORD_COMMAND = "record it: pytest --regen --regen-record {mode}, with ANTHROPIC_API_KEY set"
+RECORD_COMMAND = (
+    'record it with mode="{mode}", or in pytest with --regen-record {mode}, and with '
+    "ANTHROPIC_API_KEY set"
+)
 
 _CANDIDATES = 25
 """Recordings compared with a request nobody recorded; more would take longer than the answer."""
@@ -46,6 +52,11 @@ class Asked:
         return json_or_none(self.body) if isinstance(self.body, bytes) else self.body
 
     @property
+    def value(self) -> Any:  # noqa: ANN401 - any JSON value
+        """The body as what it can be compared as: JSON, else text; ``None`` where it is empty."""
+        return _value(self.body) if isinstance(self.body, bytes) else self.body
+
+    @property
     def path(self) -> str:
         """The path asked for."""
         return urlsplit(self.uri).path or "/"
@@ -58,7 +69,7 @@ class Asked:
         )
 
     def __str__(self) -> str:
-        return f"{self.method.upper()} {self.path}{_subject(self.json)}"
+        return scrub_text(f"{self.method.upper()} {self.path}") + _subject(self.json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +134,36 @@ def miss(
         command: what to run so that it is recorded.
     """
     if not exists:
+        why = "replay sends nothing over the network"
+        if partial_path(path).exists():
+            left = shown_path(partial_path(path))
+            why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
-            f"no cassette at {path}, and {asked} needs one",
-            why="replay sends nothing over the network",
+            f"no cassette at {shown_path(path)}, and {asked} needs one",
+            why=why,
             hint=command or RECORD_COMMAND.format(mode="once"),
         )
+    try:
+        why = _why(path, tape, key, asked, matching)
+    except RecursionError:
+        why = "it is nested too deeply to be compared with what was recorded"
     return CassetteMissError(
         f"{path.name} has no answer to {asked}",
-        why=scrub_text(_why(path, tape, key, asked, matching)),
+        why=scrub_text(why),
         hint=command or RECORD_COMMAND.format(mode="new_episodes"),
     )
 
 
 def _subject(sent: object) -> str:
-    """Return what tells this request from others: its model, turn and last words."""
+    """Return what identifies a request for people: its model, turn and last words."""
     if not isinstance(sent, Mapping) or not isinstance(sent.get("messages"), list):
         return ""
     messages = sent["messages"]
     turn = sum(isinstance(m, Mapping) and m.get("role") == "user" for m in messages)
-    words = " ".join(_words(messages[-1]).split()) if messages else ""
+    # Scrubbed before it is cut: of half a credential nobody sees that it is one.
+    words = scrub_text(" ".join(_words(messages[-1]).split())) if messages else ""
     shown = words if len(words) <= _EXCERPT else words[:_EXCERPT] + "..."
-    return f" (model {sent.get('model')}, turn {turn}: {scrub_text(shown)!r})"
+    return f" (model {scrub_text(str(sent.get('model')))}, turn {turn}: {shown!r})"
 
 
 def _words(message: object) -> str:
@@ -155,17 +175,39 @@ def _words(message: object) -> str:
 
 
 def _why(path: Path, tape: Tape, key: str, asked: Asked, matching: Matching) -> str:
-    place = f"{path}: {len(tape)} recorded, {tape.played} played"
+    place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
     if tape.knows(key):
-        return f"the same request was recorded and is played already, each answers once ({place})"
+        other = next((one for one in tape.unplayed if one[1].key == key), None)
+        if other is None:
+            return (
+                f"the same request was recorded and is played already, each answers once ({place})"
+            )
+        return f"{_apart(asked, *other)} ({place})"
     nearest = _nearest(tape.unplayed or tape.everything, asked, matching.normalized)
     if nearest is None:
         return f"nothing in it is like this request ({place})"
     number, stored, recorded = nearest
-    found, more, file = _compared(path, recorded, asked.json, matching, number)
+    found, more, file = _compared(path, recorded, asked.value, matching, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
     lines = _shown(found, more, file) or ["    method, path or query differ"]
     return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines])
+
+
+def _apart(asked: Asked, number: int, stored: StoredInteraction) -> str:
+    """Return why vcrpy did not take a recording whose method, path, query and body are equal."""
+    recorded, sent = urlsplit(stored.interaction.uri), urlsplit(asked.uri)
+    if (recorded.scheme, recorded.netloc) == (sent.scheme, sent.netloc):
+        return f"interaction {number} is the same request, but what match_on compares differs"
+    old, new = f"{recorded.scheme}://{recorded.netloc}", f"{sent.scheme}://{sent.netloc}"
+    return (
+        f"interaction {number} is the same request to another address: recorded {old}, sent {new}"
+    )
+
+
+def _value(body: bytes) -> object:
+    """Return a body as JSON; as text where it is none, names a key twice, or cannot be kept."""
+    value = json_or_none(body)
+    return body.decode("utf-8", "replace") if value is None and body else value
 
 
 def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[str]:
@@ -173,7 +215,7 @@ def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[st
     if more:
         lines.append(f"    and {more} more")
     if file is not None:
-        lines.append(f"    in full: {file}")
+        lines.append(f"    in full: {shown_path(file)}")
     return lines
 
 
@@ -181,7 +223,12 @@ def _compared(
     path: Path, recorded: object, sent: object, matching: Matching, number: int
 ) -> tuple[tuple[Difference, ...], int, Path | None]:
     """Return the first differences, how many more there are, and the file that has them whole."""
-    every = list(differences(recorded, sent))
+    try:
+        # Scrubbed before anything is cut: of half a credential nobody sees that it is one.
+        recorded, sent = scrub_value(recorded), scrub_value(sent)
+        every = list(differences(recorded, sent))
+    except RecursionError:
+        every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
     first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
     if matching.diff_folder is None or not (more or any(one.is_cut for one in first)):
         return first, more, None
@@ -191,7 +238,7 @@ def _compared(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(scrub_text(whole_differences(recorded, sent)), "utf-8")
     except OSError:
-        # The file is a courtesy; what was found must be told all the same.
+        # The file is a courtesy; what was found must be reported all the same.
         return first, more, None
     return first, more, file
 
@@ -201,11 +248,11 @@ def _nearest(
     asked: Asked,
     normalized: Callable[[bytes], bytes],
 ) -> tuple[int, StoredInteraction, object] | None:
-    """Return the recording least far from the request; the first of several equally far."""
+    """Return the recording nearest to the request; the first of several equally near."""
     best: tuple[tuple[bool, float], int, StoredInteraction, object] | None = None
-    sent = asked.json
+    sent = asked.value
     for number, stored in islice(candidates, _CANDIDATES):
-        recorded = json_or_none(normalized(stored.interaction.request_body))
+        recorded = _value(normalized(stored.interaction.request_body))
         # Another path is farther than any body.
         apart = (not asked.same_place(stored.interaction), distance(recorded, sent))
         if best is None or apart < best[0]:

@@ -8,12 +8,15 @@ from typing import Any, Literal
 
 from pytest_regen.errors import UsageError
 
-__all__ = ["JsonPath", "leaves", "parse_path", "replaced"]
+__all__ = ["JsonPath", "changed_texts", "leaves", "member_path", "parse_path", "replaced"]
 
 _STEP = re.compile(
     r"""\.\.(?P<deep>\w+)|\.(?P<name>\w[\w-]*)|(?P<any>\.\*|\[\*\])|\[(?P<index>\d+)\]"""
     r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<single>'[^']*')\]"""
 )
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+"""Names that need no quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +108,29 @@ def _mapped(value: Any, change: Callable[[Any], Any], *, skip: str | None = None
 
 
 def leaves(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - JSON
-    """Yield every value that holds no other, with its path."""
+    """Yield every value that holds no other, each behind its path."""
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            yield from leaves(
-                item, f"{path}.{name}" if name.isidentifier() else f"{path}[{json.dumps(name)}]"
-            )
+            yield from leaves(item, member_path(path, name))
     elif isinstance(value, list) and value:
         for number, item in enumerate(value):
             yield from leaves(item, f"{path}[{number}]")
     else:
         yield path, value
+
+
+def member_path(path: str, name: str) -> str:
+    """Return the path to a member of the object at ``path``, as ``parse_path`` understands it."""
+    plain = _PLAIN.fullmatch(name) is not None
+    return f"{path}.{name}" if plain else f"{path}[{json.dumps(name)}]"
+
+
+def changed_texts(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
+    """Return a JSON value whose texts, names of members included, are changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(str(name)): changed_texts(item, change) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [changed_texts(item, change) for item in value]
+    return value

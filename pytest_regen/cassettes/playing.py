@@ -1,15 +1,15 @@
-"""Recordings given out: the one that was made for a request, or the one that stood in its place."""
+"""Recordings given out: the one made for a request, or the one recorded in its place."""
 
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction
+from pytest_regen.cassettes.keys import keys_of, request_key
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.misses import Asked, Drift, drift_of, miss
-from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction
 from pytest_regen.cassettes.tape import Tape
-from pytest_regen.cassettes.values import request_key
 from pytest_regen.errors import CassetteMissError
 
 __all__ = ["Player"]
@@ -44,7 +44,7 @@ class Player:
 
     @property
     def drifts(self) -> tuple[Drift, ...]:
-        """The requests that were given the recording of another one, and told."""
+        """The requests that were given the recording of another one (``drift="warn"``)."""
         with self._lock:
             return tuple(self._drifts)
 
@@ -65,14 +65,15 @@ class Player:
         """
         policy = self.matching.drift
         if policy != "ignore":
-            stored = self.tape.take(request_key(method, uri, body))
+            taken_by_key = map(self.tape.take, keys_of(method, uri, body))
+            stored = next((one for one in taken_by_key if one is not None), None)
             if stored is not None or policy == "fail" or not in_place:
                 return stored
         asked = Asked(method, uri, body)
-        number = self.tape.take_in_order(asked.same_place)
-        if number is None:
+        taken = self.tape.take_in_order(asked.same_place)
+        if taken is None:
             return None
-        stored = self.tape.stored(number)
+        number, stored = taken
         if policy == "warn":
             drift = drift_of(self.path, asked, number, stored, self.matching)
             with self._lock:

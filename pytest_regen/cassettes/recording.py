@@ -1,30 +1,39 @@
-"""An exchange with a server made fit to be kept: decoded, without credentials, without noise."""
+"""An exchange with a server as a cassette keeps it: decoded, without credentials or noise."""
 
 import json
+import re
+from base64 import b64decode
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pytest_regen.cassettes.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.multipart import with_stable_boundary, with_stable_boundary_header
 from pytest_regen.cassettes.scrubbing import (
     allowed_request_headers,
     allowed_response_headers,
     hidden_in_stream,
     is_emulated,
+    is_private_parameter,
+    scrub_lines,
     scrub_literal,
     scrub_value,
     stable_uri,
 )
-from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, json_or_none
+from pytest_regen.cassettes.strict_json import json_or_none, too_deep
+from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd
 from pytest_regen.errors import CassetteError
+from pytest_regen.turns.secrets import is_private_name, looks_random, scrub_text
 
-__all__ = ["Exchange", "clean_body", "kept_exchange"]
+__all__ = ["WireExchange", "clean_body", "kept_exchange"]
 
 _REAL_HOST = "api.anthropic.com"
+_CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
 _SHORTEST_CREDENTIAL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class WireExchange:
     """A request and its answer as they went over the wire."""
 
     method: str
@@ -41,15 +50,20 @@ class Exchange:
     chunks: tuple[tuple[int, int], ...] = ()
     """Milliseconds since the answer began and decoded bytes that arrived then."""
 
-    def ended(self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd) -> "Exchange":
+    def ended(
+        self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
+    ) -> "WireExchange":
         """Return the exchange with its answer."""
         return replace(self, response_body=body, chunks=chunks, end=end)
 
     @property
     def is_kept(self) -> bool:
-        """Whether a cassette keeps it: a line that broke is no answer, a stream that broke is."""
+        """Whether a cassette keeps it: an answer that broke off is none, a stream that did is one.
+
+        One whose client wanted no more than the head did not break off.
+        """
         types = ",".join(_lower(self.response_headers).get("content-type", ()))
-        return self.end == "complete" or "text/event-stream" in types
+        return self.end != "cut" or "text/event-stream" in types
 
     @property
     def source(self) -> str:
@@ -63,16 +77,24 @@ class Exchange:
         """The model asked, where the request names one."""
         sent = json_or_none(self.request_body)
         model = sent.get("model") if isinstance(sent, dict) else None
-        return model if isinstance(model, str) else ""
+        return scrub_text(model) if isinstance(model, str) else ""
 
 
-def kept_exchange(exchange: Exchange) -> Interaction:
+def kept_exchange(exchange: WireExchange) -> Interaction:
     """Return what a cassette keeps of ``exchange``.
 
     Raises:
         CassetteError: the answer cannot be read, or its stream holds a credential in pieces.
     """
-    literal = _credentials(exchange.request_headers)
+    try:
+        return _kept(exchange)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _kept(exchange: WireExchange) -> Interaction:
+    literal = _credentials(exchange)
+    _refuse_packed(exchange, literal)
     try:
         content, headers = decoded_body(
             exchange.response_body,
@@ -80,31 +102,55 @@ def kept_exchange(exchange: Exchange) -> Interaction:
             is_whole=exchange.end == "complete",
         )
     except UndecodableBodyError as error:
-        raise CassetteError(
-            "a recording was not written: its answer cannot be read, and so not searched for "
-            "credentials",
-            why=str(error),
-            hint="install the decoder, or ask for an answer without compression",
-        ) from error
+        raise _unreadable("answer", error) from error
     interaction = Interaction(
         method=exchange.method.upper(),
         uri=scrub_literal(stable_uri(exchange.uri, exchange.response_headers), literal),
-        request_body=clean_body(exchange.request_body, literal),
+        request_body=clean_body(with_stable_boundary(exchange.request_body), literal),
         status=exchange.status,
         reason=scrub_literal(exchange.reason, literal),
         response_body=clean_body(content, literal),
-        request_headers=allowed_request_headers(exchange.request_headers),
+        request_headers=with_stable_boundary_header(
+            allowed_request_headers(exchange.request_headers)
+        ),
         response_headers=allowed_response_headers(headers),
         end=exchange.end,
     )
     if not interaction.is_stream:
         return interaction
-    _refuse_hidden(interaction.response_body)
+    _refuse_hidden(content, literal)
     return replace(interaction, chunks=exchange.chunks)
 
 
-def _refuse_hidden(body: bytes) -> None:
-    kinds = hidden_in_stream(body.decode("utf-8", "replace"))
+def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
+    """Refuse a request that its client compressed and that holds a credential.
+
+    It is kept as it was sent: what is found in it cannot be replaced.
+    """
+    body = exchange.request_body
+    try:
+        plain, _ = decoded_body(body, _lower(exchange.request_headers))
+    except UndecodableBodyError as error:
+        raise _unreadable("request", error) from error
+    if plain != body and clean_body(plain, literal) != plain:
+        raise CassetteError(
+            "a recording was not written: its compressed request holds a credential",
+            why="it cannot be replaced without packing the request anew",
+            hint="keep the credential out of the request, or send it without compression",
+        )
+
+
+def _unreadable(part: str, error: UndecodableBodyError) -> CassetteError:
+    return CassetteError(
+        f"a recording was not written: its {part} cannot be read, and so not searched for "
+        "credentials",
+        why=str(error),
+        hint="install the decoder, or do without compression",
+    )
+
+
+def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
+    kinds = hidden_in_stream(body.decode("utf-8", "replace"), literal)
     if kinds:
         raise CassetteError(
             f"a recording was not written: its stream holds a credential ({', '.join(kinds)})",
@@ -117,13 +163,35 @@ def _lower(headers: Headers) -> dict[str, tuple[str, ...]]:
     return {name.lower(): tuple(values) for name, values in headers.items()}
 
 
-def _credentials(headers: Headers) -> tuple[str, ...]:
+def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     """Return the credentials this request was sent with, whatever they look like."""
-    found = []
-    for name, values in headers.items():
-        if name.lower() in {"authorization", "x-api-key", "api-key", "proxy-authorization"}:
+    found: list[str] = []
+    for name, values in exchange.request_headers.items():
+        if name.lower() in _CREDENTIAL_HEADERS:
             found += [value.rpartition(" ")[2] for value in values]
-    return tuple(value for value in found if len(value) >= _SHORTEST_CREDENTIAL)
+        elif "idempot" not in name.lower() and (is_private_name(name) or name.lower() == "cookie"):
+            # Of a key that partitions, routes or counts nothing is drawn at random.
+            found += [word for word in _words(values) if looks_random(word)]
+    # Of "Basic ..." the password, too, and of an address what stands in front of its host.
+    pairs = [_from_base64(value) for value in found]
+    parts = urlsplit(exchange.uri)
+    pairs.append(unquote(parts.netloc.rpartition("@")[0]))
+    found += [pair.partition(":")[2] for pair in pairs]
+    found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name)]
+    long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
+    # Longer ones first: one may be part of another.
+    return tuple(sorted(long, key=len, reverse=True))
+
+
+def _words(values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in re.split(r"[\s;,=\"]+", value)]
+
+
+def _from_base64(value: str) -> str:
+    try:
+        return b64decode(value, validate=True).decode()
+    except ValueError:
+        return ""
 
 
 def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
@@ -142,7 +210,7 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     except UnicodeDecodeError:
         # Latin-1 maps every byte to itself, so that shapes are found between binary data.
         return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
-    return scrub_literal(text, literal).encode()
+    return scrub_lines(text, literal).encode()
 
 
 def _json_bytes(value: object) -> bytes:

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from pytest_regen.cassettes.files.reading import StoredInteraction, read_cassette
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.playing import Player
-from pytest_regen.cassettes.reading import StoredInteraction, read_cassette
-from pytest_regen.cassettes.values import BROKEN_OFF, Interaction, json_or_none
+from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.values import BROKEN_OFF, Interaction
+from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
 from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.failures import is_retried, status_failure
+from pytest_regen.turns.failures import connection_failure, is_retried, status_failure
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
@@ -31,8 +34,8 @@ class ReplayProvider:
         path: the cassette.
         model: model of requests that name none.
         max_retries: times a recorded failure is followed by the next recording of that request.
-        base_path: path before ``/v1/messages``, where the recorded server had one.
-        address: host named in messages about recorded failures.
+        base_url: address the turns were recorded at, as of ``AnthropicProvider``: its path is part
+            of what must match, its host is named in messages about recorded failures.
         matching: what counts as the same request, and what drift does.
 
     Raises:
@@ -45,17 +48,16 @@ class ReplayProvider:
         *,
         model: str | None = None,
         max_retries: int = 2,
-        base_path: str = "",
-        address: str = "api.anthropic.com",
+        base_url: str = DEFAULT_BASE_URL,
         matching: Matching | None = None,
     ) -> None:
         self.path = Path(path)
         self._model = model
         self._max_retries = max_retries
-        self._uri = base_path + MESSAGES_PATH
-        self._address = address
+        server = urlsplit(base_url)
+        self._uri = server.path.rstrip("/") + MESSAGES_PATH
+        self._address = server.netloc.rpartition("@")[2] or base_url
         self._player = Player(self.path, read_cassette(self.path), matching or Matching())
-        self.tape = self._player.tape
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the recorded reply.
@@ -102,6 +104,12 @@ def replayed_turn(
         if stored is None:
             raise missed()
         found = stored.interaction
+        if found.end != "complete" and not found.is_stream:
+            # Left by its client before it was whole; the SDK would ask again.
+            if attempt == max_retries:
+                reason = f"RemoteProtocolError: {BROKEN_OFF}"
+                raise connection_failure(reason, model=model, address=address)
+            continue
         if found.status < _FIRST_ERROR:
             return _reply(found, model, address)
         said = _json_or_text(found.response_body)

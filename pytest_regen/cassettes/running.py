@@ -1,4 +1,4 @@
-"""A cassette in use: every request of the process is recorded or replayed while it is."""
+"""A cassette in use: meanwhile every request of the process is recorded or replayed."""
 
 import contextlib
 import threading
@@ -7,17 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.cassettes.blocking import blocked_sockets
-from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize
+from pytest_regen.cassettes.clients.blocking import blocked_sockets
+from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.writing import CassetteWriter
+from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift
 from pytest_regen.cassettes.playing import Player
-from pytest_regen.cassettes.reading import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.recording import Exchange, kept_exchange
+from pytest_regen.cassettes.recording import WireExchange, kept_exchange
 from pytest_regen.cassettes.replay import replayed_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
-from pytest_regen.cassettes.values import RECORD_MODES, Interaction, RecordMode
-from pytest_regen.cassettes.writing import CassetteWriter
+from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError, UsageError
+from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.turns.interception import CassetteMiss, intercepting
 from pytest_regen.turns.values import Reply
 
@@ -29,7 +30,9 @@ class _NotRecordedError(Exception):
 
 
 class CassetteRun:
-    """A cassette while it is used. Made by ``use_cassette``; any thread may use it.
+    """The recordings of a cassette, played and added to; any thread may use it.
+
+    It serves requests inside ``in_use``, and ``finish`` ends it. ``use_cassette`` does both.
 
     Args:
         path: the cassette.
@@ -37,8 +40,8 @@ class CassetteRun:
         record_command: what the message of a miss says to run; a pytest command by default.
         answers_turns: whether turns of our own providers are answered without their SDK.
         matching: what counts as the same request, and what drift does.
-        drop_unplayed: whether recordings that nobody asked for leave the cassette when something
-            new is recorded.
+        drop_unplayed: whether recordings that nobody asked for leave the cassette, in a mode that
+            records; never all of them.
     """
 
     def __init__(
@@ -63,6 +66,12 @@ class CassetteRun:
         self._lock = threading.Lock()
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
+        self.signals_misses = True
+        """Whether a miss crosses clients as a signal that none retries; else it is an error."""
+
+    def __repr__(self) -> str:
+        played = f"{self.played} of {len(self.tape)} played"
+        return f"<cassette {self.path.name}, mode {self.mode}: {played}>"
 
     @staticmethod
     def _file(path: Path, mode: RecordMode) -> CassetteFile | None:
@@ -113,20 +122,22 @@ class CassetteRun:
         """Return the recorded answer, or ``None`` where the request is to be sent.
 
         Raises:
-            CassetteMiss: nothing was recorded, and nothing may be sent.
+            CassetteMiss: nothing was recorded, and nothing may be sent; or what the request would
+                be answered could not be kept.
         """
-        if self.sends_everything:
-            return None
-        sent = self._player.matching.normalized(body)
         try:
-            stored = self._find(method, uri, sent)
-            if stored is not None:
-                return stored.interaction
+            if not self.sends_everything:
+                matching = self._player.matching
+                sent, uri = matching.normalized(body), matching.normalized_uri(uri)
+                stored = self._find(method, uri, sent)
+                if stored is not None:
+                    return stored.interaction
+                if self.is_replay_only:
+                    raise self._player.missed(method, uri, sent)
+            self._writer.refuse_unwritable()
         except CassetteError as error:
-            raise self._signal(error) from None
-        if not self.is_replay_only:
-            return None
-        raise self._signal(self._player.missed(method, uri, sent))
+            raise self.signal(error) from None
+        return None
 
     def _find(
         self, method: str, uri: str, body: bytes | Mapping[str, Any]
@@ -134,7 +145,7 @@ class CassetteRun:
         # While recording, what changed is to be sent; in replay another recording may answer.
         return self._player.find(method, uri, body, in_place=self.is_replay_only)
 
-    def record(self, exchange: Exchange) -> None:
+    def record(self, exchange: WireExchange) -> None:
         """Keep a request that was sent and its answer, without its credentials.
 
         Raises:
@@ -143,13 +154,20 @@ class CassetteRun:
         if not exchange.is_kept:
             return
         try:
-            body = self._player.matching.normalized(exchange.request_body)
-            interaction = kept_exchange(replace(exchange, request_body=body))
+            interaction = self._kept(exchange)
             with self._lock:
                 self._writer.append(interaction, exchange.source, exchange.model)
                 self._recorded.append(interaction)
         except CassetteError as error:
-            raise self._signal(error) from None
+            raise self.signal(error) from None
+
+    def _kept(self, exchange: WireExchange) -> Interaction:
+        matching = self._player.matching
+        body = matching.normalized(exchange.request_body)
+        kept = kept_exchange(replace(exchange, request_body=body))
+        # The answer is decoded by now.
+        answer = matching.scrubbed(kept.response_body)
+        return replace(kept, uri=matching.normalized_uri(kept.uri), response_body=answer)
 
     # What a provider of ours asks
 
@@ -183,12 +201,31 @@ class CassetteRun:
         )
 
     def delivered(self, miss: CassetteMiss) -> None:
-        """Note that the caller was told of ``miss``."""
+        """Note that the caller was given ``miss``."""
         with self._lock:
             if miss in self._pending:
                 self._pending.remove(miss)
 
-    # The end
+    # Beginning and end
+
+    @contextlib.contextmanager
+    def in_use(self, *, http_clients: bool) -> Iterator[None]:
+        """Let the cassette serve every request of the process while the block runs.
+
+        Args:
+            http_clients: whether HTTP clients are patched also where nothing is to be recorded.
+        """
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(intercepting(self))
+            if self.is_replay_only:
+                stack.enter_context(blocked_sockets())
+            if http_clients or not self.is_replay_only:
+                from pytest_regen.cassettes.clients.vcr.patching import (  # noqa: PLC0415 - 0.2 s
+                    patched_clients,
+                )
+
+                stack.enter_context(patched_clients(self))
+            yield
 
     def finish(self, *, keep: bool) -> None:
         """End the run.
@@ -201,8 +238,9 @@ class CassetteRun:
             CassetteError: the cassette cannot be written.
         """
         if keep:
+            drops = self._drop_unplayed and not self.is_replay_only
             unplayed = [stored.key for _, stored in self.tape.unplayed]
-            self._writer.promote(drop=unplayed if self._drop_unplayed else ())
+            self._writer.promote(drop=unplayed if drops else ())
         else:
             self._writer.leave()
 
@@ -211,18 +249,19 @@ class CassetteRun:
         """Where recordings of this run stand until the run ends well."""
         return self._writer.partial
 
-    def settled(self) -> CassetteError | None:
-        """Return the first miss that nobody was told of, and take all of them as told."""
+    def take_untold_miss(self) -> CassetteError | None:
+        """Return the first miss that no caller was given, and take all of them as reported."""
         with self._lock:
             first = self._pending[0].error if self._pending else None
             self._pending.clear()
             return first
 
-    def _signal(self, error: CassetteError) -> CassetteMiss:
+    def signal(self, error: CassetteError) -> CassetteMiss | CassetteError:
+        """Return what carries ``error`` past clients that retry; it is reported at the end, too."""
         signal = CassetteMiss(error)
         with self._lock:
             self._pending.append(signal)
-        return signal
+        return signal if self.signals_misses else error
 
 
 @contextlib.contextmanager
@@ -237,6 +276,7 @@ def use_cassette(
     drift: DriftPolicy = "fail",
     ignore: Sequence[str] = (),
     normalize: Normalize | None = None,
+    scrub: Scrub | None = None,
     diff_folder: Path | None = None,
     drop_unplayed: bool = False,
 ) -> Iterator[CassetteRun]:
@@ -252,15 +292,17 @@ def use_cassette(
         keep_on_failure: whether recordings are kept when the block raises. Otherwise they stay
             beside the cassette, in ``<name>.partial``.
         answers_turns: whether turns of our own providers skip the SDK where they are recorded.
-        drift: what becomes of a request that is not what was recorded: ``fail``; ``warn`` replays
+        drift: how a request is handled that is not what was recorded: ``fail``; ``warn`` replays
             in recorded order and lists it in the run's ``drifts``; ``ignore`` replays in recorded
             order without comparing bodies, as vcrpy does.
         ignore: paths into the request body that vary (``$.metadata.user_id``); they are neither
             compared nor kept.
         normalize: takes the JSON body of a request and returns the JSON that is compared and kept.
+        scrub: takes each text of requests and answers, and returns it without what must not be
+            kept; credentials are taken out anyway.
         diff_folder: where the whole of a long difference is written.
-        drop_unplayed: whether recordings that nobody asked for leave the cassette when something
-            new is recorded; the others keep their bytes.
+        drop_unplayed: whether recordings that nobody asked for leave the cassette when a block
+            that may record ends well; the others keep their bytes. Never all of them.
 
     Yields:
         The run, with its counts.
@@ -275,17 +317,12 @@ def use_cassette(
         _checked(Path(path), mode),
         record_command=record_command,
         answers_turns=answers_turns,
-        matching=Matching(drift, tuple(ignore), normalize, diff_folder),
+        matching=Matching(drift, tuple(ignore), normalize, scrub, diff_folder),
         drop_unplayed=drop_unplayed,
     )
     failed = True
     try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(intercepting(run))
-            if run.is_replay_only:
-                stack.enter_context(blocked_sockets())
-            if http_clients or not run.is_replay_only:
-                _patch_clients(stack, run)
+        with run.in_use(http_clients=http_clients):
             yield run
         failed = False
     except CassetteMiss as signal:
@@ -293,15 +330,9 @@ def use_cassette(
         raise signal.error from None
     finally:
         run.finish(keep=keep_on_failure or not failed)
-    swallowed = run.settled()
+    swallowed = run.take_untold_miss()
     if swallowed is not None:
         raise swallowed
-
-
-def _patch_clients(stack: contextlib.ExitStack, run: CassetteRun) -> None:
-    from pytest_regen.cassettes.vcr_adapter import patched_clients  # noqa: PLC0415 - loads vcrpy
-
-    stack.enter_context(patched_clients(run))
 
 
 def _checked(path: Path, mode: RecordMode) -> RecordMode:

@@ -1,35 +1,38 @@
 """Credentials kept out of cassettes: headers by what is allowed, everything else by shape."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit, urlunsplit
 
+from pytest_regen.cassettes.paths import leaves
+from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.turns.secrets import (
     ASSIGNED,
     find_secrets,
+    is_password_of,
     is_private_name,
-    looks_random,
     scrub_text,
 )
-from pytest_regen.turns.wire import sse_events
+from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
-    "EMULATOR_SERVER",
     "PRIVATE_HEADERS",
     "allowed_request_headers",
     "allowed_response_headers",
     "hidden_in_stream",
     "is_emulated",
+    "is_private_parameter",
+    "scrub_lines",
     "scrub_literal",
     "scrub_value",
     "scrubbed_path",
     "scrubbed_query",
+    "secrets_in",
     "stable_uri",
 ]
-
-EMULATOR_SERVER: Final = "pytest-regen-emulator"
-"""How the emulator names itself in the ``server`` header of every answer."""
 
 _REQUEST_HEADERS: Final = frozenset(
     {"accept", "anthropic-beta", "anthropic-version", "content-type"}
@@ -62,6 +65,20 @@ _PRIVATE_PARAMETERS: Final = (
     "auth",
 )
 
+_LABELS: Final = frozenset({"name", "key", "header", "field", "label", "variable", "parameter"})
+_VALUES: Final = frozenset({"value", "val", "default"})
+_SEVERAL = re.compile(
+    r"(?:(?:api|access|secret|private|auth|refresh)[-_ ]?(?:key|token)|secret|passwd|password)s$",
+    re.IGNORECASE,
+)
+_SHORTEST: Final = 8
+"""Characters: below, a text holds no credential, nor one in use."""
+_OPENING: Final = ("{", "[")
+_CLOSING: Final = ("}", "]")
+_JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.MULTILINE)
+"""An event of a stream, or a line of JSON."""
+_FORM_PASSWORD = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
+
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104 - compared
 
 
@@ -74,14 +91,14 @@ def allowed_response_headers(headers: Mapping[str, Iterable[str]]) -> dict[str, 
     """Return the response headers a cassette keeps; ``server`` only where the emulator answered."""
     kept = _allowed(headers, _RESPONSE_HEADERS)
     if is_emulated(headers):
-        kept["server"] = (EMULATOR_SERVER,)
+        kept["server"] = (EMULATOR_NAME,)
     return dict(sorted(kept.items()))
 
 
 def is_emulated(headers: Mapping[str, Iterable[str]]) -> bool:
     """Whether the emulator gave this answer."""
     return any(
-        name.lower() == "server" and any(EMULATOR_SERVER in value for value in values)
+        name.lower() == "server" and any(EMULATOR_NAME in value for value in values)
         for name, values in headers.items()
     )
 
@@ -101,32 +118,117 @@ def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:  # noqa: ANN4
     """Return a JSON value with every credential in its keys and strings replaced.
 
     Args:
-        value: the value.
+        value: the value; returned itself where there is none in it.
         literal: credentials in use, whatever their shape.
     """
-    text = json.dumps(value, ensure_ascii=False)
-    if not find_secrets(text) and not any(secret in text for secret in literal):
-        return value
-    return _scrubbed(value, literal)
+    clean = _scrubbed(value, lambda text: scrub_literal(text, literal))
+    return value if clean == value else clean
 
 
-def _scrubbed(value: Any, literal: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON value
+def secrets_in(body: bytes) -> tuple[str, ...]:
+    """Return the kinds of credential that would be replaced in a decoded body."""
+    found: list[str] = []
+
+    def noted(text: str) -> str:
+        kinds = find_secrets(text)
+        found.extend(kinds)
+        return scrub_text(text) if kinds else text
+
+    value = json_or_none(body)
+    if value is None:
+        text = body.decode("utf-8", "replace")
+        clean = scrub_lines(text)
+        found += find_secrets(text) or (() if clean == text else (ASSIGNED,))
+    elif _scrubbed(value, noted) != value:
+        found += () if found else (ASSIGNED,)
+    return tuple(dict.fromkeys(found))
+
+
+def _scrubbed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, str):
-        return scrub_literal(value, literal)
+        return change(_within(value, change)) if len(value) >= _SHORTEST else value
     if isinstance(value, Mapping):
+        labelled = _labelled(value)
         return {
-            scrub_literal(str(name), literal): _member(str(name), item, literal)
+            _scrubbed(str(name), change): _member(labelled.get(name, str(name)), item, change)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_scrubbed(item, literal) for item in value]
+        return [_member(_before(value, number), item, change) for number, item in enumerate(value)]
     return value
 
 
-def _member(name: str, item: Any, literal: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(item, str) and is_private_name(name) and looks_random(item):
-        return f"[{ASSIGNED}]"
-    return _scrubbed(item, literal)
+def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(item, str) and is_private_name(name):
+        if is_password_of(name, item):
+            return f"[{ASSIGNED}]"
+        # Read with its name, as it will stand in the file: what is found there is replaced here.
+        named = f'"{name}": "'
+        clean = _scrubbed(named + item, change)
+        return clean.removeprefix(named) if clean.startswith(named) else _scrubbed(item, change)
+    if isinstance(item, list) and _SEVERAL.search(name):
+        return [_member(name[:-1], one, change) for one in item]
+    return _scrubbed(item, change)
+
+
+def _labelled(value: Mapping[Any, Any]) -> dict[Any, str]:
+    """Return the members that are named by another: ``{"name": "API_KEY", "value": ...}``."""
+    labels = [
+        item
+        for name, item in value.items()
+        if isinstance(item, str) and str(name).lower() in _LABELS and is_private_name(item)
+    ]
+    if not labels:
+        return {}
+    return {name: labels[0] for name in value if str(name).lower() in _VALUES}
+
+
+def _before(value: Sequence[Any], number: int) -> str:
+    """Return what names an item of a list: the first of a pair, the flag of a command."""
+    name = value[number - 1] if number else ""
+    if not isinstance(name, str) or not is_private_name(name):
+        return ""
+    # A list of names is no pair: what stands behind ``password`` must look random there, too.
+    return "key" if len(value) == 2 or name.startswith("-") else ""  # noqa: PLR2004
+
+
+def _within(text: str, change: Callable[[str], str]) -> str:
+    """Return a text that is JSON itself with its members replaced; any other as it is."""
+    if text[:1] not in _OPENING or text[-1:] not in _CLOSING:
+        return text
+    value = json_or_none(text.encode("utf-8", "surrogatepass"))
+    if value is None:
+        return text
+    clean = _scrubbed(value, change)
+    if clean == value:
+        return text
+    return json.dumps(clean, ensure_ascii=False, separators=_separators(text))
+
+
+def _separators(text: str) -> tuple[str, str]:
+    return (", ", ": ") if '": ' in text else (",", ":")
+
+
+def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
+    """Return a body that is no JSON without credentials: lines of JSON, events, forms, prose.
+
+    Args:
+        text: the body.
+        literal: credentials in use, whatever their shape.
+    """
+
+    def clean(line: re.Match[str]) -> str:
+        return line[1] + _within(line[2], lambda part: scrub_literal(part, literal))
+
+    lined = _JSON_LINE.sub(clean, text) if "{" in text or "[" in text else text
+    if "=" in lined and not any(map(str.isspace, lined)):
+        lined = _FORM_PASSWORD.sub(_without_password, lined)
+    return scrub_literal(lined, literal)
+
+
+def _without_password(pair: re.Match[str]) -> str:
+    is_one = is_password_of(unquote_plus(pair[2]), unquote_plus(pair[3]))
+    return f"{pair[1]}[{ASSIGNED}]" if is_one else pair[0]
 
 
 def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
@@ -140,16 +242,53 @@ def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
     return text
 
 
-def hidden_in_stream(text: str) -> tuple[str, ...]:
-    """Return the kinds of credential that only show once a stream's pieces are joined."""
-    pieces: list[str] = []
-    for event in sse_events(text):
-        delta = event.get("delta")
-        if isinstance(delta, Mapping):
-            pieces += [
-                str(v) for k, v in delta.items() if k in {"text", "partial_json", "thinking"}
-            ]
-    return find_secrets("".join(pieces))
+def hidden_in_stream(text: str, literal: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the kinds of credential of which a stream holds pieces in several events.
+
+    Of a key that is cut behind its first letters the first piece would be replaced, and the rest,
+    which looks like nothing, would be kept.
+
+    Args:
+        text: server-sent events of any make: what stands at one place of several is one text.
+        literal: credentials in use, whatever their shape.
+    """
+    places: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for data in sse_data(text):
+        found_at = list(leaves(json_or_text(data)))
+        # Blocks and choices that arrive in turns, or one after another, are no one text.
+        numbers = [f"{path}={leaf}" for path, leaf in found_at if path.endswith(".index")]
+        for path, leaf in found_at:
+            if isinstance(leaf, str):
+                places[path, *numbers].append(leaf)
+    found: list[str] = []
+    for pieces in places.values():
+        found += _in_pieces(pieces, literal)
+    return tuple(dict.fromkeys(found))
+
+
+def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the kinds of credential that replacing them piece by piece would not remove."""
+
+    def change(text: str) -> str:
+        return scrub_literal(text, literal)
+
+    whole = "".join(pieces)
+    kinds = [*find_secrets(whole), *("key-in-use" for secret in literal if secret in whole)]
+    if kinds and change(whole) == "".join(map(change, pieces)):
+        kinds = []
+    # The input of a tool is JSON in pieces: a name may stand in one, its value in another.
+    kept = "".join(_scrubbed(piece, change) for piece in pieces)
+    if kept.startswith(_OPENING):
+        kinds += secrets_in(kept.encode("utf-8", "surrogatepass"))
+    return tuple(kinds)
+
+
+def json_or_text(data: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the JSON in ``data``, or ``data`` itself where it is none."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data
 
 
 def stable_uri(uri: str, response_headers: Mapping[str, Iterable[str]]) -> str:
@@ -172,10 +311,15 @@ def scrubbed_path(path: str) -> str:
     return path if clean == plain else quote(clean, safe="/[]")
 
 
+def is_private_parameter(name: str) -> bool:
+    """Whether a parameter of an address is there to hold a credential."""
+    return is_private_name(name) or any(word in name.lower() for word in _PRIVATE_PARAMETERS)
+
+
 def scrubbed_query(query: str) -> str:
     """Return a query without the values of parameters that are named like credentials."""
     kept = []
     for name, value in parse_qsl(query, keep_blank_values=True):
-        private = any(word in name.lower() for word in _PRIVATE_PARAMETERS)
-        kept.append((name, "[scrubbed]" if private else scrub_text(value)))
+        clean = "[scrubbed]" if is_private_parameter(name) else scrub_text(value)
+        kept.append((scrub_text(name), clean))
     return "&".join(f"{quote(name)}={quote(value)}" for name, value in kept)

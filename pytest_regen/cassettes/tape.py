@@ -4,16 +4,19 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 
-from pytest_regen.cassettes.reading import StoredInteraction
+from pytest_regen.cassettes.files.reading import StoredInteraction
 from pytest_regen.cassettes.values import Interaction
 
 __all__ = ["Tape"]
 
 _Index = dict[str, deque[int]]
+"""Key to the indexes of its recordings."""
 
 
 class Tape:
     """Recordings in recorded order, each of them good for one request.
+
+    Callers know a recording by its number in the file, from 1; an index, from 0, stays inside.
 
     Args:
         interactions: the recordings.
@@ -40,34 +43,36 @@ class Tape:
     def take(self, key: str) -> StoredInteraction | None:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
         with self._lock:
-            number = self._next(self._waiting, key)
-            if number is None and self._rekey is not None:
-                number = self._next(self._normalized(self._rekey), key)
-            return None if number is None else self._all[number]
+            index = self._next(self._waiting, key)
+            if index is None and self._rekey is not None:
+                index = self._next(self._normalized(self._rekey), key)
+            return None if index is None else self._all[index]
 
-    def take_in_order(self, fits: Callable[[Interaction], bool]) -> int | None:
-        """Mark the first unplayed recording that ``fits`` played; return its number, from 1."""
+    def take_in_order(
+        self, fits: Callable[[Interaction], bool]
+    ) -> tuple[int, StoredInteraction] | None:
+        """Mark the first unplayed recording that ``fits`` played; return it and its number."""
         with self._lock:
             while self._first_unplayed in self._played:
                 self._first_unplayed += 1
-            for number in range(self._first_unplayed, len(self._all)):
-                if number not in self._played and fits(self._all[number].interaction):
-                    self._played.add(number)
-                    return number + 1
+            for index in range(self._first_unplayed, len(self._all)):
+                if index not in self._played and fits(self._all[index].interaction):
+                    self._played.add(index)
+                    return index + 1, self._all[index]
             return None
 
     def mark(self, number: int) -> None:
-        """Mark a recording played that was given out elsewhere."""
+        """Mark a recording played that was given out elsewhere, by its number."""
         with self._lock:
             self._played.add(number - 1)
 
-    def _next(self, index: _Index, key: str) -> int | None:
-        waiting = index.get(key)
-        while waiting:
-            number = waiting.popleft()
-            if number not in self._played:
-                self._played.add(number)
-                return number
+    def _next(self, waiting: _Index, key: str) -> int | None:
+        indexes = waiting.get(key)
+        while indexes:
+            index = indexes.popleft()
+            if index not in self._played:
+                self._played.add(index)
+                return index
         return None
 
     def _normalized(self, rekey: Callable[[Interaction], str]) -> _Index:
@@ -79,10 +84,6 @@ class Tape:
         """Whether ``key`` was recorded at all, played or not."""
         return key in self._waiting or key in (self._rekeyed or ())
 
-    def stored(self, number: int) -> StoredInteraction:
-        """Return a recording by its number in the file, from 1."""
-        return self._all[number - 1]
-
     @property
     def played(self) -> int:
         """How many recordings were given out."""
@@ -91,7 +92,7 @@ class Tape:
 
     @property
     def unplayed(self) -> tuple[tuple[int, StoredInteraction], ...]:
-        """The recordings nobody asked for, each with its number in the file, from 1."""
+        """The recordings nobody asked for, each with its number."""
         with self._lock:
             return tuple(
                 (number, stored)
@@ -101,13 +102,13 @@ class Tape:
 
     @property
     def everything(self) -> tuple[tuple[int, StoredInteraction], ...]:
-        """All recordings, each with its number in the file, from 1."""
+        """All recordings, each with its number."""
         return tuple(enumerate(self._all, 1))
 
 
 def _index(keys: Iterable[str]) -> _Index:
     index: defaultdict[str, deque[int]] = defaultdict(deque)
-    for number, key in enumerate(keys):
-        index[key].append(number)
+    for at, key in enumerate(keys):
+        index[key].append(at)
     # A plain one: looking up a key that is not there must not make it.
     return dict(index)

@@ -1,7 +1,7 @@
 """The command line: ``pytest-regen``, also ``python -m pytest_regen``.
 
 Exit codes: 0 fine; 1 validation errors remain; 2 wrong usage, unreadable or unwritable files, an
-edit or staleness that stops a write; 3 no reply from the model (design, section 6).
+edit or staleness that stops a write; 3 no reply from the model.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Final, NoReturn, cast
+from typing import Annotated, Any, Final, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
@@ -76,9 +76,25 @@ def _command(name: str) -> Any:  # noqa: ANN401 - a class of typer's that it doe
 app = typer.Typer(name="pytest-regen", cls=_LateGroup, no_args_is_help=True, **_SETTINGS)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from pytest_regen import __version__  # noqa: PLC0415 - no other command pays for it
+
+        print(f"pytest-regen {__version__}")  # noqa: T201 - what was asked for
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Gates, heals and replays what language models write."""
+    del version  # Its callback has ended the command.
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

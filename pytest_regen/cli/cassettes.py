@@ -1,6 +1,7 @@
 """``cassettes check``, ``show`` and ``convert``: recordings looked at without running a test."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +9,10 @@ import typer
 
 from pytest_regen.cli.options import AsJson
 from pytest_regen.cli.output import emit_json, say
+from pytest_regen.plurals import counted
 
 if TYPE_CHECKING:
-    from pytest_regen.cassettes.checking import Finding
+    from pytest_regen.cassettes.upkeep.checking import Finding
 
 __all__ = ["cassettes"]
 
@@ -37,21 +39,33 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
-    from pytest_regen.cassettes.checking import (  # noqa: PLC0415 - other commands need no YAML
+    from pytest_regen.cassettes.upkeep.checking import (  # noqa: PLC0415 - other commands need no YAML
         Limits,
         cassettes_in,
         check_cassettes,
     )
 
-    files = cassettes_in(paths)
-    found = check_cassettes(files, Limits(max_age, max_size, drifted=_drifted()))
+    files, others = cassettes_in(paths)
+    found = check_cassettes(files, Limits(max_age, max_size), _drifted())
     errors = [one for one in found if one.severity == "error"]
     if as_json:
-        emit_json({"checked": len(files), "ok": not errors, "findings": [_plain(o) for o in found]})
+        emit_json(
+            {
+                "checked": len(files),
+                "skipped": [str(path) for path in others],
+                "ok": not errors,
+                "findings": [_plain(one) for one in found],
+            }
+        )
     else:
         for one in found:
             say(str(one))
-        say(f"{len(files)} checked, {len(errors)} errors, {len(found) - len(errors)} warnings")
+        if others:
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            say(f"skipped, because they hold no interactions: {others[0]}{more}")
+        warnings = len(found) - len(errors)
+        counts = f"{counted(len(errors), 'error')}, {counted(warnings, 'warning')}"
+        say(f"{len(files)} checked, {counts}")
         _say_next(found)
     if any(one.code == "UNREADABLE" for one in found):
         raise typer.Exit(2)
@@ -75,12 +89,23 @@ def _say_next(found: "tuple[Finding, ...]") -> None:
 
 
 def _drifted() -> frozenset[str]:
-    """Return the cassettes that drifted in the last test run of this folder."""
+    """Return the cassettes that drifted in the last test run, from the working folder.
+
+    That of the project the folder is in: pytest keeps what it knows in its rootdir.
+    """
+    here = Path.cwd()
+    for root in (here, *here.parents):
+        file = root / _DRIFTED
+        if file.is_file():
+            break
+    else:
+        return frozenset()
     try:
-        said = json.loads(_DRIFTED.read_text("utf-8"))
+        said = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return frozenset()
-    return frozenset(map(str, said)) if isinstance(said, list) else frozenset()
+    known = said if isinstance(said, list) else []
+    return frozenset(os.path.relpath(root / str(one), here) for one in known)
 
 
 @cassettes.command()
@@ -90,8 +115,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print a cassette as a conversation, with tokens and what the prompt cache did."""
-    from pytest_regen.cassettes.reading import read_cassette  # noqa: PLC0415 - as above
-    from pytest_regen.cassettes.showing import conversation  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.files.reading import read_cassette  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.upkeep.showing import conversation  # noqa: PLC0415 - as above
     from pytest_regen.errors import UsageError  # noqa: PLC0415 - as above
 
     read = read_cassette(file)
@@ -138,10 +163,10 @@ def convert(
     as_json: AsJson = False,
 ) -> None:
     """Rewrite a cassette: bodies decoded and laid out, credentials gone. vcrpy still loads it."""
-    from pytest_regen.cassettes.converting import convert_cassette  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.upkeep.converting import convert_cassette  # noqa: PLC0415 - as above
 
     written, count = convert_cassette(file, out)
     if as_json:
         emit_json({"path": str(written), "interactions": count})
     else:
-        say(f"{written}: {count} recordings")
+        say(f"{written}: {counted(count, 'recording')}")

@@ -1,6 +1,5 @@
 """``emulator``: the Messages API on loopback, answering from a script."""
 
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from pytest_regen.cli.options import AsJson
 from pytest_regen.cli.output import emit_json, next_step, say
-from pytest_regen.emulator import Emulator
+from pytest_regen.emulator import serve
 
 __all__ = ["emulator"]
 
@@ -21,9 +20,11 @@ def emulator(
     as_json: AsJson = False,
 ) -> None:
     """Act out the Messages API on loopback until stopped. Everything it says is labelled."""
-    with Emulator(script=replies, port=port) as running:
+
+    def tell(base_url: str) -> None:
         if as_json:
-            emit_json({"base_url": running.base_url})
-        say(f"emulator of the Messages API on {running.base_url}; stop it with Ctrl-C")
-        next_step(f"export ANTHROPIC_BASE_URL={running.base_url} ANTHROPIC_API_KEY=any-key")
-        threading.Event().wait()
+            emit_json({"base_url": base_url})
+        say(f"emulator of the Messages API on {base_url}; stop it with Ctrl-C")
+        next_step(f"export ANTHROPIC_BASE_URL={base_url} ANTHROPIC_API_KEY=any-key")
+
+    serve(port, replies, ready=tell)

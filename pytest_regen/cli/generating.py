@@ -111,7 +111,7 @@ def generate(
         emit_json({"stores": reports, "failures": results.failures} if many else reports[0])
     else:
         for result in results.done:
-            _show_plan(result) if dry_run else _show(result)
+            _show_plan(result) if dry_run else _show(result, namespace)
         if many:
             _show_sum(results, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
@@ -278,13 +278,18 @@ def _show_plan(result: GenerateResult) -> None:
     say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
 
 
-def _show(result: GenerateResult) -> None:
+def _show(result: GenerateResult, namespace: str | None) -> None:
     for name in ("added", "changed", "removed", "kept"):
         types = getattr(result, name)
         if types:
             fact(name, f"{count(len(types), 'type')}: {shortened(types)}")
     _show_defects(result)
     source = result.path / result.source_file
+    if namespace and source.is_file() and not _header_has(source, namespace):
+        fact(
+            "header",
+            f"it stays as it is, for it is yours: change the namespace to {namespace} there",
+        )
     show_issues(result.validation, str(source))
     say(f"{source}: {usage_line(result.calls, result.usage)}")
     if result.failures:
@@ -292,6 +297,11 @@ def _show(result: GenerateResult) -> None:
         show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
         next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")
+
+
+def _header_has(source: Path, word: str) -> bool:
+    """Return whether what stands above the first boundary line holds a word."""
+    return word in source.read_text("utf-8").partition(":BEGIN ")[0]
 
 
 def _show_defects(result: GenerateResult) -> None:

@@ -116,7 +116,7 @@ def regenerate(
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked)
     turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
-    with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
+    with progress_bar("regenerating") as tell, turns.turns(tell, asks=bool(asked)) as settings:
         if from_errors:
             result = heal_store(
                 path,

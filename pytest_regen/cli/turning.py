@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pytest_regen.cli.options import RecordChoice
@@ -10,7 +11,7 @@ from pytest_regen.cli.output import Tell
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import UsageError
 from pytest_regen.regeneration import Budget, TurnSettings
-from pytest_regen.turns.values import Provider
+from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = ["TurnOptions"]
 
@@ -35,12 +36,16 @@ class TurnOptions:
         return self.attempts or self.project.settings.attempts or _ATTEMPTS
 
     @contextmanager
-    def turns(self, progress: Tell | None) -> Iterator[TurnSettings]:
+    def turns(self, progress: Tell | None, *, asks: bool = False) -> Iterator[TurnSettings]:
         """Yield how pages are asked, the cassette open meanwhile.
 
+        Args:
+            progress: shows each page.
+            asks: whether it is certain that pages are asked.
+
         Raises:
-            MissingKeyError: a live call is asked for and no key is set.
-            UsageError: the options contradict each other.
+            MissingKeyError: pages are asked, and no key is set.
+            UsageError: the options contradict each other, or ``--provider`` names no provider.
         """
         if self.cassette is None and self.record is not RecordChoice.NONE:
             raise UsageError(
@@ -48,13 +53,21 @@ class TurnOptions:
                 hint="name a file with --cassette FILE",
             )
         with self._cassette():
+            api = _FromEnvironment(self._model)
+            if asks and not self.provider:
+                api.ready()
             yield TurnSettings(
-                self._provider(),
-                model=self.model or self.project.model,
+                self._named() if self.provider else api,
+                model=self._model,
                 budget=Budget(self.budget),
                 jobs=self.jobs,
                 progress=progress,
+                ready=None if self.provider else api.ready,
             )
+
+    @property
+    def _model(self) -> str | None:
+        return self.model or self.project.model
 
     @contextmanager
     def _cassette(self) -> Iterator[None]:
@@ -68,12 +81,28 @@ class TurnOptions:
         with use_cassette(self.cassette, mode=self.record.value, record_command=again):
             yield
 
-    def _provider(self) -> Provider:
-        from pytest_regen.turns import (  # noqa: PLC0415 - loads the SDK when a turn is made
-            load_provider,
-            provider_from_environment,
-        )
+    def _named(self) -> Provider:
+        from pytest_regen.turns import load_provider  # noqa: PLC0415 - only where one is named
 
-        if self.provider:
-            return load_provider(self.provider)
-        return provider_from_environment(self.model or self.project.model)
+        return load_provider(self.provider or "")
+
+
+class _FromEnvironment:
+    """The API of the environment, looked for by the first page: no page, no key."""
+
+    def __init__(self, model: str | None) -> None:
+        self._model = model
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the reply of the API; raises as ``AnthropicProvider.send`` does."""
+        return self._api.send(request)
+
+    def ready(self) -> None:
+        """Raise ``MissingKeyError`` where a page could not be asked."""
+        _ = self._api
+
+    @cached_property
+    def _api(self) -> Provider:
+        from pytest_regen.turns import provider_from_environment  # noqa: PLC0415 - as above
+
+        return provider_from_environment(self._model)

@@ -84,6 +84,16 @@ def _show(store: RegenStore, results: dict[str, ValidationResult], *, by_type: b
     failing = sum(result.has_errors for result in results.values())
     if failing:
         say(f"{store.path}: {failing} of {types} {'has' if failing == 1 else 'have'} errors")
-        next_step(f"pytest-regen regenerate {shlex.quote(str(store.path))} --from-errors")
+        next_step(_advice(shlex.quote(str(store.path)), results))
     else:
         say(f"{store.path}: {types}, no errors", "green")
+
+
+def _advice(store: str, results: dict[str, ValidationResult]) -> str:
+    """Return what mends the errors; edits by hand are kept or dropped, not regenerated."""
+    codes = {issue.code for result in results.values() for issue in result.errors}
+    if codes != {"DRIFT"}:
+        return f"pytest-regen regenerate {store} --from-errors"
+    edited = [name for name, result in results.items() if result.has_errors]
+    types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
+    return f"pytest-regen adopt {store} {types}, which keeps what was edited by hand"

@@ -8,6 +8,14 @@ from pytest_regen.context.confidence import (
     overall_confidence,
 )
 from pytest_regen.context.prompts import SUBJECT_LINE_PROMPT, location_scope_rules
+from pytest_regen.context.questions import (
+    Answer,
+    ChoiceAnswer,
+    ClarificationQuestion,
+    Option,
+    PlaceAnswer,
+    TextAnswer,
+)
 from pytest_regen.context.render import (
     HEADINGS,
     render_context,
@@ -20,17 +28,11 @@ from pytest_regen.context.scope import LEVEL_SCOPES, SCOPE_EXAMPLES, SCOPE_RULES
 from pytest_regen.context.sealing import Sealed, Sealer, SealPolicy, SpentSeals, require_seal
 from pytest_regen.context.text import BLANK_CHARACTERS, as_data, is_blank
 from pytest_regen.context.values import (
-    Answer,
     Ask,
-    ChoiceAnswer,
     ClarificationAnswers,
-    ClarificationQuestion,
     ConversationContext,
     Generate,
     InferredContext,
-    Option,
-    PlaceAnswer,
-    TextAnswer,
     TurnResult,
 )
 

@@ -8,7 +8,8 @@ from pytest_regen.context.render import render_context, render_description, rend
 from pytest_regen.context.replies import read_reply
 from pytest_regen.context.requests import ClarificationRequest
 from pytest_regen.context.values import TurnResult
-from pytest_regen.turns.steps import Parsed, Steps, adrive, drive, object_steps
+from pytest_regen.turns.driving import Steps, adrive, drive
+from pytest_regen.turns.repairing import Parsed, object_steps
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
 __all__ = ["ClarifyingAgent", "prompt_of"]

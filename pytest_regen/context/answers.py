@@ -1,14 +1,12 @@
 """Answers as callers send them, spelled out by the question they belong to."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic_core import PydanticCustomError
 
+from pytest_regen.context.questions import Answer, ChoiceAnswer, ClarificationQuestion
 from pytest_regen.context.text import as_data, is_blank, trimmed
-
-if TYPE_CHECKING:
-    from pytest_regen.context.values import Answer, ChoiceAnswer, ClarificationQuestion
 
 __all__ = ["DELIMITER", "answer_problem", "spelled_out"]
 
@@ -21,7 +19,7 @@ _LONGEST_FLAT: Final = 8_000
 """A longer string is not taken apart, only refused."""
 
 
-def spelled_out(given: object, questions: Sequence["ClarificationQuestion"]) -> object:
+def spelled_out(given: object, questions: Sequence[ClarificationQuestion]) -> object:
     """Return ``given`` with every string made a typed answer, and what was skipped left out.
 
     Raises:
@@ -44,7 +42,7 @@ def spelled_out(given: object, questions: Sequence["ClarificationQuestion"]) -> 
     return found
 
 
-def _typed(question: "ClarificationQuestion", value: object) -> object:
+def _typed(question: ClarificationQuestion, value: object) -> object:
     if isinstance(value, Mapping):
         return {key: said for key, said in value.items() if not _is_nothing(said)}
     if not isinstance(value, str):
@@ -58,7 +56,7 @@ def _typed(question: "ClarificationQuestion", value: object) -> object:
     return _choice(question, value)
 
 
-def _choice(question: "ClarificationQuestion", value: str) -> Mapping[str, object]:
+def _choice(question: ClarificationQuestion, value: str) -> Mapping[str, object]:
     if len(value) > _LONGEST_FLAT:
         return {"kind": "choice", "other": value}
     by_name = {option.id: option.id for option in question.options or ()}
@@ -86,7 +84,7 @@ def _is_skipped(answer: object) -> bool:
     return (getattr(answer, "selected", None), getattr(answer, "other", "")) == ((), None)
 
 
-def answer_problem(question: "ClarificationQuestion", answer: "Answer | None") -> str | None:
+def answer_problem(question: ClarificationQuestion, answer: Answer | None) -> str | None:
     """Return why ``answer`` does not fit ``question``, or ``None``."""
     if answer is None:
         return None
@@ -99,7 +97,7 @@ def answer_problem(question: "ClarificationQuestion", answer: "Answer | None") -
     return f"The answer to {as_data(question.id)} {problem}" if problem else None
 
 
-def _choice_problem(question: "ClarificationQuestion", answer: "ChoiceAnswer") -> str | None:
+def _choice_problem(question: ClarificationQuestion, answer: ChoiceAnswer) -> str | None:
     if not {option.id for option in question.options or ()}.issuperset(answer.selected):
         return "selects an option that was not offered"
     if len(set(answer.selected)) < len(answer.selected):

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from pytest_regen.context.questions import MAX_OPTIONS
 from pytest_regen.context.scope import SCOPE_EXAMPLES, SCOPE_RULES
-from pytest_regen.context.values import MAX_OPTIONS, MAX_QUESTIONS, MAX_SUBJECT, MAX_TOPICS
+from pytest_regen.context.values import MAX_QUESTIONS, MAX_SUBJECT, MAX_TOPICS
 
 __all__ = ["SUBJECT_LINE_PROMPT", "location_scope_rules"]
 

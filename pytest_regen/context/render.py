@@ -7,15 +7,9 @@ bullets of a prompt are ours alone.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from pytest_regen.context.questions import Answer, ChoiceAnswer, ClarificationQuestion, PlaceAnswer
 from pytest_regen.context.text import as_data, is_blank
-from pytest_regen.context.values import (
-    Answer,
-    ChoiceAnswer,
-    ClarificationQuestion,
-    ConversationContext,
-    InferredContext,
-    PlaceAnswer,
-)
+from pytest_regen.context.values import ConversationContext, InferredContext
 
 __all__ = [
     "ALL_SKIPPED",

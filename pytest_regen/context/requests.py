@@ -14,17 +14,9 @@ from pydantic import (
     model_validator,
 )
 
+from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, Value, said
 from pytest_regen.context.text import as_data
-from pytest_regen.context.values import (
-    MAX_ANSWER,
-    MAX_DESCRIPTION,
-    MAX_ID,
-    MAX_LABEL,
-    MAX_QUESTIONS,
-    ConversationContext,
-    Value,
-    said,
-)
+from pytest_regen.context.values import MAX_DESCRIPTION, MAX_QUESTIONS, ConversationContext
 from pytest_regen.errors import InvalidContextError
 
 __all__ = ["ClarificationRequest", "named_problems", "parse_context", "parse_request"]
@@ -156,7 +148,7 @@ def _parsed(model: type[_Model], data: object, what: str) -> _Model:
         raise InvalidContextError(
             f"{what} is not valid: {where or what}: {why}",
             problems=problems,
-            why=f"{error.error_count()} problem(s) in all" if error.error_count() > 1 else "",
+            why=f"{error.error_count()} problems in all" if error.error_count() > 1 else "",
             hint="send what the first turn returned, unchanged, with answers to its questions",
         ) from None
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from pytest_regen.context.questions import LocationLevel
 from pytest_regen.context.text import as_data
-from pytest_regen.context.values import Ask, LocationLevel, Scope
+from pytest_regen.context.values import Ask, Scope
 
 __all__ = ["LEVEL_SCOPES", "SCOPE_EXAMPLES", "SCOPE_RULES", "scope_problem"]
 

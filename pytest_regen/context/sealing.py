@@ -11,12 +11,8 @@ from itsdangerous import BadSignature, TimestampSigner
 from itsdangerous.encoding import base64_decode, base64_encode
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.context.values import (
-    SCHEMA_VERSION,
-    ClarificationQuestion,
-    ConversationContext,
-    InferredContext,
-)
+from pytest_regen.context.questions import ClarificationQuestion
+from pytest_regen.context.values import SCHEMA_VERSION, ConversationContext, InferredContext
 from pytest_regen.errors import (
     SealExpiredError,
     SealKeyError,

@@ -9,13 +9,15 @@ from pytest_regen.documents.defects import DefectLog
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr
 from pytest_regen.documents.places import Node, Place
 from pytest_regen.documents.schemas import Schemas, allows_null
-from pytest_regen.documents.shapes import Kind, Shape, combined, kind_of, types_of
+from pytest_regen.documents.shapes import Kind, Makeup, Shape, combined, kind_of, makeup, types_of
 
 __all__ = ["Expressions", "Typed", "text_in"]
 
 ANY: Final = Scalar(kind="any")
 _MAX_LEVELS: Final = 40
 """Arrays and maps inside one another that are followed."""
+_MAX_PLACE: Final = 200
+"""Segments of the place of a type that is followed; only merging without end gets as far."""
 _MAX_NOTE_DEPTH: Final = 16
 _SCALAR_TYPES: Final = ("string", "integer", "number", "boolean")
 _CONSTRAINTS: Final = (
@@ -46,6 +48,8 @@ class Expressions:
         self._schemas = schemas
         self._log = log
         self._open: list[Place] = []
+        self._merged: dict[Makeup, Node] = {}
+        """The first schema of each makeup."""
         self.types: dict[str, tuple[Node, Kind]] = {}
         """By place: the schema and its kind, ``object`` or ``enum``."""
 
@@ -56,8 +60,9 @@ class Expressions:
         said = allows_null(reduced.overlay)
         nullable = bool(shape.null) if said is None else said
         if kind in {"object", "enum"}:
-            key = str(reduced.core.place)
-            self.types[key] = (reduced.core, kind)
+            key = self._type_at(reduced.core, kind)
+            if key is None:
+                return Typed(ANY, nullable, reduced.overlay)
             # A type written in place describes the field as well; one referred to does not.
             notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(node.place) else ())
             return Typed(Ref(name=key), nullable, notes, _narrowed(reduced.overlay))
@@ -70,6 +75,22 @@ class Expressions:
         if has_null_inside:
             notes += ({"nullableItems" if kind == "array" else "nullableValues": True},)
         return Typed(expression, nullable, notes)
+
+    def _type_at(self, core: Node, kind: Kind) -> str | None:
+        """Return the place of a type; ``None`` if merging would go on without end.
+
+        Types that refer to themselves and are merged give a type of the same makeup, level after
+        level: there is one of each.
+        """
+        made_of = makeup(core)
+        if made_of is not None:
+            core = self._merged.setdefault(made_of, core)
+            if len(core.place.path) > _MAX_PLACE:
+                self._log.review(core.place, "it is merged without end; read as any value")
+                return None
+        key = str(core.place)
+        self.types[key] = (core, kind)
+        return key
 
     def judged(self, core: Node) -> tuple[Shape, Kind]:
         """Return the shape of a reduced schema and its kind, with what is doubtful noted."""

@@ -1,7 +1,7 @@
 """The intermediate representation: what is read from an API description, as ``ir.json`` holds it.
 
-Values only. The shapes are fixed by the design, section 4; ``enum_names`` and ``primary_key`` are
-present only where the document makes them plain.
+Values only. Other programs read the file, so that names and shapes change with ``version`` alone;
+``enum_names`` and ``primary_key`` are present only where the document makes them plain.
 """
 
 from collections.abc import Iterator, Mapping

@@ -10,15 +10,20 @@ __all__ = [
     "ANYTHING",
     "NOTHING",
     "Kind",
+    "Makeup",
     "Shape",
     "combined",
     "join",
     "kind_of",
+    "makeup",
     "meet",
     "types_of",
 ]
 
 Kind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
+
+Makeup = tuple[str, frozenset[Any]]
+"""A keyword and the parts that it joins: places, or what was put together in turn."""
 
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
@@ -93,6 +98,29 @@ def _one_scalar(types: frozenset[str]) -> bool:
 def combined(keyword: Literal["allOf", "oneOf"], parts: Sequence[Node], place: Place) -> Node:
     """Return ``parts`` as one schema at ``place``; a single part is returned as it stands."""
     return parts[0] if len(parts) == 1 else Node({keyword: list(parts)}, place)
+
+
+def makeup(node: Node) -> Makeup | None:
+    """Return what a schema was put together from by merging; ``None`` if it stands in the document.
+
+    Equal for schemas that say the same: neither order nor repetition nor nesting of one keyword
+    within itself counts.
+    """
+    if not isinstance(node.value, dict) or len(node.value) != 1:
+        return None
+    ((keyword, parts),) = node.value.items()
+    if not isinstance(parts, list) or not all(isinstance(part, Node) for part in parts):
+        return None
+    inside: set[Any] = set()
+    for part in parts:
+        found = makeup(part)
+        if found is None:
+            inside.add(part.place)
+        elif found[0] == keyword:
+            inside |= found[1]
+        else:
+            inside.add(found)
+    return keyword, frozenset(inside)
 
 
 # --- allOf --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -23,14 +24,18 @@ from pytest_regen.emulator.wire import (
     error_response,
     json_response,
 )
+from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "SERVER", "MessagesApi", "key_of"]
+__all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "MessagesApi", "key_of"]
 
-SERVER = "pytest-regen-emulator"
-"""Value of the ``server`` header: nothing said here came from a model."""
 VERSIONS = ("2023-06-01", "2026-10-21")
 MAX_BYTES = 32 * 1024 * 1024
 MAX_BATCH_BYTES = 256 * 1024 * 1024
+_BATCHES = "/v1/messages/batches"
+_DEEPEST = 200
+"""Levels of a body: nothing real comes near, and Python's own stack ends not far behind."""
+_TOO_DEEP = "The request body is nested too deeply."
+_NO_GZIP = re.compile(r"gzip\s*;\s*q\s*=\s*0(?:\.0*)?\s*(?:,|$)")
 _ORGANIZATION = "00000000-0000-4000-8000-000000000000"
 
 
@@ -68,7 +73,14 @@ class MessagesApi:
             lambda body, headers: self.service.batched(body, headers=headers),
             clock=clock,
             seconds=batch_seconds,
+            admit=self._limiter.admit_queued,
         )
+
+    def refused(self, status: int, message: str) -> HttpResponse:
+        """Return the response to what is no request that ``handle`` could be given."""
+        request = HttpRequest("", "", id=derived_id("req_emu", str(status), message))
+        error = error_response(ApiError(message, status=status), request.id)
+        return self._labelled(request, error)
 
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Return the response to one request; never raises."""
@@ -82,12 +94,11 @@ class MessagesApi:
         except ApiError as error:
             response = error_response(error, request_id)
         except RecursionError:
-            too_deep = ApiError("The request body is nested too deeply.")
-            response = error_response(too_deep, request_id)
+            response = error_response(ApiError(_TOO_DEEP), request_id)
         except Exception as error:  # noqa: BLE001 - a thread that dies would look like a fault
             self.service.failures.append(error)
             broken = ApiError(
-                f"pytest-regen-emulator: {type(error).__name__}: {error}",
+                f"{EMULATOR_NAME}: {type(error).__name__}: {error}",
                 status=500,
                 headers={"x-should-retry": "false"},
             )
@@ -100,6 +111,8 @@ class MessagesApi:
             if found := re.fullmatch(pattern, request.path):
                 if request.method not in methods:
                     raise ApiError("Method Not Allowed", status=405)
+                if pattern.startswith(_BATCHES):
+                    self._limiter.admit_other("batches")
                 return methods[request.method](request, *found.groups())
         raise ApiError("Not found", status=404)
 
@@ -112,12 +125,13 @@ class MessagesApi:
             )
         except ApiError as error:
             response = error_response(error, request.id)
-        if model is None:
+        # What is refused for itself never comes as far as the limits.
+        if model is None or 400 <= response.status < 429:  # noqa: PLR2004 - refusals but the last
             return response
         return replace(response, headers={**self._limiter.headers(model), **response.headers})
 
     def _count(self, request: HttpRequest) -> HttpResponse:
-        self._limiter.admit_count()
+        self._limiter.admit_other("count_tokens")
         body = json_body(request, MAX_BYTES)
         return json_response({"input_tokens": count_tokens(body, version=_version(request))})
 
@@ -134,7 +148,7 @@ class MessagesApi:
     @property
     def _routes(self) -> tuple[tuple[str, dict[str, Callable[..., HttpResponse]]], ...]:
         batches = self._batches
-        root = "/v1/messages/batches"
+        root = _BATCHES
         return (
             ("/v1/messages", {"POST": self._messages}),
             ("/v1/messages/count_tokens", {"POST": self._count}),
@@ -173,17 +187,18 @@ class MessagesApi:
 
     def _labelled(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         headers = {
-            "server": SERVER,
+            "server": EMULATOR_NAME,
             "request-id": request.id,
             "anthropic-organization-id": _ORGANIZATION,
             **response.headers,
         }
-        accepted = request.headers.get("accept-encoding", "")
-        if self._compress and response.parts is None and "gzip" in accepted and response.body:
-            headers["content-encoding"] = "gzip"
-            headers["vary"] = "Accept-Encoding"
-            return replace(response, headers=headers, body=gzip.compress(response.body, mtime=0))
-        return replace(response, headers=headers)
+        if not self._compress or response.parts is not None:
+            return replace(response, headers=headers)
+        headers["vary"] = "Accept-Encoding"
+        if not response.body or not takes_gzip(request.headers.get("accept-encoding", "")):
+            return replace(response, headers=headers)
+        headers["content-encoding"] = "gzip"
+        return replace(response, headers=headers, body=gzip.compress(response.body, mtime=0))
 
 
 def json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
@@ -195,9 +210,14 @@ def json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
     if len(request.body) > limit:
         raise ApiError("Request exceeds the maximum size", status=413)
     try:
-        body = json.loads(request.body, parse_constant=_refuse_constant)
+        text = request.body.decode("utf-8")
+        body = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except ValueError as error:
         raise ApiError(f"The request body is not valid JSON: {error}") from error
+    except RecursionError:
+        raise ApiError(_TOO_DEEP) from None
+    if _is_deep(body):
+        raise ApiError(_TOO_DEEP)
     if not isinstance(body, dict):
         raise ApiError("Input should be a valid dictionary")
     return body
@@ -205,6 +225,33 @@ def json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not allowed")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is out of range")
+    return number
+
+
+def _is_deep(value: object) -> bool:
+    """Whether a JSON value is nested deeper than anything may be."""
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether an ``accept-encoding`` header allows gzip; nothing else is ever preferred to it."""
+    return "gzip" in accepted.lower() and not _NO_GZIP.search(accepted.lower())
 
 
 def key_of(headers: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from pytest_regen.emulator.wire import ApiError, dump
 __all__ = ["Batches"]
 
 _DAY = 24 * 3600.0
+_KEPT = 29 * _DAY
 _MAX_REQUESTS = 100_000
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
@@ -43,10 +44,14 @@ class Batches:
         answer: makes the message for one request.
         clock: a batch ends ``seconds`` after it was created by this clock.
         seconds: how long a batch takes; 24 hours or more and it expires.
+        admit: called with the requests that would wait at once; raises ApiError if too many.
     """
 
-    def __init__(self, answer: Answer, *, clock: Clock, seconds: float) -> None:
+    def __init__(
+        self, answer: Answer, *, clock: Clock, seconds: float, admit: Callable[[int], None]
+    ) -> None:
         self._answer = answer
+        self._admit = admit
         self._clock = clock
         self._seconds = seconds
         self._known: dict[str, _Batch] = {}
@@ -59,11 +64,14 @@ class Batches:
         """Take a batch in; its requests are checked only when it is processed.
 
         Raises:
-            ApiError: 400, a custom id is missing, repeated or malformed.
+            ApiError: 400, a custom id is missing, repeated or malformed; 429, too many wait.
         """
         requests = _checked_requests(body)
         text = canonical_json(requests)
         with self._lock:
+            current = [self._current(id_) for id_ in self._known]
+            waiting = [len(batch.requests) for batch in current if batch.ended_at is None]
+            self._admit(sum(waiting) + len(requests))
             # Only a repetition of the very same batch needs a number to tell it apart.
             repetition = self._created.get(text, 0)
             self._created[text] = repetition + 1
@@ -118,12 +126,14 @@ class Batches:
         """Return the results of a batch that has ended, one JSON object per line, in any order.
 
         Raises:
-            ApiError: 404, or 400 while it is processed.
+            ApiError: 404, also after 29 days, or 400 while it is processed.
         """
         with self._lock:
             batch = self._current(id_)
             if batch.ended_at is None:
                 raise ApiError(f"Message Batch {id_} has not yet finished processing.")
+            if self._is_archived(batch):
+                raise ApiError(f"Message Batch {id_} has no results any more", status=404)
             return b"".join(dump(result) + b"\n" for result in batch.results)
 
     def _current(self, id_: str) -> _Batch:
@@ -158,10 +168,14 @@ class Batches:
             return {"type": "errored", "error": error.envelope(request_id)}
         return {"type": "succeeded", "message": message}
 
+    def _is_archived(self, batch: _Batch) -> bool:
+        return self._clock.now() >= batch.created_at + _KEPT
+
     def _shown(self, batch: _Batch, host: str) -> dict[str, Any]:
         # A client sends its key wherever results_url points: to the host it asked, no other.
         url = f"http://{host}/v1/messages/batches/{batch.id}/results"
         cancelled, ended = batch.cancelled_at, batch.ended_at
+        archived = self._is_archived(batch)
         running = "in_progress" if cancelled is None else "canceling"
         return {
             "id": batch.id,
@@ -171,14 +185,15 @@ class Batches:
             "ended_at": None if ended is None else timestamp(ended),
             "created_at": timestamp(batch.created_at),
             "expires_at": timestamp(batch.created_at + _DAY),
-            "archived_at": None,
+            "archived_at": timestamp(batch.created_at + _KEPT) if archived else None,
             "cancel_initiated_at": None if cancelled is None else timestamp(cancelled),
-            "results_url": None if ended is None else url,
+            "results_url": None if ended is None or archived else url,
         }
 
 
 def _checked_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     requests = body.get("requests")
+    _refuse_others(body, {"requests"}, "")
     if requests is None:
         raise ApiError("requests: Field required")
     if not isinstance(requests, list) or not requests or len(requests) > _MAX_REQUESTS:
@@ -188,6 +203,7 @@ def _checked_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
         where = f"requests.{number}"
         if not isinstance(request, dict) or not isinstance(request.get("params"), dict):
             raise ApiError(f"{where}.params: Field required")
+        _refuse_others(request, {"custom_id", "params"}, f"{where}.")
         id_ = request.get("custom_id")
         if not isinstance(id_, str) or not _CUSTOM_ID.fullmatch(id_):
             raise ApiError(
@@ -197,6 +213,12 @@ def _checked_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
             raise ApiError(f"{where}.custom_id: '{id_}' is not unique in this batch")
         seen.add(id_)
     return requests
+
+
+def _refuse_others(fields: Mapping[str, Any], known: set[str], where: str) -> None:
+    for name in fields:
+        if name not in known:
+            raise ApiError(f"{where}{name}: Extra inputs are not permitted")
 
 
 def _counts(batch: _Batch) -> dict[str, int]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator.prompt import Prompt
+from pytest_regen.canonical import canonical_hash, canonical_json
+from pytest_regen.emulator.prompt import Prompt, web_search
 
 __all__ = ["PromptHistory"]
 
@@ -77,7 +77,7 @@ def _fingerprint(body: Mapping[str, Any], prompt: Prompt) -> _Fingerprint:
     return _Fingerprint(
         canonical_hash([prompt.model.id, body.get("speed")]),
         section("tools"),
-        section("system"),
+        (*section("system"), canonical_json(web_search(body)).encode("utf-8", "surrogatepass")),
         section("messages"),
         canonical_hash([config, body.get("thinking"), body.get("tool_choice")]),
         prompt.tokens,

@@ -16,6 +16,7 @@ from pytest_regen.emulator.server import HOST, LoopbackServer
 from pytest_regen.emulator.service import call_responder
 from pytest_regen.emulator.values import EmulatedReply, ReceivedRequest, Responder, Said
 from pytest_regen.emulator.wire import HttpRequest, HttpResponse
+from pytest_regen.errors import UsageError
 
 __all__ = ["Emulator"]
 
@@ -79,14 +80,18 @@ class Emulator:
         return f"http://{HOST}:{self._server.port}"
 
     @property
-    def failures(self) -> list[Exception]:
+    def failures(self) -> list[BaseException]:
         """What the responder raised, in order; each was answered with status 500."""
         return self._api.service.failures
 
     def start(self) -> Self:
-        """Listen; returns at once, ready to answer."""
+        """Listen; returns at once, ready to answer.
+
+        Raises:
+            UsageError: the port is taken, or may not be used.
+        """
         if self._server is None:
-            self._server = LoopbackServer(self._handle, port=self._port, max_bytes=MAX_BATCH_BYTES)
+            self._server = self._listening()
             self._thread = threading.Thread(
                 target=self._server.serve_forever,
                 kwargs={"poll_interval": 0.02},
@@ -95,6 +100,18 @@ class Emulator:
             )
             self._thread.start()
         return self
+
+    def _listening(self) -> LoopbackServer:
+        try:
+            return LoopbackServer(
+                self._handle, self._api.refused, port=self._port, max_bytes=MAX_BATCH_BYTES
+            )
+        except OSError as error:
+            raise UsageError(
+                f"the emulator cannot listen on port {self._port} of {HOST}",
+                why=str(error.strerror or error),
+                hint="stop what listens there, or choose another --port (0 takes a free one)",
+            ) from error
 
     def stop(self) -> None:
         """Stop listening and close every connection; may be called twice."""

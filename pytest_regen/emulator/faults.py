@@ -12,7 +12,7 @@ from pytest_regen.emulator.wire import (
     error_response,
 )
 
-__all__ = ["dropped", "fault_headers", "status_fault", "stopped_early"]
+__all__ = ["dropped", "fault_error", "fault_headers", "status_fault", "stopped_early"]
 
 _MESSAGES = {
     401: "invalid x-api-key",
@@ -28,7 +28,7 @@ def status_fault(fault: Fault, request_id: str) -> HttpResponse:
     if fault.body is not None:
         headers = {"content-type": "text/plain", **fault_headers(fault)}
         return HttpResponse(fault.status, headers, fault.body.encode(), delay=fault.delay)
-    response = error_response(_as_error(fault), request_id)
+    response = error_response(fault_error(fault), request_id)
     return HttpResponse(response.status, response.headers, response.body, delay=fault.delay)
 
 
@@ -52,13 +52,13 @@ def stopped_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple
         said += is_text
         kept.append(part)
     if fault.kind == "error_event":
-        kept.append(Part(event("error", _as_error(fault).envelope(request_id))))
+        kept.append(Part(event("error", fault_error(fault).envelope(request_id))))
     return tuple(kept)
 
 
 def fault_headers(fault: Fault) -> dict[str, str]:
     """Return the headers by which a fault tells the client what to do next."""
-    headers = {name.lower(): value for name, value in fault.headers.items()}
+    headers = {str(name).lower(): str(value) for name, value in fault.headers.items()}
     if fault.retry_after is not None:
         headers["retry-after"] = str(fault.retry_after)
     if fault.retry_after_ms is not None:
@@ -68,7 +68,8 @@ def fault_headers(fault: Fault) -> dict[str, str]:
     return headers
 
 
-def _as_error(fault: Fault) -> ApiError:
+def fault_error(fault: Fault) -> ApiError:
+    """Return the error that ``fault`` describes."""
     return ApiError(
         fault.message or _MESSAGES.get(fault.status, "An emulated fault."),
         status=fault.status,

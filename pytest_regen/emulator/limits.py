@@ -3,16 +3,21 @@
 import math
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from typing import Literal
 
 from pytest_regen.emulator.clock import Clock
 from pytest_regen.emulator.models import Model
 from pytest_regen.emulator.wire import ApiError
+from pytest_regen.errors import UsageError
 
 __all__ = ["Limiter", "RateLimits"]
 
 _MINUTE = 60.0
+
+PoolName = Literal["count_tokens", "batches"]
+"""Pools that no class of models shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,27 @@ class RateLimits:
     output_tokens: int = 400_000
     count_requests: int = 2_000
     """Of ``count_tokens``, which has a pool of its own."""
+    batch_requests: int = 1_000
+    """Of everything that has to do with batches, which have a pool of their own."""
+    batch_queue: int = 200_000
+    """Requests of batches that wait to be processed, at any time."""
+
+    def __post_init__(self) -> None:
+        """Check the limits.
+
+        Raises:
+            UsageError: one of them is below 1.
+        """
+        for field in fields(self):
+            if getattr(self, field.name) < 1:
+                raise UsageError(
+                    f"the rate limit {field.name} is {getattr(self, field.name)}",
+                    why="a bucket that never fills lets nothing through",
+                    hint="pass 1 or more, or limits=None for none at all",
+                )
 
 
-UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9)
+UNLIMITED = RateLimits(10**9, 10**12, 10**12, 10**9, 10**9, 10**9)
 
 
 class _Bucket:
@@ -74,16 +97,29 @@ class Limiter:
             pool["requests"].level -= 1
             pool["input-tokens"].level -= input_tokens
 
-    def admit_count(self) -> None:
-        """Take one request of ``count_tokens``.
+    def admit_other(self, name: PoolName) -> None:
+        """Take one request that is answered by no model.
 
         Raises:
             ApiError: 429 with ``retry-after``.
         """
         with self._lock:
-            pool = self._pool("count_tokens")
+            pool = self._pool(name)
             self._require(pool, "requests", 1, None)
             pool["requests"].level -= 1
+
+    def admit_queued(self, waiting: int) -> None:
+        """Let so many requests of batches wait to be processed.
+
+        Raises:
+            ApiError: 429, they are too many.
+        """
+        if waiting > self._limits.batch_queue:
+            raise ApiError(
+                "This batch would exceed the rate limit for your organization of "
+                f"{self._limits.batch_queue:,} batch requests in the processing queue.",
+                status=429,
+            )
 
     def spend(self, model: Model, output_tokens: int) -> None:
         """Take the output of a reply; the bucket may fall below zero, as output is not foreseen."""
@@ -115,9 +151,9 @@ class Limiter:
         now = self._clock.now()
         if name not in self._pools:
             limits = self._limits
-            requests = limits.count_requests if name == "count_tokens" else limits.requests
+            others = {"count_tokens": limits.count_requests, "batches": limits.batch_requests}
             self._pools[name] = {
-                "requests": _Bucket(requests, now),
+                "requests": _Bucket(others.get(name, limits.requests), now),
                 "input-tokens": _Bucket(limits.input_tokens, now),
                 "output-tokens": _Bucket(limits.output_tokens, now),
             }

@@ -1,5 +1,6 @@
 """Lists in pages, and the models as the API lists them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ __all__ = ["model_info", "model_list", "page_of"]
 
 _DEFAULT_LIMIT = 20
 _MAX_LIMIT = 1_000
+_LIMIT = re.compile("[0-9]{1,9}")
 
 
 def page_of(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def page_of(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[s
         ApiError: 400, a parameter is wrong.
     """
     limit = query.get("limit", str(_DEFAULT_LIMIT))
-    if not limit.isdecimal() or not 1 <= int(limit) <= _MAX_LIMIT:
+    if not _LIMIT.fullmatch(limit) or not 1 <= int(limit) <= _MAX_LIMIT:
         raise ApiError(f"limit: Input should be between 1 and {_MAX_LIMIT}")
     ids = [item["id"] for item in items]
     first, last = 0, len(items)

@@ -13,11 +13,12 @@ from pytest_regen.emulator.models import Model
 from pytest_regen.emulator.prompt import Prompt, bare
 from pytest_regen.emulator.tokens import TRAILING, fit, text_tokens
 from pytest_regen.emulator.values import EmulatedReply
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = ["Turn", "derived_id", "message_of", "signature"]
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_MARK = b"pytest-regen-emulator"
+_MARK = EMULATOR_NAME.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _content(turn: Turn, reply: EmulatedReply, text: str, stop_reason: str) -> l
         content.append({"type": "text", "text": text})
     if stop_reason == "max_tokens":
         return content
-    for number, tool in enumerate(reply.tools):
+    for number, tool in enumerate(reply.tool_uses):
         parts = (canonical_json(turn.body), str(number), canonical_json(dict(tool.input)))
         used = {"type": "tool_use", "id": derived_id("toolu_01Emu", *parts)}
         content.append({**used, "name": tool.name, "input": dict(tool.input)})

@@ -14,7 +14,7 @@ from pytest_regen.emulator.tokens import (
     text_tokens,
 )
 
-__all__ = ["Place", "Prompt", "PromptBlock", "bare", "places", "prompt_of"]
+__all__ = ["Place", "Prompt", "PromptBlock", "bare", "places", "prompt_of", "web_search"]
 
 _UNCACHEABLE = ("thinking", "redacted_thinking")
 
@@ -34,6 +34,18 @@ class Place:
     def ttl(self) -> str | None:
         """Lifetime of the breakpoint on this block, ``None`` where there is none."""
         return ttl_of(self.block.get("cache_control"))
+
+    @property
+    def is_told_in_system(self) -> bool:
+        """Whether this is web search, which the system prompt describes; it is no definition."""
+        kind = str(self.block.get("type"))
+        return self.section == "tools" and kind.startswith("web_search") and self.ttl is None
+
+    @property
+    def cites(self) -> bool:
+        """Whether citations of this block are asked for."""
+        citations = self.block.get("citations")
+        return isinstance(citations, Mapping) and bool(citations.get("enabled"))
 
     @property
     def can_be_marked(self) -> bool:
@@ -104,16 +116,19 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
             place.section,
         )
         for number, place in enumerate(found)
+        if not place.is_told_in_system
     ]
     return Prompt(model, tuple(_salted(blocks, body, model)))
 
 
 def _salted(blocks: list[PromptBlock], body: Mapping[str, Any], model: Model) -> list[PromptBlock]:
     """Fold what is rendered into the prompt besides its blocks into the first block it reaches."""
-    extra = text_tokens(canonical_json(_format(body)), model) if _format(body) else 0
+    told = sum(block_tokens(tool, model) for tool in web_search(body))
+    if _format(body):
+        told += FORMAT_OVERHEAD + text_tokens(canonical_json(_format(body)), model)
     salts: tuple[tuple[str, dict[str, Any], int], ...] = (
         ("tools", {}, TOOLS_OVERHEAD if body.get("tools") else 0),
-        ("system", _system_salt(body), FORMAT_OVERHEAD + extra if extra else 0),
+        ("system", _system_salt(body), told),
         ("messages", _messages_salt(body, model), 0),
     )
     order = ("tools", "system", "messages")
@@ -127,12 +142,22 @@ def _salted(blocks: list[PromptBlock], body: Mapping[str, Any], model: Model) ->
     return blocks
 
 
+def web_search(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tools that the system prompt describes."""
+    return [bare(place.block) for place in places(body) if place.is_told_in_system]
+
+
 def _format(body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a JSON value
     return (body.get("output_config") or {}).get("format")
 
 
 def _system_salt(body: Mapping[str, Any]) -> dict[str, Any]:
-    salt = {"format": _format(body), "speed": body.get("speed")}
+    salt = {
+        "format": _format(body),
+        "speed": body.get("speed"),
+        "citations": any(place.cites for place in places(body)) or None,
+        "web_search": web_search(body) or None,
+    }
     return {key: value for key, value in salt.items() if value is not None}
 
 

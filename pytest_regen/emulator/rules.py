@@ -3,21 +3,22 @@
 Wording follows messages seen in recordings and reports where there are any; the rest is ours.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_regen.emulator.call import Call
 from pytest_regen.emulator.models import Model, find_model
+from pytest_regen.emulator.prompt import places
 from pytest_regen.emulator.rules_cache import check_breakpoints
 from pytest_regen.emulator.rules_content import check_content, check_signatures, check_tool_results
 from pytest_regen.emulator.rules_shape import check_shape
-from pytest_regen.emulator.schemas import check_schema
+from pytest_regen.emulator.rules_tools import check_tool_choice, check_tools
+from pytest_regen.emulator.schemas import check_schemas
 from pytest_regen.emulator.wire import ApiError
 
 __all__ = ["check_request"]
 
 _SAMPLING = ("temperature", "top_p", "top_k")
-_MAX_STRICT_TOOLS = 20
 _MIN_BUDGET = 1_024
 
 
@@ -114,17 +115,6 @@ def _thinking_budget(call: Call) -> None:
         raise ApiError("`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
-def _tool_choice(call: Call) -> None:
-    if call.tool_choice is not None and not call.body.get("tools"):
-        raise ApiError("tool_choice: may only be specified while providing tools")
-    if call.tool_choice not in {"any", "tool"}:
-        return
-    if not call.model.forces_tools:
-        raise ApiError(f'"tool_choice.type.{call.tool_choice}" is not supported for this model.')
-    if call.thinks:
-        raise ApiError("Thinking may not be enabled when tool_choice forces tool use.")
-
-
 def _effort(call: Call) -> None:
     effort = (call.body.get("output_config") or {}).get("effort")
     if effort is None or effort in call.model.efforts:
@@ -141,16 +131,18 @@ def _format(call: Call) -> None:
     if call.format is not None:
         if call.format.get("type") != "json_schema":
             raise ApiError("output_config.format.type: Input should be 'json_schema'")
-        check_schema(call.format.get("schema"), "output_config.format.schema")
-    strict = [
-        (number, tool)
-        for number, tool in enumerate(call.body.get("tools") or ())
-        if tool.get("strict")
-    ]
-    if len(strict) > _MAX_STRICT_TOOLS:
-        raise ApiError(f"tools: at most {_MAX_STRICT_TOOLS} strict tools, found {len(strict)}")
-    for number, tool in strict:
-        check_schema(tool.get("input_schema"), f"tools.{number}.custom.input_schema")
+        if any(place.cites for place in places(call.body)):
+            raise ApiError("output_config.format: structured output does not go with citations")
+    check_schemas(_schemas(call))
+
+
+def _schemas(call: Call) -> Iterator[tuple[str, object]]:
+    """Yield every schema that the reply will be held to."""
+    if call.format is not None:
+        yield "output_config.format.schema", call.format.get("schema")
+    for number, tool in enumerate(call.body.get("tools") or ()):
+        if tool.get("strict"):
+            yield f"tools.{number}.custom.input_schema", tool.get("input_schema")
 
 
 def _prefill(call: Call) -> None:
@@ -173,7 +165,8 @@ _RULES: tuple[Callable[[Call], None], ...] = (
     _warming,
     _batch,
     _thinking,
-    _tool_choice,
+    check_tools,
+    check_tool_choice,
     _effort,
     _format,
     check_content,

@@ -63,6 +63,9 @@ def _check_message(call: Call, number: int, message: Mapping[str, Any]) -> None:
         is_document = block["type"] == "document" and message["role"] == "assistant"
         if is_document and call.version >= "2026-10-21":
             raise ApiError(f"{where}: `document` blocks are not allowed in assistant messages")
+        is_cited = block["type"] == "text" and message["role"] == "user" and block.get("citations")
+        if is_cited and call.version >= "2026-10-21":
+            raise ApiError(f"{where}.text.citations: citations are not allowed in user messages")
 
 
 def _check_block(block: Mapping[str, Any], where: str) -> None:
@@ -98,6 +101,7 @@ def check_tool_results(call: Call) -> None:
     """
     messages = call.body["messages"]
     asked: list[str] = []
+    used: set[str] = set()
     for number, message in enumerate(messages):
         answered = _ids(message, "tool_result", "tool_use_id")
         missing = [id_ for id_ in asked if id_ not in answered]
@@ -115,6 +119,9 @@ def check_tool_results(call: Call) -> None:
                     "in the previous message."
                 )
         asked = _ids(message, "tool_use", "id")
+        if len(used.union(asked)) < len(used) + len(asked):
+            raise ApiError(f"messages.{number}: `tool_use` ids must be unique")
+        used.update(asked)
 
 
 def _ids(message: Mapping[str, Any], kind: str, name: str) -> list[str]:
@@ -139,9 +146,7 @@ def check_signatures(call: Call) -> None:
     for number in looked_at:
         content = messages[number]["content"]
         for index, block in enumerate(content if isinstance(content, list) else ()):
-            if block.get("type") == "thinking" and not _is_ours(
-                call.model, block, messages[:number]
-            ):
+            if not _is_untouched(call.model, block, messages[:number]):
                 raise ApiError(
                     f"messages.{number}.content.{index}: `thinking` or `redacted_thinking` blocks "
                     "in the latest assistant message cannot be modified. These blocks must remain "
@@ -149,7 +154,13 @@ def check_signatures(call: Call) -> None:
                 )
 
 
-def _is_ours(model: Model, block: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> bool:
+def _is_untouched(
+    model: Model, block: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Whether a block is no thinking, or thinking that came from here."""
+    if block.get("type") != "thinking":
+        # Redacted thinking is never issued here, so it can only be forged.
+        return block.get("type") != "redacted_thinking"
     issuers = (model,) if model.binds_thinking else MODELS
     said = str(block["thinking"])
     return any(block["signature"] == signature(said, issuer, earlier) for issuer in issuers)

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytest_regen.emulator.values import EmulatedReply
 from pytest_regen.emulator.wire import ApiError
 
-__all__ = ["check_answer", "check_schema", "mismatch"]
+__all__ = ["check_answer", "check_schemas", "mismatch"]
 
 _MAX_OPTIONAL = 24
 _MAX_UNIONS = 16
@@ -65,20 +65,28 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_schema(schema: object, where: str) -> None:
-    """Check that the API would compile ``schema``.
+def check_schemas(schemas: Iterable[tuple[str, object]]) -> None:
+    """Check that the API would compile the schemas of one request, which share its limits.
+
+    Args:
+        schemas: each with the place where it stands.
 
     Raises:
         ApiError: 400, with what it does not support.
     """
-    if not isinstance(schema, dict):
-        raise ApiError(f"{where}: Input should be an object")
     optional = unions = 0
-    for node in _nodes(schema):
-        _check_node(node, schema, where)
-        optional += len(set(node.get("properties") or {}) - set(node.get("required") or ()))
-        unions += "anyOf" in node or isinstance(node.get("type"), list)
-    _check_recursion(schema, where)
+    for where, schema in schemas:
+        if not isinstance(schema, dict):
+            raise ApiError(f"{where}: Input should be an object")
+        for node in _nodes(schema):
+            _check_node(node, schema, where)
+            optional += len(set(node.get("properties") or {}) - set(node.get("required") or ()))
+            unions += "anyOf" in node or isinstance(node.get("type"), list)
+        _check_recursion(schema, where)
+        _check_complexity(where, optional, unions)
+
+
+def _check_complexity(where: str, optional: int, unions: int) -> None:
     if optional > _MAX_OPTIONAL:
         raise ApiError(
             f"{where}: Schema has {optional} optional properties; at most {_MAX_OPTIONAL} are "
@@ -201,7 +209,7 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
 
 
 def mismatch(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str = "$") -> str:  # noqa: ANN401 - any JSON value
-    """Return where and why ``value`` breaks ``schema``, the empty text where it does not."""
+    """Return where and why ``value`` breaks ``schema``; empty where it does not."""
     if "$ref" in schema:
         return mismatch(value, _target(root, schema["$ref"]) or {}, root, at)
     branches = schema.get("anyOf")

@@ -72,7 +72,7 @@ class Rule:
     on its own; with ``request``, threads in any order get the same answers."""
 
     def step(self, number: int) -> Said:
-        """Return what request ``number``, from 0, is told."""
+        """Return the reply to request ``number``, from 0."""
         for step in self.steps:
             if number < step.times:
                 return step.said

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import yaml
 
@@ -14,6 +14,7 @@ from pytest_regen.errors import UsageError
 
 __all__ = ["load_script"]
 
+_Said = TypeVar("_Said", EmulatedReply, Fault)
 _SCRIPT_KEYS = {"version", "rules"}
 _RULE_KEYS = {"name", "match", "count", "replies"}
 _REPLY_KEYS = {f.name for f in dataclasses.fields(EmulatedReply)} | {"file", "times"}
@@ -56,7 +57,8 @@ def load_script(path: Path) -> Script:
     reader = _Reader(path)
     reader.keys(data, _SCRIPT_KEYS, "")
     if data.get("version") != 1:
-        raise reader.wrong("version", f"is {data.get('version')!r}, expected 1")
+        given = repr(data["version"]) if "version" in data else "not there"
+        raise reader.wrong("version", f"is {given}; a script begins with the line 'version: 1'")
     rules = reader.items(data.get("rules"), "rules")
     return Script([reader.rule(rule, f"rules[{i}]") for i, rule in enumerate(rules)], path=path)
 
@@ -129,10 +131,7 @@ class _Reader:
             fields["tools"] = tuple(
                 self.tool(tool, f"{where}.tools[{number}]") for number, tool in enumerate(tools)
             )
-        try:
-            return EmulatedReply(**self.checked(fields, where))
-        except ValueError as error:
-            raise self.wrong(f"{where}.chunks", f"is wrong: {error}") from error
+        return self.made(EmulatedReply, fields, where)
 
     def tool(self, data: Any, where: str) -> ToolUse:  # noqa: ANN401 - whatever stands in the file
         """Return one call of a tool."""
@@ -145,7 +144,7 @@ class _Reader:
     def fault(self, data: Any, where: str) -> Fault:  # noqa: ANN401 - whatever stands in the file
         """Return one fault; a bare number is its status."""
         if isinstance(data, int):
-            return Fault(data)
+            return self.made(Fault, {"status": data}, where)
         self.keys(data, _FAULT_KEYS, where)
         fields = dict(data)
         kinds = get_args(FaultKind)
@@ -157,7 +156,14 @@ class _Reader:
             inner = fields["reply"]
             self.keys(inner, _REPLY_KEYS - {"times"}, f"{where}.reply")
             fields["reply"] = self.reply(inner, f"{where}.reply")
-        return Fault(**self.checked(fields, where))
+        return self.made(Fault, fields, where)
+
+    def made(self, kind: type[_Said], fields: Mapping[str, Any], where: str) -> _Said:
+        """Return the value of these fields."""
+        try:
+            return kind(**self.checked(fields, where))
+        except ValueError as error:
+            raise self.wrong(where, f"is wrong: {error}") from error
 
     def text_of(self, name: object, where: str) -> str:
         """Return the text of a file beside the script."""

@@ -1,19 +1,27 @@
 """HTTP/1.1 on loopback: sockets, threads, keep-alive, chunked streams, connections that break."""
 
+import email.errors
 import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedReader
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from pytest_regen.emulator.reading import Refused, read_body
 from pytest_regen.emulator.wire import HttpRequest, HttpResponse
 
 __all__ = ["HOST", "LoopbackServer"]
 
 HOST = "127.0.0.1"
 """The only address ever bound: what listens here answers to this machine alone."""
-_DRAIN = 1 << 20
+_LONGEST_LINE = 65_536
+_DRAIN = 1 << 16
+_DEFECTS = (
+    email.errors.FirstHeaderLineIsContinuationDefect,
+    email.errors.MissingHeaderBodySeparatorDefect,
+)
 
 
 class LoopbackServer(ThreadingHTTPServer):
@@ -21,8 +29,10 @@ class LoopbackServer(ThreadingHTTPServer):
 
     Args:
         handle: returns the response; must not raise.
+        refuse: returns the response to what is no request, from a status and a message.
         port: 0 takes a free one.
-        max_bytes: of a body; a longer one is read and thrown away, ``too_long`` answers it.
+        max_bytes: of a body; a longer one is not read.
+        patience: seconds that a request may pause once it has begun.
     """
 
     daemon_threads = True
@@ -31,10 +41,18 @@ class LoopbackServer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(
-        self, handle: Callable[[HttpRequest], HttpResponse], *, port: int, max_bytes: int
+        self,
+        handle: Callable[[HttpRequest], HttpResponse],
+        refuse: Callable[[int, str], HttpResponse],
+        *,
+        port: int,
+        max_bytes: int,
+        patience: float = 30.0,
     ) -> None:
         self.handle_api = handle
+        self.refuse = refuse
         self.max_bytes = max_bytes
+        self.patience = patience
         self.stopping = threading.Event()
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -78,75 +96,121 @@ class _Handler(BaseHTTPRequestHandler):
     """Reads one request after another from one connection."""
 
     server: LoopbackServer
+    rfile: BufferedReader
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
 
-    def do_POST(self) -> None:
-        self._serve()
+    def handle_one_request(self) -> None:
+        """Answer one request, whatever its method; end the connection after what is none."""
+        self.close_connection = True
+        self.command, self.request_version = "", self.protocol_version
+        try:
+            self.raw_requestline = self._begun()
+            if not self.raw_requestline:
+                return
+            request = self._request()
+            self.connection.settimeout(None)
+        except Refused as refused:
+            self._refuse(refused)
+        except TimeoutError:
+            self._refuse(Refused(408, "the request was not complete in time"))
+        except OSError:
+            return  # the client went away
+        else:
+            self._answer(request)
 
-    def do_GET(self) -> None:
-        self._serve()
+    def handle_expect_100(self) -> bool:
+        """Tell a client that waits to be asked that its body is welcome."""
+        super().handle_expect_100()
+        self.wfile.flush()
+        return True
 
-    def do_DELETE(self) -> None:
-        self._serve()
+    def send_error(
+        self,
+        code: int,
+        message: str | None = None,
+        explain: str | None = None,  # noqa: ARG002 - the base class's words
+    ) -> None:
+        """Refuse what the base class could not parse.
 
-    do_PUT = do_PATCH = do_HEAD = do_OPTIONS = do_GET  # noqa: N815 - the base class's words
+        Raises:
+            Refused: always.
+        """
+        status = int(code) if code in {414, 431} else 400
+        raise Refused(status, f"the request is no HTTP/1.1: {message}")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's words
         """Write no access log."""
 
-    def _serve(self) -> None:
-        url = urlsplit(self.path)
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        request = HttpRequest(
-            self.command, url.path, dict(parse_qsl(url.query)), headers, self._body()
+    def _begun(self) -> bytes:
+        """Return the first line of the next request, empty where there is none."""
+        line = b"\n"
+        while line in {b"\n", b"\r\n"}:  # old clients put one behind a body
+            self.connection.settimeout(None)  # a connection may be kept for as long as they like
+            if not self.rfile.peek(1):
+                return b""
+            self.connection.settimeout(self.server.patience)
+            line = self.rfile.readline(_LONGEST_LINE + 1)
+        if len(line) > _LONGEST_LINE:
+            raise Refused(414, "the address is too long")
+        return line
+
+    def _request(self) -> HttpRequest:
+        self.parse_request()
+        if self.request_version == "HTTP/0.9":
+            raise Refused(400, "the request is no HTTP/1.1: it names no version")
+        if any(isinstance(defect, _DEFECTS) for defect in self.headers.defects):
+            raise Refused(400, "the request is no HTTP/1.1: one of its headers has no name")
+        body = read_body(
+            self.rfile,
+            self.headers.get_all("content-length", []),
+            self.headers.get_all("transfer-encoding", []),
+            limit=self.server.max_bytes,
         )
+        try:
+            url = urlsplit(self.path)
+        except ValueError as error:
+            raise Refused(400, f"the address cannot be read: {error}") from error
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        return HttpRequest(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
+
+    def _answer(self, request: HttpRequest) -> None:
         response = self.server.handle_api(request)
-        if response.delay and self.server.stopping.wait(response.delay):
-            self.close_connection = True
-            return
-        if response.end == "drop":
+        stopped = response.delay > 0 and self.server.stopping.wait(response.delay)
+        if stopped or response.end == "drop":
             self.close_connection = True
             return
         if response.on_start:
             response.on_start()
+        self._send(response)
+
+    def _refuse(self, refused: Refused) -> None:
+        """Say why, then let the client finish: hung up on, it would not read the answer."""
+        self.close_connection, self.request_version = True, self.protocol_version
+        self._send(self.server.refuse(refused.status, refused.message))
         try:
-            self._send(response)
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(self.server.patience)
+            while self.connection.recv(_DRAIN):
+                continue
         except OSError:
-            self.close_connection = True
-
-    def _body(self) -> bytes:
-        """Return the body; of one that is too long only what proves it."""
-        length = self.headers.get("content-length", "0")
-        if "chunked" in self.headers.get("transfer-encoding", "").lower():
-            return self._chunked_body()
-        if not length.isdecimal():
-            self.close_connection = True
-            return b""
-        kept = self.rfile.read(min(int(length), self.server.max_bytes + 1))
-        left = int(length) - len(kept)
-        while left > 0 and (data := self.rfile.read(min(left, _DRAIN))):
-            left -= len(data)
-        return kept
-
-    def _chunked_body(self) -> bytes:
-        pieces = []
-        while size := int(self.rfile.readline().split(b";")[0].strip() or b"0", 16):
-            pieces.append(self.rfile.read(size))
-            self.rfile.readline()
-        self.rfile.readline()
-        return b"".join(pieces)
+            return  # the client was faster, or has nothing more to say
 
     def _send(self, response: HttpResponse) -> None:
-        self.send_response_only(response.status)
-        self.send_header("Date", self.date_time_string())
-        for name, value in response.headers.items():
-            self.send_header(name, value)
-        if response.parts is None:
-            self._send_whole(response)
-        else:
-            self._send_parts(response)
+        try:
+            self.send_response_only(response.status)
+            self.send_header("Date", self.date_time_string())
+            for name, value in response.headers.items():
+                self.send_header(name, value)
+            if self.close_connection:
+                self.send_header("Connection", "close")
+            if response.parts is None:
+                self._send_whole(response)
+            else:
+                self._send_parts(response)
+        except OSError:
+            self.close_connection = True  # the client went away
         if response.end == "cut":
             self.close_connection = True
 
@@ -159,14 +223,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _send_parts(self, response: HttpResponse) -> None:
-        self.send_header("Transfer-Encoding", "chunked")
+        # A client of HTTP/1.0 knows no chunks; for it the body ends with the connection.
+        chunked = self.request_version != "HTTP/1.0"
+        self.close_connection = self.close_connection or not chunked
+        if chunked:
+            self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for part in response.parts or ():
             if part.delay and self.server.stopping.wait(part.delay):
                 self.close_connection = True
                 return
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(part.data), part.data))
+            size, end = (b"%x\r\n" % len(part.data), b"\r\n") if chunked else (b"", b"")
+            self.wfile.write(size + part.data + end)
             self.wfile.flush()
-        if response.end == "whole":
+        if response.end == "whole" and chunked:
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_regen.emulator.accounting import PromptCache
 from pytest_regen.emulator.clock import Clock
 from pytest_regen.emulator.diagnostics import PromptHistory
-from pytest_regen.emulator.faults import dropped, status_fault, stopped_early
+from pytest_regen.emulator.faults import dropped, fault_error, status_fault, stopped_early
 from pytest_regen.emulator.limits import Limiter
 from pytest_regen.emulator.messages import Turn, message_of
 from pytest_regen.emulator.models import Model
@@ -40,7 +40,7 @@ class MessageService:
         self, responder: Responder, *, clock: Clock, limiter: Limiter, padding: bool = False
     ) -> None:
         self.responder = responder
-        self.failures: list[Exception] = []
+        self.failures: list[BaseException] = []
         """What the responder raised, in order."""
         self._clock = clock
         self._limiter = limiter
@@ -76,7 +76,7 @@ class MessageService:
         turn = self._turn(body, model, "batch")
         said = self._ask(body, headers)
         if isinstance(said, Fault):
-            raise ApiError(said.message or "An emulated fault.", status=said.status)
+            raise fault_error(said)
         message = self._message(turn, said)
         turn.use.commit()
         return message
@@ -99,7 +99,7 @@ class MessageService:
             )
         except ApiError:
             raise
-        except Exception as error:
+        except BaseException as error:  # pytest.fail() in a responder is no Exception
             self.failures.append(error)
             raise ApiError(
                 f"pytest-regen-emulator: the responder raised {type(error).__name__}: {error}",

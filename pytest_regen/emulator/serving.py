@@ -2,11 +2,10 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_regen.emulator.emulator import Emulator
-from pytest_regen.emulator.script_reading import load_script
-from pytest_regen.errors import UsageError
 
 __all__ = ["serve"]
 
@@ -29,19 +28,8 @@ def serve(
     Raises:
         UsageError: the script is wrong, or the port is taken.
     """
-    script = load_script(replies) if replies else None
-    emulator = Emulator(script=script, port=port)
-    try:
-        emulator.start()
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on 127.0.0.1:{port}",
-            why=str(error),
-            hint="choose another --port, or 0 for a free one",
-        ) from error
-    with emulator:
+    with Emulator(script=replies, port=port) as emulator:
         ready(emulator.base_url)
-        try:
+        # Ctrl-C is how it is meant to be stopped: no error.
+        with suppress(KeyboardInterrupt):
             (until or threading.Event()).wait()
-        except KeyboardInterrupt:
-            return

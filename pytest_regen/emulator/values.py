@@ -1,8 +1,11 @@
 """What a responder hands to the emulator, and what the emulator keeps of a request."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 
 __all__ = [
     "EmulatedReply",
@@ -44,7 +47,8 @@ class EmulatedReply:
     """Text deltas of a stream: characters per delta, or the very pieces; uneven by default."""
     chunk_delay: float = 0.0
     """Seconds between two events of a stream."""
-    tools: Sequence[ToolUse] = ()
+    tools: Sequence[ToolUse | Mapping[str, Any]] = ()
+    """Calls of tools; a mapping with ``name`` and ``input`` stands for a ``ToolUse``."""
     category: str | None = None
     """Of a refusal: ``cyber``, ``bio``, … or ``None``."""
     explanation: str | None = None
@@ -53,11 +57,13 @@ class EmulatedReply:
     """Whether text that breaks the request's ``output_config.format`` is a fault of the script."""
 
     def __post_init__(self) -> None:
-        """Check the pieces.
+        """Check the pieces and the tool uses.
 
         Raises:
             ValueError: ``chunks`` is below 1, or pieces that are empty or do not make the text.
+            TypeError: one of ``tools`` is no tool use.
         """
+        _ = self.tool_uses
         if isinstance(self.chunks, int):
             if self.chunks < 1:
                 raise ValueError(f"a delta holds at least 1 character, not {self.chunks}")
@@ -65,6 +71,19 @@ class EmulatedReply:
             not all(self.chunks) or "".join(self.chunks) != self.text
         ):
             raise ValueError("the pieces must not be empty and must join to the text")
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        """``tools``, each of them a ``ToolUse``."""
+        return tuple(map(_tool_use, self.tools))
+
+
+def _tool_use(said: object) -> ToolUse:
+    if isinstance(said, ToolUse):
+        return said
+    if not isinstance(said, Mapping) or "name" not in said or set(said) - {"name", "input"}:
+        raise TypeError(f"a tool use has a name and an input, not {said!r}")
+    return ToolUse(**said)
 
 
 FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event"]
@@ -103,6 +122,18 @@ class Fault:
     """What had begun when the stream was cut."""
     after: int = 1
     """Text deltas of ``reply`` that still arrive."""
+
+    def __post_init__(self) -> None:
+        """Check what would break the response itself.
+
+        Raises:
+            ValueError: ``status`` is no error, or a header cannot be sent.
+        """
+        if not 400 <= self.status <= 599:  # noqa: PLR2004 - the errors of HTTP
+            raise ValueError(f"a fault has a status from 400 to 599, not {self.status}")
+        for name, value in (*self.headers.items(), ("retry-after", str(self.retry_after))):
+            if not _HEADER.fullmatch(f"{name}:{value}"):
+                raise ValueError(f"the header {name!r} cannot be sent with the value {value!r}")
 
 
 Said = str | EmulatedReply | Fault

@@ -28,8 +28,10 @@ ERROR_TYPES = {
     408: "timeout_error",
     409: "conflict_error",
     413: "request_too_large",
+    414: "invalid_request_error",
     422: "invalid_request_error",
     429: "rate_limit_error",
+    431: "invalid_request_error",
     500: "api_error",
     503: "api_error",
     504: "timeout_error",
@@ -129,5 +131,7 @@ def json_response(value: object, *, status: int = 200) -> HttpResponse:
 
 def error_response(error: ApiError, request_id: str) -> HttpResponse:
     """Return the response that says ``error``."""
-    headers = {"content-type": "application/json", **error.headers}
+    # Sent with every 400 that was recorded, though clients do not retry one anyway.
+    hopeless = {"x-should-retry": "false"} if error.status == 400 else {}  # noqa: PLR2004 - bad request
+    headers = {"content-type": "application/json", **hopeless, **error.headers}
     return HttpResponse(error.status, headers, dump(error.envelope(request_id)))

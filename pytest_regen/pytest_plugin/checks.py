@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.locate import unit_path
+from pytest_regen.pytest_plugin.locate import from_rootdir
 from pytest_regen.sources import blocks
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
@@ -37,7 +37,7 @@ class StoreCheck:
     def __init__(self, config: pytest.Config, path: Path) -> None:
         self.config = config
         self.path = path
-        self.place = unit_path(path, config.rootpath)
+        self.place = from_rootdir(path, config.rootpath)
         """As node ids spell it."""
         self._user_issues: dict[str, tuple[Issue, ...]] = {}
 

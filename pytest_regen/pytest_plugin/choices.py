@@ -5,19 +5,20 @@ Precedence, highest first: option, marker, ini value, ``[tool.pytest-regen]``, d
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from pytest_regen.pytest_plugin.options import FAIL_ON, RECORD_MODES
+from pytest_regen.modes import RECORD_MODES, RecordMode
+from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn
+from pytest_regen.pytest_plugin.usage_errors import usage_error
 
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = ["DEFAULT_ATTEMPTS", "Choices", "FailOn", "RecordMode", "choices_of", "is_ci"]
+__all__ = ["DEFAULT_ATTEMPTS", "Choices", "choices_of", "ini_choice", "is_ci"]
 
-RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
-FailOn = Literal["auto", "regenerated", "never"]
+T = TypeVar("T", bound=str)
 
 _RECORD = ("--regen-record", "--record-mode")
 
@@ -54,7 +55,7 @@ class Choices:
         """Return how often a test may be called."""
         return self.attempts_option or marker or self.attempts_default
 
-    def record_mode(self, marker: str | None = None) -> RecordMode:
+    def record_mode(self, marker: RecordMode | None = None) -> RecordMode:
         """Return the record mode of a cassette whose marker says ``marker``.
 
         Without leave on the command line itself every mode is ``none``.
@@ -62,18 +63,14 @@ class Choices:
         Raises:
             pytest.UsageError: a live call could be made in CI and nothing limits its cost.
         """
-        wanted = self.record_option or cast("RecordMode | None", marker) or self.record_default
-        if wanted not in RECORD_MODES:
-            raise pytest.UsageError(
-                f"unknown record mode {wanted!r}\n  next: use one of {', '.join(RECORD_MODES)}"
-            )
+        wanted = self.record_option or marker or self.record_default
         if not self.may_record:
             return "none"
         if wanted != "none" and self.in_ci and self.budget is None:
-            raise pytest.UsageError(
-                f"record mode {wanted!r} makes live calls, and nothing limits what they cost\n"
-                "  why:  CI is set, where no one watches\n"
-                "  next: add --regen-budget TOKENS, or replay with --regen-record none"
+            raise usage_error(
+                f"record mode {wanted!r} makes live calls, and nothing limits what they cost",
+                why="CI is set, where no one watches",
+                hint="add --regen-budget TOKENS, or replay with --regen-record none",
             )
         return wanted
 
@@ -108,9 +105,7 @@ def _read(config: pytest.Config) -> Choices:
         part.strip() for value in option.regen_only for part in value.split(",") if part.strip()
     )
     if only and not (option.regen_heal or option.regen_dry_run):
-        raise pytest.UsageError(
-            "--regen-only narrows --regen, which is not given\n  next: add --regen"
-        )
+        raise usage_error("--regen-only narrows --regen, which is not given", hint="add --regen")
     record = _recording(option)
     choices = Choices(
         settings=settings,
@@ -122,11 +117,11 @@ def _read(config: pytest.Config) -> Choices:
         attempts_default=_ini_attempts(config) or settings.attempts or DEFAULT_ATTEMPTS,
         model=option.regen_model or config.getini("regen_model") or settings.model,
         record_option=record,
-        record_default=cast("RecordMode", _one_of(config, "regen_record", RECORD_MODES) or "none"),
+        record_default=ini_choice(config, "regen_record", RECORD_MODES) or "none",
         budget=_at_least_one("--regen-budget", option.regen_budget),
         dry_run=option.regen_dry_run,
         ignore_stale=option.regen_ignore_stale,
-        fail_on=cast("FailOn", _one_of(config, "regen_fail_on", FAIL_ON) or "auto"),
+        fail_on=ini_choice(config, "regen_fail_on", FAIL_ON) or "auto",
         in_ci=is_ci(),
         notes=tuple(_notes(config)),
     )
@@ -138,12 +133,13 @@ def _recording(option: object) -> "RecordMode | None":
     """Return the record mode asked for; ``--record-mode`` is another name for the same choice."""
     ours, theirs = getattr(option, "regen_record", None), getattr(option, "record_mode", None)
     if ours and theirs and ours != theirs:
-        raise pytest.UsageError(
-            f"--regen-record {ours} and --record-mode {theirs} contradict each other\n"
-            "  why:  both say how every cassette is used\n"
-            "  next: give one of them"
+        raise usage_error(
+            f"--regen-record {ours} and --record-mode {theirs} contradict each other",
+            why="both say how every cassette is used",
+            hint="give one of them",
         )
-    return cast("RecordMode | None", ours or theirs)
+    chosen = ours or theirs
+    return next((mode for mode in RECORD_MODES if mode == chosen), None)
 
 
 def _is_given(config: pytest.Config, name: str) -> bool:
@@ -179,8 +175,13 @@ def _ini_attempts(config: pytest.Config) -> int | None:
     return int(text)
 
 
-def _one_of(config: pytest.Config, name: str, allowed: tuple[str, ...]) -> "str | None":
+def ini_choice(config: pytest.Config, name: str, allowed: tuple[T, ...]) -> T | None:
+    """Return which of some words an ini value is; ``None`` where it is not set.
+
+    Raises:
+        pytest.UsageError: it is another one.
+    """
     value = str(config.getini(name)).strip()
     if value and value not in allowed:
         raise pytest.UsageError(f"{name} = {value}: must be one of {', '.join(allowed)}")
-    return value or None
+    return next((word for word in allowed if word == value), None)

@@ -1,20 +1,29 @@
 """What the user sees of a type that failed: unit, place, code, lines, prompt, next command."""
 
-import shlex
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_regen.errors import RegenError
+from pytest_regen.pytest_plugin.commands import (
+    is_edited,
+    mending_command,
+    regenerate_command,
+)
+from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
 
     from pytest_regen.pytest_plugin.checks import StoreCheck
-    from pytest_regen.validation.issues import Issue
 
-__all__ = ["UnitError", "node_command", "pytest_command", "regenerate_command", "shown"]
+__all__ = [
+    "UnitError",
+    "findings_json",
+    "issue_place",
+    "shown",
+]
 
 _SHOWN_ISSUES = 12
 _LINES_AROUND = 2
@@ -23,7 +32,7 @@ _LINES_AROUND = 2
 class UnitError(AssertionError):
     """A type of a store has errors. The text is worded when it is shown, so failing is cheap."""
 
-    def __init__(self, check: "StoreCheck", type_name: str, issues: "Sequence[Issue]") -> None:
+    def __init__(self, check: "StoreCheck", type_name: str, issues: Sequence[Issue]) -> None:
         super().__init__(check.place, type_name, len(issues))
         self.check = check
         self.type_name = type_name
@@ -33,10 +42,14 @@ class UnitError(AssertionError):
 
     def __str__(self) -> str:
         parts = [f"{self.check.place}::{self.type_name}: {_count(len(self.issues), 'error')}"]
-        for page in dict.fromkeys(issue.page for issue in self._first):
+        pages = list(dict.fromkeys(issue.page for issue in self._first))
+        for page in pages:
             parts += [_issue_text(self.check, one) for one in self._first if one.page == page]
-            # Below the last issue of a page, so that what to do is said once.
-            parts[-1] += "\n" + "\n".join(_origin(self.check, self.type_name, page))
+            # Below the last issue of a page, so that what to do is said once; an edit is kept or
+            # dropped with all its pages.
+            is_last = page == pages[-1]
+            commands = self._commands(page) if is_last or not is_edited(self.issues) else ()
+            parts[-1] += "\n" + "\n".join((*self._origin(page), *commands))
         if len(self.issues) > _SHOWN_ISSUES:
             parts.append(f"… and {len(self.issues) - _SHOWN_ISSUES} more")
         if self.healing:
@@ -44,8 +57,30 @@ class UnitError(AssertionError):
         return "\n\n".join(parts)
 
     @property
-    def _first(self) -> "tuple[Issue, ...]":
+    def _first(self) -> tuple[Issue, ...]:
         return self.issues[:_SHOWN_ISSUES]
+
+    def _origin(self, page: int | None) -> Iterator[str]:
+        """Yield from which stored prompts the page, or the type, was written."""
+        store = self.check.store
+        prompts = store.prompts_of(self.type_name)
+        asked = [prompt for prompt in prompts if page is None or prompt.page == page]
+        if asked:
+            numbers = [store.prompts.index(prompt) for prompt in asked]
+            entries = f"entry {numbers[0]}" if len(numbers) == 1 else f"entries {numbers}"
+            pages = f"page {page} of {asked[0].total_pages}" if page else _count(len(asked), "page")
+            yield f"  stored prompt: {self.check.place}/prompts.json, {entries} ({pages})"
+
+    def _commands(self, page: int | None) -> Iterator[str]:
+        """Yield what may be run about the page, or the type."""
+        place, name = self.check.place, self.type_name
+        command = mending_command(self.check, name, self.issues)
+        if is_edited(self.issues):
+            yield f"  keep:          {command}"
+            yield f"  drop:          {regenerate_command(place, name)} --discard-edits"
+        else:
+            yield f"  regenerate:    {command}"
+            yield f"  or:            {regenerate_command(place, name, page)}"
 
     @property
     def summary(self) -> str:
@@ -73,31 +108,35 @@ def shown(excinfo: pytest.ExceptionInfo[BaseException]) -> "TerminalRepr | None"
     return text
 
 
-def pytest_command(place: str, type_name: str, *options: str) -> str:
-    """Return the command that runs just this unit."""
-    return node_command(f"{place}::{type_name}", *options)
-
-
-def node_command(nodeid: str, *options: str) -> str:
-    """Return the command that runs just one node."""
-    return " ".join(["pytest", shlex.quote(nodeid), *options])
-
-
-def regenerate_command(place: str, type_name: str, page: int | None) -> str:
-    """Return the command that regenerates just this page, or the type."""
-    command = f"pytest-regen regenerate {shlex.quote(place)} --type {shlex.quote(type_name)}"
-    return f"{command} --page {page}" if page is not None else command
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _issue_text(check: "StoreCheck", issue: "Issue") -> str:
-    path = f"{check.place}/{check.source_path.name}"
+def issue_place(check: "StoreCheck", issue: Issue) -> tuple[str, int | None]:
+    """Return the generated file from the rootdir, and the line in it that an issue is about."""
     begins = check.line_of(issue.type_name or "")
     # What is missing has no line; it is missing from where the type begins.
     line = issue.line or (begins + 1 if begins is not None else None)
+    return f"{check.place}/{check.source_path.name}", line
+
+
+def findings_json(
+    findings: Iterable[Issue | str], check: "StoreCheck | None" = None
+) -> list[dict[str, Any]]:
+    """Return issues as reports have them: with the file, and the line in it.
+
+    A test's own words are told as an issue without a code. Nothing stands twice.
+    """
+    found = []
+    for one in dict.fromkeys(findings):
+        issue = Issue("", one) if isinstance(one, str) else one
+        path, line = issue_place(check, issue) if check and issue.code else ("", issue.line)
+        found.append({**issue.to_json(), "path": path, "line": line})
+    return found
+
+
+def _issue_text(check: "StoreCheck", issue: Issue) -> str:
+    path, line = issue_place(check, issue)
     place = f"{path}:{line}" if line else path
     lines = [f"{place}: {issue.code}: {issue.message}"]
     if issue.detail:
@@ -129,17 +168,3 @@ def _span(text: str, field: str | None) -> tuple[int, int]:
         return start, len(field)
     stripped = text.strip()
     return len(text) - len(text.lstrip()), len(stripped)
-
-
-def _origin(check: "StoreCheck", type_name: str, page: int | None) -> list[str]:
-    prompts = check.store.prompts_of(type_name)
-    asked = [prompt for prompt in prompts if page is None or prompt.page == page]
-    lines = []
-    if asked:
-        numbers = [check.store.prompts.index(prompt) for prompt in asked]
-        entries = f"entry {numbers[0]}" if len(numbers) == 1 else f"entries {numbers}"
-        pages = f"page {page} of {asked[0].total_pages}" if page else _count(len(asked), "page")
-        lines.append(f"  stored prompt: {check.place}/prompts.json, {entries} ({pages})")
-    lines.append(f"  regenerate:    {pytest_command(check.place, type_name, '--regen')}")
-    lines.append(f"  or:            {regenerate_command(check.place, type_name, page)}")
-    return lines

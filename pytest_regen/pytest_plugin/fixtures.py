@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_regen.turns.values import Provider
 
 __all__ = [
-    "CALL_PASSED",
     "anthropic_emulator",
     "cassette",
     "cassette_config",
@@ -22,9 +21,6 @@ __all__ = [
     "regen_provider",
     "regen_store",
 ]
-
-CALL_PASSED: pytest.StashKey[bool] = pytest.StashKey()
-"""Whether the test itself passed, for fixtures that end after it."""
 
 
 @pytest.fixture
@@ -61,11 +57,13 @@ def cassette_config() -> "Mapping[str, object]":
 
 
 @pytest.fixture
-def cassette(request: pytest.FixtureRequest) -> "Iterator[CassetteRun]":
+def cassette(
+    request: pytest.FixtureRequest, cassette_config: "Mapping[str, object]"
+) -> "Iterator[CassetteRun]":
     """Record or replay every turn of this test; see the marker `cassette`."""
-    from pytest_regen.pytest_plugin.taping import taping  # noqa: PLC0415 - not if unused
+    from pytest_regen.pytest_plugin.cassettes.fixture import cassette_in_use  # noqa: PLC0415 - not if unused
 
-    with taping(request.node, request.getfixturevalue("cassette_config")) as run:
+    with cassette_in_use(request.node, cassette_config) as run:
         yield run
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_regen.cassettes import CassetteRun
 from pytest_regen.errors import UsageError
-from pytest_regen.pytest_plugin.failures import node_command
-from pytest_regen.pytest_plugin.fixtures import CALL_PASSED
+from pytest_regen.pytest_plugin.commands import node_command
+from pytest_regen.pytest_plugin.stash import CALL_PASSED
 from pytest_regen.testing.observing import AgentFactory
 from pytest_regen.testing.transcripts import ClarificationFlow, Transcript, read_transcript
 from pytest_regen.turns.values import Provider

@@ -9,7 +9,7 @@ import pytest
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.errors import MissingBlockError
 from pytest_regen.pytest_plugin.checks import StoreCheck
-from pytest_regen.pytest_plugin.places import store_path
+from pytest_regen.pytest_plugin.locate import store_path
 from pytest_regen.sources import extract_type_block
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.validation.issues import Issue

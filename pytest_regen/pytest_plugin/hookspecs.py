@@ -7,7 +7,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_regen.cassettes import Scrub
     from pytest_regen.regeneration import HealResult
+    from pytest_regen.settings import Price
     from pytest_regen.stores import RegenStore
     from pytest_regen.turns.values import Provider, Reply, TurnRequest
     from pytest_regen.validation.issues import Issue
@@ -34,6 +36,32 @@ def pytest_regen_validators(
         config: pytest's configuration.
         store: the store as it stands, a candidate included while one is tried.
         type_name: the type, as its source declares it.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_regen_prices(config: pytest.Config, model: str) -> "Price | None":
+    """Return what a million tokens of a model cost; the first that is not ``None`` is used.
+
+    Asked for models that the project's own table ``[tool.pytest-regen.price]`` does not name;
+    where nobody answers, the price list of genai-prices is looked at.
+
+    Args:
+        config: pytest's configuration.
+        model: as requests name it.
+    """
+
+
+@pytest.hookspec
+def pytest_regen_scrubbers(config: pytest.Config) -> "Iterable[Scrub] | None":
+    """Return functions that take a text and return it without what no recording may hold.
+
+    Called once a run. The functions see every text of requests and answers, one after the other,
+    before it is written and before it is compared with what is written; credentials are taken
+    out whether or not there are any. Tests marked ``vcr`` have vcrpy's own filters instead.
+
+    Args:
+        config: pytest's configuration.
     """
 
 

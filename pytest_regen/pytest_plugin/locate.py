@@ -14,14 +14,18 @@ from pathlib import Path
 
 import pytest
 
+from pytest_regen.pytest_plugin.marks import regen_mark
+from pytest_regen.pytest_plugin.usage_errors import usage_error
+
 __all__ = [
     "Selection",
     "configured_stores",
+    "from_rootdir",
     "is_store",
     "refuse_unmatched",
     "select",
+    "store_path",
     "type_names_of",
-    "unit_path",
 ]
 
 _ARTIFACTS = ("ir.json", "prompts.json", "pages.json")
@@ -48,12 +52,12 @@ def is_store(folder: Path) -> bool:
     return sum((folder / name).is_file() for name in _ARTIFACTS) > 1
 
 
-def unit_path(store: Path, root: Path) -> str:
-    """Return how node ids and messages spell a store: from the rootdir, with forward slashes."""
+def from_rootdir(path: Path, root: Path) -> str:
+    """Return how node ids and messages spell a path: from the rootdir, with forward slashes."""
     try:
-        return store.relative_to(root).as_posix()
+        return path.relative_to(root).as_posix()
     except ValueError:
-        return Path(os.path.relpath(store, root)).as_posix()
+        return Path(os.path.relpath(path, root)).as_posix()
 
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:
@@ -90,13 +94,36 @@ def configured_stores(config: pytest.Config) -> tuple[Path, ...]:
     globs = {glob.escape(one) if (root / one).is_dir() else one: one for one in patterns}
     found = find_stores(globs, root)
     for pattern in found.unmatched:
-        raise pytest.UsageError(
-            f"regen_stores: {globs[pattern]!r} matches no store below {root}\n"
-            "  why:  a store is a folder that holds ir.json, prompts.json and pages.json; "
-            "a gate that checks nothing must not pass\n"
-            "  next: correct the glob, or generate the store with pytest-regen generate"
+        raise usage_error(
+            f"regen_stores: {globs[pattern]!r} matches no store below {root}",
+            why="a store is a folder that holds ir.json, prompts.json and pages.json; "
+            "a gate that checks nothing must not pass",
+            hint="correct the glob, or generate the store with pytest-regen generate",
         )
     return found.stores
+
+
+def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -> Path:
+    """Return the store that a test is about.
+
+    The first of these that is there: the one ``named``, the ``regen`` marker's, the only one that
+    ``regen_stores`` matches. Relative paths start at the rootdir.
+
+    Raises:
+        pytest.UsageError: none of them is there.
+    """
+    root = item.config.rootpath
+    chosen = named or regen_mark(item).store
+    if chosen is not None:
+        return Path(os.path.normpath(root / chosen))
+    configured = configured_stores(item.config)
+    if len(configured) == 1:
+        return configured[0]
+    raise usage_error(
+        f"{item.nodeid}: which store?",
+        why=f"regen_stores matches {len(configured)}, and the test names none",
+        hint="regen_store('generated/GET_…'), or @pytest.mark.regen(store='generated/GET_…')",
+    )
 
 
 def _take(
@@ -126,11 +153,11 @@ def _refuse_unknown_type(store: Path, type_name: str, root: Path) -> None:
     names = type_names_of(store)
     # A damaged store has no names to offer; its one item says what is wrong with it.
     if names and type_name not in names:
-        place = unit_path(store, root)
-        raise pytest.UsageError(
-            f"not found: {place}::{type_name}\n"
-            f"  why:  the store has no type {type_name!r}; it has {', '.join(names)}\n"
-            f"  next: pytest --collect-only '{place}'"
+        place = from_rootdir(store, root)
+        raise usage_error(
+            f"not found: {place}::{type_name}",
+            why=f"the store has no type {type_name!r}; it has {', '.join(names)}",
+            hint=f"pytest --collect-only '{place}'",
         )
 
 
@@ -152,14 +179,14 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
     if not only:
         return
     units = [
-        f"{unit_path(store, config.rootpath)}::{name}"
+        f"{from_rootdir(store, config.rootpath)}::{name}"
         for store in dict.fromkeys([*selection.types, *configured_stores(config)])
         for name in type_names_of(store)
     ]
     for pattern in only:
         if pattern not in units and not fnmatch.filter(units, pattern):
-            raise pytest.UsageError(
-                f"--regen-only {pattern!r} matches nothing\n"
-                f"  why:  there is {', '.join(units) or 'no store'}\n"
-                "  next: name one of these, as STORE::Type; * and ? stand for anything"
+            raise usage_error(
+                f"--regen-only {pattern!r} matches nothing",
+                why=f"there is {', '.join(units) or 'no store'}",
+                hint="name one of these, as STORE::Type; * and ? stand for anything",
             )

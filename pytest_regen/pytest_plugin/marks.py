@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from pytest_regen.modes import POLICIES, RECORD_MODES, Policy, RecordMode
+
 __all__ = [
-    "POLICIES",
     "CassetteMark",
     "RegenMark",
     "cassette_arguments",
@@ -15,7 +16,8 @@ __all__ = [
     "regen_mark",
 ]
 
-POLICIES = ("fail", "warn", "ignore")
+_WORDS = {"record": RECORD_MODES, "drift": POLICIES, "unplayed": POLICIES}
+"""Arguments that are one of some words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,9 @@ class CassetteMark:
     """``@pytest.mark.cassette(name=…, record=…, drift=…, unplayed=…, ignore=…, normalize=…)``."""
 
     name: str | None = None
-    record: str | None = None
-    drift: str | None = None
-    unplayed: str | None = None
+    record: RecordMode | None = None
+    drift: Policy | None = None
+    unplayed: Policy | None = None
     ignore: tuple[str, ...] | None = None
     """Paths into request bodies that vary."""
     normalize: Callable[[Any], Any] | None = None
@@ -88,8 +90,8 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
                 raise _wrong(item, f"cassette({key}={value!r}) must be a function")
         elif not isinstance(value, str):
             raise _wrong(item, f"cassette({key}={value!r}) must be text")
-        elif key in {"drift", "unplayed"} and value not in POLICIES:
-            raise _wrong(item, f"cassette({key}={value!r}) must be one of {', '.join(POLICIES)}")
+        elif value not in _WORDS.get(key, (value,)):
+            raise _wrong(item, f"cassette({key}={value!r}) must be one of {', '.join(_WORDS[key])}")
     return CassetteMark(**said)
 
 

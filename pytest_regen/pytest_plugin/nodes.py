@@ -9,8 +9,8 @@ import pytest
 from pytest_regen.errors import StoreError
 from pytest_regen.pytest_plugin.checks import StoreCheck, check_of
 from pytest_regen.pytest_plugin.failures import UnitError, shown
-from pytest_regen.pytest_plugin.locate import Selection, unit_path
-from pytest_regen.pytest_plugin.records import add_warnings
+from pytest_regen.pytest_plugin.healing.records import add_warnings
+from pytest_regen.pytest_plugin.locate import Selection, from_rootdir
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
@@ -40,7 +40,7 @@ class StoreNode(pytest.Directory):
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - handed on to pytest
         super().__init__(**kwargs)
         # pytest leaves a directory right below the session out of -k.
-        self.extra_keyword_matches.add(unit_path(self.path, self.config.rootpath))
+        self.extra_keyword_matches.add(from_rootdir(self.path, self.config.rootpath))
         self.add_marker("regen")
 
     @property

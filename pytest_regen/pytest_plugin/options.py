@@ -1,13 +1,16 @@
 """Options, ini values and markers as pytest registers them. Reading them is in ``choices``."""
 
 from pathlib import Path
+from typing import Literal, get_args
 
 import pytest
 
-__all__ = ["FAIL_ON", "RECORD_MODES", "add_markers", "add_options", "is_used"]
+from pytest_regen.modes import RECORD_MODES
 
-RECORD_MODES = ("none", "once", "new_episodes", "all", "rewrite")
-FAIL_ON = ("auto", "regenerated", "never")
+__all__ = ["FAIL_ON", "FailOn", "add_markers", "add_options", "is_used"]
+
+FailOn = Literal["auto", "regenerated", "never"]
+FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
 _MARKERS = (
     (
@@ -28,6 +31,7 @@ def add_options(parser: pytest.Parser) -> None:
     _add_healing(group)
     _add_ways(group)
     _add_recording(group)
+    _add_report(group)
     parser.addini(
         "regen_stores", "globs from the rootdir; each store they match is collected", "linelist", []
     )
@@ -45,7 +49,8 @@ def add_options(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "regen_fail_on",
-        "when a run that regenerated something exits with 1: auto (in CI), regenerated, never",
+        "when a run without failures exits with 1: auto (in CI, if it changed a store), "
+        "regenerated (anywhere, if a test passed only after regeneration), never",
         "string",
         "auto",
     )
@@ -98,6 +103,16 @@ def _add_ways(group: pytest.OptionGroup) -> None:
     )
 
 
+def _add_report(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--regen-report",
+        default=None,
+        dest="regen_report",
+        metavar="FILE",
+        help="Write what happened to FILE: a page for people (.html), or JSON (.json).",
+    )
+
+
 def _add_recording(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--regen-record",
@@ -145,6 +160,9 @@ def is_used(config: pytest.Config) -> bool:
         or option.regen_only
         or option.regen_record
         or option.regen_budget
+        or option.regen_report is not None
+        # Tests of sessions are counted although nothing else of ours is asked for.
+        or config.getini("regen_fail_on") == "regenerated"
         or any(map(_names_a_store, config.args))
     )
 

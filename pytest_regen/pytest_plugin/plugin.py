@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_regen.pytest_plugin.fixtures import (
-    CALL_PASSED,
     anthropic_emulator,
     cassette,
     cassette_config,
@@ -21,10 +20,10 @@ from pytest_regen.pytest_plugin.fixtures import (
 )
 from pytest_regen.pytest_plugin.options import add_markers, add_options, is_used
 from pytest_regen.pytest_plugin.session_fixtures import (
-    SESSIONS,
     generator_session,
     scenario_session,
 )
+from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.locate import Selection
@@ -76,13 +75,11 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's W
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's WorkerController
     """Take over what a worker has to say about cassettes."""
-    said = getattr(node, "workeroutput", {}).get("regen_tapes")
+    said = getattr(node, "workeroutput", {}).get("regen_cassettes")
     if said:
-        from pytest_regen.pytest_plugin.tape_log import tape_log  # noqa: PLC0415 - cassettes only
+        from pytest_regen.pytest_plugin.cassettes.log import cassette_log  # noqa: PLC0415 - cassettes only
 
-        log = tape_log(node.config)
-        log.add(said[0])
-        log.drifted(said[1])
+        cassette_log(node.config).take_over(said)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -101,7 +98,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(config, "workerinput"):
         from pytest_regen.pytest_plugin.summary import RunLog  # noqa: PLC0415 - same
 
-        config.pluginmanager.register(RunLog(config, choices), "regen-log")
+        log = RunLog(config, choices)
+        config.pluginmanager.register(log, "regen-log")
+        if config.option.regen_report is not None:
+            from pytest_regen.pytest_plugin.reporting.log import report_to  # noqa: PLC0415 - rare
+
+            report_to(config, selection.types, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -120,12 +122,16 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--regen``, let a marked test's own ``regen_provider`` fixture be heard."""
+    """Give items the fixtures that marks and options ask for."""
     if any(map(_uses_cassettes, items)):
-        from pytest_regen.pytest_plugin.tape_log import tape_log  # noqa: PLC0415 - cassettes only
+        from pytest_regen.pytest_plugin.cassettes.log import cassette_log  # noqa: PLC0415 - rare
+        from pytest_regen.pytest_plugin.fixture_order import ask_first  # noqa: PLC0415 - same
 
-        tape_log(config).claim(items)
+        for item in filter(_has_cassette, items):
+            ask_first(item, ["cassette"])
+        cassette_log(config).claim(items)
     if config.option.regen_heal:
+        # A marked test's own ``regen_provider`` is to be heard.
         for item in items:
             names: list[str] | None = getattr(item, "fixturenames", None)
             if names is not None and item.get_closest_marker("regen") is not None:
@@ -133,8 +139,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _uses_cassettes(item: pytest.Item) -> bool:
+    return _has_cassette(item) or item.get_closest_marker("vcr") is not None
+
+
+def _has_cassette(item: pytest.Item) -> bool:
+    # The mark alone is enough: without the fixture its test would send what is to be replayed.
     names = getattr(item, "fixturenames", ())
-    return "cassette" in names or item.get_closest_marker("vcr") is not None
+    return "cassette" in names or item.get_closest_marker("cassette") is not None
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -143,29 +154,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     try:
         return (yield)
     except (Exception, pytest.fail.Exception) as error:
-        option = item.config.option
-        debugs = getattr(option, "usepdb", False)
-        is_marked = item.get_closest_marker("regen") is not None
-        asked = (option.regen_heal or option.regen_dry_run) and not debugs
-        talks = bool(item.stash.get(SESSIONS, None)) and not debugs
-        if not is_marked or not (asked or talks):
+        if item.get_closest_marker("regen") is None:
             raise
         failure: BaseException = error
     # Outside the handler, so that what is raised now has no older failure as its context.
-    from pytest_regen.pytest_plugin.healing import (  # noqa: PLC0415 - rare
-        call_again,
-        may_heal,
-        may_talk,
-    )
+    from pytest_regen.pytest_plugin.second_calls import left_after_healing  # noqa: PLC0415 - rare
 
-    if talks:
-        from pytest_regen.pytest_plugin.session_healing import (  # noqa: PLC0415 - rare
-            call_with_feedback,
-        )
-
-        left = call_with_feedback(item, failure) if may_talk(item) else failure
-    else:
-        left = call_again(item, failure) if may_heal(item) else failure
+    left = left_after_healing(item, failure)
     if left is not None:
         raise left
     return None
@@ -173,16 +168,21 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
     report = yield
     if report.when == "call":
-        item.stash[CALL_PASSED] = report.passed
-    if item.get_closest_marker("regen") is not None:
-        from pytest_regen.pytest_plugin.records import attach  # noqa: PLC0415 - our items only
+        item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
+    is_marked = item.get_closest_marker("regen") is not None
+    if is_marked:
+        from pytest_regen.pytest_plugin.healing.records import attach  # noqa: PLC0415 - our items only
 
         attach(item, report)
+    if item.config.option.regen_report is not None and (is_marked or _uses_cassettes(item)):
+        from pytest_regen.pytest_plugin.reporting.items import describe  # noqa: PLC0415 - rare
+
+        describe(item, report, call.excinfo.value if call.excinfo else None)
     return report
 
 

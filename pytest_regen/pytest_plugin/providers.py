@@ -1,6 +1,6 @@
-"""With what pages are asked again: provider, cassette, budget, hooks."""
+"""Who answers turns, within which budget, and through which cassette."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,32 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_regen.pytest_plugin.cassettes.names import mode_to_record
+from pytest_regen.pytest_plugin.cassettes.provider import recorded_in
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.failures import node_command
+from pytest_regen.pytest_plugin.commands import node_command
 from pytest_regen.pytest_plugin.ledger import shared_ledger
 from pytest_regen.pytest_plugin.marks import cassette_mark
-from pytest_regen.pytest_plugin.tapes import taped
+from pytest_regen.pytest_plugin.stash import CASSETTE
 from pytest_regen.regeneration import Budget, TurnSettings
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 if TYPE_CHECKING:
-    from pytest_regen.cassettes import CassetteRun
+    from pytest_regen.cassettes import CassetteRun, Scrub
 
 __all__ = [
-    "CASSETTE",
-    "Asking",
+    "RegenerationTurns",
     "budget_of",
-    "mode_to_record",
     "provider_of",
     "provider_of_run",
+    "scrubber_of",
     "turn_settings",
 ]
 
-CASSETTE: "pytest.StashKey[CassetteRun]" = pytest.StashKey()
-"""The cassette that an item has in use."""
-
-
+_SCRUBBERS: "pytest.StashKey[tuple[Scrub, ...]]" = pytest.StashKey()
 _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
 
 
@@ -62,8 +60,23 @@ def provider_of_run(config: pytest.Config) -> Provider:
     return AnthropicProvider(choices_of(config).model)
 
 
+def scrubber_of(config: pytest.Config) -> "Scrub | None":
+    """Return what the hook ``pytest_regen_scrubbers`` takes out of recordings, as one function."""
+    if _SCRUBBERS not in config.stash:
+        answers = config.hook.pytest_regen_scrubbers(config=config)
+        config.stash[_SCRUBBERS] = tuple(one for answer in answers for one in answer or ())
+    scrubbers = config.stash[_SCRUBBERS]
+
+    def scrub(text: str) -> str:
+        for one in scrubbers:
+            text = one(text)
+        return text
+
+    return scrub if scrubbers else None
+
+
 @contextmanager
-def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["Asking"]:
+def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["RegenerationTurns"]:
     """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``."""
     config = item.config
     choices = choices_of(config)
@@ -74,7 +87,7 @@ def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["Ask
     def after(request: TurnRequest, reply: Reply) -> None:
         config.hook.pytest_regen_after_turn(config=config, request=request, reply=reply)
 
-    with _taped(item, cassette, unit) as (provider, is_emulated):
+    with _recorded_provider(item, cassette, unit) as (provider, run):
         settings = TurnSettings(
             provider,
             model=choices.model,
@@ -82,33 +95,40 @@ def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["Ask
             before_turn=before,
             after_turn=after,
         )
-        yield Asking(settings, is_emulated)
+        yield RegenerationTurns(settings, run)
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """With what pages are asked, and whether the answers were emulated."""
+class RegenerationTurns:
+    """Provider, budget and hooks for one regeneration."""
 
     settings: TurnSettings
-    is_emulated: Callable[[], bool]
-    """True once an answer came from the emulator, live or recorded."""
+    run: "CassetteRun"
+    """The cassette that the turns go through."""
 
+    @property
+    def is_emulated(self) -> bool:
+        """Whether an answer came from the emulator, live or recorded."""
+        return self.run.emulated and self.run.played + self.run.recorded > 0
 
-def mode_to_record(path: Path) -> str:
-    """Return the mode that records what a cassette lacks: ``once`` adds nothing to a file."""
-    return "new_episodes" if path.exists() else "once"
+    @property
+    def is_live(self) -> bool:
+        """Whether an answer was given just now, and so may have cost something."""
+        # A provider that uses no HTTP is asked although nothing is recorded of it.
+        run = self.run
+        return not run.is_replay_only and (run.recorded > 0 or run.played == 0)
 
 
 @contextmanager
-def _taped(
+def _recorded_provider(
     item: pytest.Item, path: Path, unit: str
-) -> Iterator[tuple[Provider, Callable[[], bool]]]:
+) -> Iterator[tuple[Provider, "CassetteRun"]]:
     provider = provider_of(item)
     if CASSETTE in item.stash:
-        run = item.stash[CASSETTE]
-        yield provider, lambda: run.emulated
+        yield provider, item.stash[CASSETTE]
         return
     mode = choices_of(item.config).record_mode(cassette_mark(item).record)
     command = node_command(unit, "--regen", "--regen-record", mode_to_record(path))
-    with taped(provider, path, mode, record_command=command) as tape:
-        yield tape, lambda: tape.is_emulated
+    scrub = scrubber_of(item.config)
+    with recorded_in(provider, path, mode, record_command=command, scrub=scrub) as recorded:
+        yield recorded, recorded.run

@@ -4,12 +4,15 @@ Registered only where that plugin is not installed, or is blocked. Nothing here 
 tests without its marks, so that they cost nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from pytest_regen.modes import RECORD_MODES
+
 __all__ = [
+    "allowed_hosts",
     "block_network",
     "default_cassette_name",
     "disable_recording",
@@ -20,7 +23,6 @@ __all__ = [
     "vcr_markers",
 ]
 
-_MODES = ("once", "new_episodes", "none", "all", "rewrite")
 _MARKERS = (
     "vcr(*cassettes, **config): record or replay the requests of the test with vcrpy.",
     "default_cassette(name): name of the test's cassette.",
@@ -47,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("recording", "cassettes of tests marked vcr")
     group.addoption(
         "--record-mode",
-        choices=_MODES,
+        choices=RECORD_MODES,
         default=None,
         help="Record mode of vcrpy (default: none).",
     )
@@ -84,18 +86,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("vcr") is not None:
             wanted.append("vcr")
         if wanted:
-            _ask_for(item, wanted)
+            from pytest_regen.pytest_plugin.fixture_order import ask_first  # noqa: PLC0415 - if used
 
-
-def _ask_for(item: pytest.Item, wanted: Sequence[str]) -> None:
-    """Put fixtures where automatic ones would be: first among those of the test itself."""
-    names: list[str] | None = getattr(item, "fixturenames", None)
-    if names is None:
-        return
-    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    wider = [n for n in names if n in known and known[n][-1].scope != "function"]
-    at = max((names.index(name) + 1 for name in wider), default=0)
-    names[at:at] = [name for name in wanted if name not in names]
+            ask_first(item, wanted)
 
 
 @pytest.fixture(scope="session")
@@ -132,7 +125,7 @@ def vcr_markers(request: pytest.FixtureRequest) -> list[pytest.Mark]:
 @pytest.fixture
 def default_cassette_name(request: pytest.FixtureRequest) -> str:
     """Name of the test's cassette."""
-    from pytest_regen.pytest_plugin.places import plain_cassette_name  # noqa: PLC0415 - if used
+    from pytest_regen.pytest_plugin.cassettes.names import plain_cassette_name  # noqa: PLC0415 - if used
 
     mark = request.node.get_closest_marker("default_cassette")
     if mark is None:
@@ -143,17 +136,32 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def block_network(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let no connection of the test leave; not while a marked test records."""
-    from pytest_regen.pytest_plugin.recording_network import blocked, hosts_of  # noqa: PLC0415
+def allowed_hosts(request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - what somebody said
+    """Hosts that may be reached all the same, as regular expressions."""
+    from pytest_regen.pytest_plugin.vcr.network import hosts_said  # noqa: PLC0415 - if used
 
-    marked = request.node.get_closest_marker("block_network") is not None
-    asked = marked or request.config.getoption("--block-network")
-    vcr_marked = request.node.get_closest_marker("vcr") is not None
-    if not asked or (vcr_marked and request.getfixturevalue("record_mode") != "none"):
+    return hosts_said(request.node) or request.getfixturevalue("vcr_config").get("allowed_hosts")
+
+
+@pytest.fixture
+def block_network(
+    request: pytest.FixtureRequest, record_mode: str, vcr_markers: list[pytest.Mark]
+) -> Iterator[None]:
+    """Let no connection of the test leave; not while a marked test records."""
+    from pytest_regen.pytest_plugin.vcr.network import blocked, check_mark  # noqa: PLC0415
+
+    mark = request.node.get_closest_marker("block_network")
+    check_mark(request.node, mark)
+    if vcr_markers and request.config.option.record_mode is None:
+        from pytest_regen.pytest_plugin.vcr.fixture import merged  # noqa: PLC0415 - if used
+
+        config = merged(request.getfixturevalue("vcr_config"), vcr_markers)
+        record_mode = config.get("record_mode", record_mode)
+    asked = mark is not None or request.config.getoption("--block-network")
+    if not asked or (vcr_markers and record_mode != "none"):
         yield
         return
-    with blocked(hosts_of(request.node)):
+    with blocked(request.getfixturevalue("allowed_hosts")):
         yield
 
 
@@ -170,10 +178,10 @@ def vcr(
     if disable_recording or not vcr_markers:
         yield None
         return
-    from pytest_regen.pytest_plugin.recording_taping import vcr_taping  # noqa: PLC0415 - if used
+    from pytest_regen.pytest_plugin.vcr.fixture import vcr_cassette_in_use  # noqa: PLC0415 - if used
 
     get = request.getfixturevalue
-    with vcr_taping(
+    with vcr_cassette_in_use(
         request.node,
         name=get("default_cassette_name"),
         folder=get("vcr_cassette_dir"),

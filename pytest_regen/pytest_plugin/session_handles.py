@@ -1,33 +1,22 @@
 """Sessions as tests hold them: what failed in one call of the body is told in the next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-import pytest
-
-from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.providers import budget_of
-from pytest_regen.pytest_plugin.session_fixtures import SESSIONS
 from pytest_regen.sessions import (
     GeneratorSession,
+    ScenarioCorrection,
     ScenarioFeedback,
     ScenarioGeneratorSession,
     TestScenario,
-    ToolAnnotation,
     apply_corrections,
     merge_replacements,
 )
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.structured import Schema
-from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
+from pytest_regen.sessions.merging import find_corrected
+from pytest_regen.turns.structured import Schema, adapter_of, parse_json_with_schema
+from pytest_regen.turns.values import Usage
 
-__all__ = [
-    "GeneratorSessions",
-    "ScenarioSessions",
-    "Sessions",
-    "TestedGeneratorSession",
-    "TestedScenarioSession",
-]
+__all__ = ["Tested", "TestedGeneratorSession", "TestedScenarioSession"]
 
 T = TypeVar("T")
 
@@ -39,66 +28,19 @@ class Tested(Protocol):
     def usage(self) -> Usage:
         """Tokens spent so far."""
 
-    def tell(self, feedback: ScenarioFeedback) -> None:
-        """Keep what the test fails with for the next turn."""
-        ...
-
-
-class _HookedProvider:
-    """Lets the hooks around a turn be heard."""
-
-    def __init__(self, provider: Provider, config: pytest.Config) -> None:
-        self._provider = provider
-        self._config = config
-        self.calls = 0
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the provider's reply."""
-        hook = self._config.hook
-        hook.pytest_regen_before_turn(config=self._config, request=request)
-        self.calls += 1
-        reply = self._provider.send(request)
-        hook.pytest_regen_after_turn(config=self._config, request=request, reply=reply)
-        return reply
-
-
-class Sessions:
-    """Makes the sessions of one test; the n-th call of a body called again gets the n-th."""
-
-    def __init__(self, request: pytest.FixtureRequest) -> None:
-        config = request.config
-        self.provider = _HookedProvider(request.getfixturevalue("regen_provider"), config)
-        self._defaults: dict[str, Any] = {
-            "model": choices_of(config).model or DEFAULT_MODEL,
-            "shared_budget": budget_of(config),
-            "provider": self.provider,
-        }
-        self._made: list[tuple[object, Any]] = []
-        self._position = 0
-        request.node.stash.setdefault(SESSIONS, []).append(self)
+    @property
+    def has_answered(self) -> bool:
+        """Whether there is an answer that can have been wrong."""
 
     @property
-    def sessions(self) -> tuple[Tested, ...]:
-        """The sessions made so far."""
-        return tuple(session for _, session in self._made)
+    def is_waiting(self) -> bool:
+        """Whether it was told something that its next turn has not passed on yet."""
 
-    def rewind(self, feedback: ScenarioFeedback) -> None:
-        """Prepare for the body being called again."""
-        self._position = 0
-        for session in self.sessions:
-            session.tell(feedback)
+    def rewind(self) -> None:
+        """Prepare for the body of the test being called again, with nothing told yet."""
 
-    def _settings(self, given: dict[str, Any]) -> dict[str, Any]:
-        return {**self._defaults, **given}
-
-    def _next(self, key: object, session: T) -> T:
-        """Return the session that stood here before, if it was made from the same things."""
-        number, self._position = self._position, self._position + 1
-        if number < len(self._made) and self._made[number][0] == key:
-            known: T = self._made[number][1]
-            return known
-        self._made[number:] = [(key, session)]
-        return session
+    def tell(self, feedback: ScenarioFeedback) -> None:
+        """Keep what the test fails with for the next turn."""
 
 
 class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
@@ -108,44 +50,74 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
 
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*args, **settings)
-        self._asked: list[tuple[str, T]] = []
+        self._asked: list[tuple[str, str]] = []
+        """Questions, each with the text of its last answer."""
         self._position = 0
         self._feedback = ""
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether a question was answered."""
+        return bool(self._asked)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was told something that its next turn has not passed on yet."""
+        return bool(self._feedback)
+
+    def answer_as(self, response: Schema[T]) -> None:
+        """Return answers as ``response`` from now on: a body called again makes its classes anew.
+
+        Args:
+            response: a type with the same JSON Schema as the one before.
+        """
+        self._adapter = adapter_of(response)
+
+    def rewind(self) -> None:
+        """Go back to the first question, and drop what nobody asked for."""
+        self._position, self._feedback = 0, ""
+
     def tell(self, feedback: ScenarioFeedback) -> None:
-        """Go back to the first turn, and keep what was wrong for the last one."""
-        self._position = 0
+        """Keep what was wrong for the next turn."""
         self._feedback = "\n".join(f"- {note}" for note in feedback.notes)
 
     def ask(self, message: str, *, check: Any = None) -> T:  # noqa: ANN401 - as the base has it
         """Take one turn; in a body called again, what was asked is remembered, the last redone."""
+        number, due = self._next(message)
+        if due is None:
+            return self._remembered(number)
+        return self._keep(number, message, super().ask(due, check=check))
+
+    async def aask(self, message: str, *, check: Any = None) -> T:  # noqa: ANN401 - as above
+        """Take one turn without blocking the event loop; as ``ask``."""
+        number, due = self._next(message)
+        if due is None:
+            return self._remembered(number)
+        return self._keep(number, message, await super().aask(due, check=check))
+
+    def _next(self, message: str) -> tuple[int, str | None]:
+        """Return where the body stands, and what to ask there: ``None`` if it was asked before."""
         number, self._position = self._position, self._position + 1
-        if number >= len(self._asked) or self._asked[number][0] != message:
-            self._asked[number:] = [(message, super().ask(message, check=check))]
-        elif number == len(self._asked) - 1 and self._feedback:
-            told, self._feedback = self._feedback, ""
-            again = (
-                f"Your last answer was tested, and is wrong:\n\n{told}\n\nAnswer again, in full."
-            )
-            self._asked[number] = (message, super().ask(again, check=check))
-        return self._asked[number][1]
+        if number >= len(self._asked):
+            return number, message
+        is_known = self._asked[number][0] == message
+        if is_known and (number < len(self._asked) - 1 or not self._feedback):
+            return number, None
+        if not self._feedback:
+            return number, message
+        told, self._feedback = self._feedback, ""
+        # A question that the body words anew would not tell by itself that the old one went wrong.
+        wanted = "Answer again, in full." if is_known else message
+        return number, f"Your last answer was tested, and is wrong:\n\n{told}\n\n{wanted}"
 
+    def _keep(self, number: int, message: str, value: T) -> T:
+        self._asked[number:] = [(message, self.history[-1].content)]
+        return value
 
-class GeneratorSessions(Sessions):
-    """The fixture ``generator_session``."""
-
-    def __call__(
-        self,
-        *,
-        system: str,
-        response: Schema[T],
-        **settings: Any,  # noqa: ANN401 - as GeneratorSession takes them
-    ) -> TestedGeneratorSession[T]:
-        """Return a session; arguments as ``GeneratorSession`` takes them, the provider given."""
-        session: TestedGeneratorSession[T] = TestedGeneratorSession(
-            system, response, **self._settings(settings)
-        )
-        return self._next((system, response), session)
+    def _remembered(self, number: int) -> T:
+        # From its text, so that neither a value that the body changed nor a class of an earlier
+        # call comes back.
+        return parse_json_with_schema(self._asked[number][1], self._adapter)
 
 
 class TestedScenarioSession(ScenarioGeneratorSession):
@@ -158,6 +130,36 @@ class TestedScenarioSession(ScenarioGeneratorSession):
         self._current: list[TestScenario] | None = None
         self._feedback = ScenarioFeedback()
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether there is a set."""
+        return self._current is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was told something that its next turn has not passed on yet."""
+        return not self._feedback.is_empty
+
+    def named(self, correction: ScenarioCorrection) -> TestScenario | None:
+        """Return the scenario of the set that a correction is about.
+
+        Raises:
+            UsageError: several are called so, and the correction does not tell them apart.
+        """
+        return next(iter(find_corrected(self._current or (), [correction])), None)
+
+    def holds(self, scenario: TestScenario) -> bool:
+        """Return whether a scenario of this request is in the set."""
+        return any(one.id == scenario.id for one in self._current or ())
+
+    def has_tool(self, tool: tuple[str, str]) -> bool:
+        """Return whether a tool, by server and name, is annotated."""
+        return any(one.tool == tool for one in self.annotations)
+
+    def rewind(self) -> None:
+        """Drop what nobody asked for; the set is one wherever the body stands."""
+        self._feedback = ScenarioFeedback()
+
     def tell(self, feedback: ScenarioFeedback) -> None:
         """Keep what was wrong for the next turn."""
         self._feedback = feedback
@@ -167,33 +169,44 @@ class TestedScenarioSession(ScenarioGeneratorSession):
 
         A correction is put in place and stays unless a replacement asks the same request.
         """
-        told, self._feedback = self._feedback, ScenarioFeedback()
-        if self._current is None:
+        told, corrected = self._due()
+        if corrected is None:
             self._current = self.generate()
         elif told.asks_for_replacements:
-            replacements = self.regenerate(told)
-            self._current = merge_replacements(
-                apply_corrections(self._current, told.corrections),
-                replacements,
-                told.corrections,
-                told.discarded_scenarios,
-                accepts=lambda _: True,
-            )
-        return list(self._current)
+            self._current = _mended(corrected, told, self.regenerate(told))
+        return self._copies()
+
+    async def ascenarios(self) -> list[TestScenario]:
+        """Return the set without blocking the event loop; as ``scenarios``."""
+        told, corrected = self._due()
+        if corrected is None:
+            self._current = await self.agenerate()
+        elif told.asks_for_replacements:
+            self._current = _mended(corrected, told, await self.aregenerate(told))
+        return self._copies()
+
+    def _due(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
+        """Return what is to be told, and the set with its corrections; ``None`` if there is none.
+
+        Before the turn: what cannot be put in place must not be paid for.
+        """
+        told, self._feedback = self._feedback, ScenarioFeedback()
+        if self._current is None:
+            return told, None
+        return told, apply_corrections(self._current, told.corrections)
+
+    def _copies(self) -> list[TestScenario]:
+        """Return the set so that nothing the body does to it reaches the next call."""
+        return [one.model_copy(deep=True) for one in self._current or ()]
 
 
-class ScenarioSessions(Sessions):
-    """The fixture ``scenario_session``."""
-
-    def __call__(
-        self,
-        *,
-        system: str,
-        annotations: Iterable[ToolAnnotation],
-        handwritten: Sequence[TestScenario] = (),
-        **settings: Any,  # noqa: ANN401 - as ScenarioGeneratorSession takes them
-    ) -> TestedScenarioSession:
-        """Return a session; arguments as ``ScenarioGeneratorSession`` takes them."""
-        tools = tuple(annotations)
-        session = TestedScenarioSession(system, tools, handwritten, **self._settings(settings))
-        return self._next((system, tools, tuple(handwritten)), session)
+def _mended(
+    corrected: Sequence[TestScenario], told: ScenarioFeedback, replacements: Sequence[TestScenario]
+) -> list[TestScenario]:
+    return merge_replacements(
+        corrected,
+        replacements,
+        told.corrections,
+        told.discarded_scenarios,
+        accepts=lambda _: True,
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import Choices
-from pytest_regen.pytest_plugin.records import Heal, Record, record_on
+from pytest_regen.pytest_plugin.healing.records import Heal, Record, record_on
 
 __all__ = ["RunLog"]
 
@@ -23,7 +23,10 @@ class RunLog:
         self._choices = choices
         self._heals: list[Heal] = []
         self._warnings: list[str] = []
-        self._notes: list[str] = list(choices.notes)
+        self.notes: list[str] = list(choices.notes)
+        """What was asked for and is not done, and the like; one line each."""
+        self.report = ""
+        """What became of the report that was asked for."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
@@ -32,12 +35,11 @@ class RunLog:
             return
         self._heals += record.heals
         self._warnings += record.warnings
-        self._notes += [note for note in record.notes if note not in self._notes]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Fail a green run that regenerated something, where the project wants that."""
-        if self._gate and exitstatus == pytest.ExitCode.OK:
+        if self.gate and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -47,7 +49,7 @@ class RunLog:
         """Print our section after all others, if there is anything to tell."""
         yield
         self._write_step_summary()
-        if not (self._heals or self._warnings or self._notes):
+        if not (self._heals or self._warnings or self.notes or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -58,18 +60,18 @@ class RunLog:
         return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
 
     @property
-    def _gate(self) -> str:
+    def gate(self) -> str:
         """Why a green run exits with 1; empty where it does not."""
-        if not self._changed:
-            return ""
-        if self._choices.fail_on == "regenerated":
-            return "regen_fail_on = regenerated"
-        if self._choices.fail_on == "auto" and self._choices.in_ci:
-            return "CI is set (regen_fail_on = auto)"
+        fail_on, changed = self._choices.fail_on, bool(self._changed)
+        if fail_on == "regenerated" and any(heal.outcome == "regenerated" for heal in self._heals):
+            what = "a store was changed" if changed else "a test passed only after another turn"
+            return f"{what} and regen_fail_on = regenerated"
+        if fail_on == "auto" and self._choices.in_ci and changed:
+            return "a store was changed and CI is set (regen_fail_on = auto)"
         return ""
 
     def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        for note in self._notes:
+        for note in self.notes:
             yield note, ("yellow",)
         for warning in self._warnings:
             yield f"warning: {warning}", ("yellow",)
@@ -79,9 +81,12 @@ class RunLog:
             yield "emulated: replies came from the emulator's recordings, not from a model", ()
         if self._changed:
             yield f"changed: {', '.join(self._changed)}", ()
-        if self._gate:
-            yield f"exit 1: a store was changed and {self._gate}; commit the change", ("red",)
-        following = self._next_command
+        if self.gate:
+            todo = "; commit the change" if self._changed else ""
+            yield f"exit 1: {self.gate}{todo}", ("red",)
+        if self.report:
+            yield self.report, () if self.report.startswith("report: ") else ("red",)
+        following = self.next_command
         if following:
             yield f"next: {following}", ("bold",)
 
@@ -125,7 +130,8 @@ class RunLog:
         return os.path.relpath(path, self._config.invocation_params.dir)
 
     @property
-    def _next_command(self) -> str:
+    def next_command(self) -> str:
+        """What to run next; empty where nothing is left to do."""
         left = [heal for heal in self._heals if heal.next]
         if left:
             return left[0].next
@@ -150,7 +156,7 @@ class RunLog:
 
 def _tokens(heal: Heal) -> str:
     read = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
-    cost = f", {heal.cost}" if heal.cost else ""
+    cost = f", ${heal.cost}" if heal.cost else ""
     return f"{heal.tokens_in:,} tokens in, {heal.tokens_out:,} out{read}{cost}"
 
 

@@ -97,6 +97,8 @@ def generate_store(
     settings = settings or TurnSettings(provider or AnthropicProvider())
     if not discard_edits:
         _refuse_edited(plan)
+    if plan.asked and settings.ready:
+        settings.ready()
     before = plan.previous.source if plan.previous else ""
     _write_plan(plan)
     draft = _Draft(plan, settings)

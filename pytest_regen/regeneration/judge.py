@@ -1,28 +1,59 @@
-"""Whether a new output is better than the stored one (decisions, "Healing and acceptance")."""
+"""Whether a new output is better than the stored one: fewer errors, and none of them hidden.
 
-from collections.abc import Mapping, Sequence
+Code that cannot be read has one issue, which says so, and not one for each field that nobody could
+find in it. Counted like that, an apology would be better than a class with two wrong fields. So it
+has all errors that its fields would have, and never takes the place of code that can be read.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from pytest_regen.regeneration.values import Feedback
-from pytest_regen.stores import RegenStore
+from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.ignoring import Ignore, ignoring
 from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = [
+    "Score",
     "fixable",
     "is_better",
     "is_edited",
     "is_no_worse",
     "judged",
     "pages_at_fault",
-    "score",
+    "scores",
     "signature",
 ]
 
 _NOT_THE_MODELS = frozenset({"DRIFT", "STALE", "UNFIXABLE", "REVIEW"})
 """Codes that no reply can mend."""
 
+_HIDING: Final = frozenset(
+    {"ARTIFACT", "EMPTY_OUTPUT", "INVALID_IDENTIFIER", "MISSING_CLASS", "SYNTAX", "TRUNCATED"}
+)
+"""Codes after which a page was read in part or not at all."""
+
 Results = Mapping[str, ValidationResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What is wrong with one type, as far as it decides what is kept."""
+
+    errors: int = 0
+    """Its errors, and one for each field or value that could be hidden by one of them."""
+    unreadable: frozenset[int] = frozenset()
+    """Its pages that were not read in full."""
+
+    def is_no_worse_than(self, other: "Score") -> bool:
+        """Return whether errors have not risen and every page that could be read still can."""
+        return self.errors <= other.errors and self.unreadable <= other.unreadable
+
+
+Scores = Mapping[str, Score]
 
 
 def judged(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
@@ -51,38 +82,60 @@ def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:
     return tuple(issue for issue in errors if issue.code not in _NOT_THE_MODELS)
 
 
-def score(result: ValidationResult | None, feedback: Sequence[Feedback] = ()) -> int:
-    """Return the type's errors, plus one if the asking test fails. Lower is better."""
-    return len(result.errors if result else ()) + bool(feedback)
+def scores(store: RegenStore, results: Results) -> dict[str, Score]:
+    """Return the score of each type of ``store``, given what is wrong with it."""
+    return {name: _score(store, name, result) for name, result in results.items()}
 
 
-def is_better(
-    type_name: str, before: Results, after: Results, *, failed: bool, fails: bool
-) -> bool:
-    """Return whether healing may keep the candidate: its score falls and no other type suffers.
+def _score(store: RegenStore, type_name: str, result: ValidationResult) -> Score:
+    """Return a type's score; an issue without a page is about all of them."""
+    hiding = [issue for issue in result.errors if issue.code in _HIDING]
+    if not hiding:
+        return Score(len(result.errors))
+    named = {issue.page for issue in hiding}
+    unreadable = [
+        prompt for prompt in store.prompts_of(type_name) if None in named or prompt.page in named
+    ]
+    reported = {issue.field for issue in result.errors}
+    hidden = sum(
+        str(unit) not in reported and not _stands_in(str(unit), store.pages.get(prompt.key))
+        for prompt in unreadable
+        for unit in prompt.fields
+    )
+    return Score(len(result.errors) + hidden, frozenset(prompt.page for prompt in unreadable))
+
+
+def _stands_in(word: str, page: StoredPage | None) -> bool:
+    """Return whether a field's name is in code that cannot be read, so that it may be there."""
+    text = page.output if page else ""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def is_better(type_name: str, before: Scores, after: Scores, *, failed: bool, fails: bool) -> bool:
+    """Return whether healing may keep the candidate: its errors fall and no other type suffers.
 
     Args:
         type_name: the type being healed.
-        before: the results with the stored outputs.
-        after: the results with the candidate.
-        failed: whether the asking test failed with the stored outputs.
+        before: the scores with the stored outputs.
+        after: the scores with the candidate.
+        failed: whether the asking test failed with the stored outputs; it counts as an error.
         fails: whether it fails with the candidate.
     """
-    old = score(before.get(type_name)) + failed
-    new = score(after.get(type_name)) + fails
-    return new < old and not _gained(before, after, except_for=type_name)
+    old, new = before.get(type_name, Score()), after.get(type_name, Score())
+    falls = new.errors + fails < old.errors + failed and new.unreadable <= old.unreadable
+    others = {*before, *after} - {type_name}
+    return falls and _no_worse(before, after, others)
 
 
-def is_no_worse(before: Results, after: Results) -> bool:
+def is_no_worse(before: Scores, after: Scores) -> bool:
     """Return whether named work may keep the new output: errors rise nowhere."""
-    return not _gained(before, after)
+    return _no_worse(before, after, {*before, *after})
 
 
-def _gained(before: Results, after: Results, *, except_for: str | None = None) -> bool:
-    return any(
-        score(after.get(name)) > score(before.get(name))
-        for name in {*before, *after}
-        if name != except_for
+def _no_worse(before: Scores, after: Scores, names: Iterable[str]) -> bool:
+    nothing = Score()
+    return all(
+        after.get(name, nothing).is_no_worse_than(before.get(name, nothing)) for name in names
     )
 
 
@@ -98,7 +151,7 @@ def pages_at_fault(findings: Sequence[Feedback], total: int) -> dict[int, tuple[
     """Return the pages to ask again, each with its own corrections.
 
     A finding goes to the page at fault and only there. One that cannot be put on a page asks for
-    all pages of the type, its text on page 1 (design, section 4, decision 6).
+    all pages of the type, its text on page 1: a type's first page is where a rule for all is read.
     """
     placed: dict[int, list[Feedback]] = {}
     for finding in findings:

@@ -16,6 +16,7 @@ from pytest_regen.regeneration.judge import (
     is_edited,
     is_no_worse,
     judged,
+    scores,
     signature,
 )
 from pytest_regen.regeneration.values import Feedback, PageAnswer
@@ -116,7 +117,11 @@ def settle_by_test(
     with store.trial(pages=tried.pages, source=tried.store.source) as trial:
         fails = tuple(check())
         better = is_better(
-            type_name, before, tried.results, failed=bool(feedback), fails=bool(fails)
+            type_name,
+            scores(store, before),
+            scores(tried.store, tried.results),
+            failed=bool(feedback),
+            fails=bool(fails),
         )
         if better:
             trial.accept()
@@ -136,9 +141,10 @@ def _with_pages(store: RegenStore, pages: Sequence[StoredPage], ignore: Ignore) 
 def _may_stay(type_name: str, before: _Candidate, after: _Candidate, policy: Policy) -> bool:
     if policy == "any":
         return True
+    was, now = scores(before.store, before.results), scores(after.store, after.results)
     if policy == "named":
-        return is_no_worse(before.results, after.results)
-    return is_better(type_name, before.results, after.results, failed=False, fails=False)
+        return is_no_worse(was, now)
+    return is_better(type_name, was, now, failed=False, fails=False)
 
 
 def _write(

@@ -1,7 +1,7 @@
 """One page asked of a model: correction, budget, truncation, refusal, extraction.
 
 A truncated reply is never asked again as it was: first with a larger limit, then as a continuation
-whose pieces are joined into the same page (design, section 4, decision 8).
+whose pieces are joined into the same page.
 """
 
 import re

@@ -34,7 +34,7 @@ StopReason = Literal[
     "transport",
     "cassette_miss",
 ]
-"""Why the work on a type ended (design, section 4, decision 8)."""
+"""Why the work on a type ended."""
 
 Feedback = Issue | str
 """What goes into a correction block: a validator's issue, or a failing test's own words."""
@@ -65,6 +65,9 @@ class TurnSettings:
     before_turn: Callable[[TurnRequest], None] | None = None
     after_turn: Callable[[TurnRequest, Reply], None] | None = None
     progress: Callable[[Progress], None] | None = None
+    ready: Callable[[], None] | None = None
+    """Called before a store is begun whose pages are to be asked; raises what would stop the first
+    of them, a missing key for one."""
 
 
 @dataclass(frozen=True, slots=True)

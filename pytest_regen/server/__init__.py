@@ -1,17 +1,13 @@
 """The endpoint of a clarifying agent over HTTP, and a page for people; needs the extra `server`."""
 
-try:
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
     from pytest_regen.server.app import create_app
     from pytest_regen.server.gazetteer import Gazetteer, Place, read_places
     from pytest_regen.server.quotas import Quota
     from pytest_regen.server.settings import Agent, Screen, ServerSettings, peer_of
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "starlette":
-        raise
-    raise ModuleNotFoundError(
-        "pytest_regen.server needs Starlette; next: pip install 'pytest-regen[server]'",
-        name=error.name,
-    ) from error
 
 __all__ = [
     "Agent",
@@ -24,3 +20,31 @@ __all__ = [
     "peer_of",
     "read_places",
 ]
+
+_HOMES = {
+    "Agent": "settings",
+    "Gazetteer": "gazetteer",
+    "Place": "gazetteer",
+    "Quota": "quotas",
+    "Screen": "settings",
+    "ServerSettings": "settings",
+    "create_app": "app",
+    "peer_of": "settings",
+    "read_places": "gazetteer",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+        """Import the module that holds ``name``; so ``python -m`` can say what is missing."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "starlette":
+                raise
+            raise ModuleNotFoundError(
+                "pytest_regen.server needs Starlette; next: pip install 'pytest-regen[server]'",
+                name=error.name,
+            ) from None

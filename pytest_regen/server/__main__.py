@@ -4,15 +4,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-
-import uvicorn
 
 from pytest_regen.context.agent import ClarifyingAgent
 from pytest_regen.context.sealing import Sealer, SealPolicy
 from pytest_regen.errors import RegenError, UsageError
-from pytest_regen.server.app import create_app
-from pytest_regen.server.settings import LOOPBACK_HOSTS, ServerSettings
 from pytest_regen.turns.choosing import load_provider, provider_from_environment
 
 __all__ = ["main"]
@@ -29,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
+        _require_the_extra()
         _serve(options)
     except RegenError as error:
         print(error, file=sys.stderr)  # noqa: T201 - what a command says
@@ -36,7 +34,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _require_the_extra() -> None:
+    for name in ("starlette", "uvicorn"):
+        try:
+            import_module(name)
+        except ModuleNotFoundError:
+            raise UsageError(
+                f"the server needs {name}, which is not installed",
+                hint="pip install 'pytest-regen[server]'",
+            ) from None
+
+
 def _serve(options: argparse.Namespace) -> None:
+    import uvicorn  # noqa: PLC0415 - there by now
+
+    from pytest_regen.server.app import create_app  # noqa: PLC0415 - as above
+    from pytest_regen.server.settings import LOOPBACK_HOSTS, ServerSettings  # noqa: PLC0415
+
     if options.host not in _LOOPBACK_ADDRESSES and not options.allow_host:
         raise UsageError(
             f"--host {options.host} is reached from other machines",

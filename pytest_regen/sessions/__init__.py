@@ -2,6 +2,7 @@
 
 from pytest_regen.sessions.arguments import (
     argument_problems,
+    undecided_roles,
 )
 from pytest_regen.sessions.artifacts import (
     Artifact,
@@ -16,6 +17,7 @@ from pytest_regen.sessions.feedback import (
     format_feedback_message,
 )
 from pytest_regen.sessions.loop import (
+    acompile_verify_repair,
     compile_verify_repair,
 )
 from pytest_regen.sessions.loop_parts import (
@@ -31,6 +33,9 @@ from pytest_regen.sessions.prompts import (
     build_generator_system_prompt,
 )
 from pytest_regen.sessions.protocols import (
+    AsyncJudge,
+    AsyncPolicyCompiler,
+    AsyncScenarioSource,
     Attribution,
     Engine,
     ExecutionResult,
@@ -86,6 +91,9 @@ from pytest_regen.sessions.values import (
 __all__ = [
     "PROMPT_FORMAT",
     "Artifact",
+    "AsyncJudge",
+    "AsyncPolicyCompiler",
+    "AsyncScenarioSource",
     "Attribution",
     "CacheReport",
     "ConditionalRoles",
@@ -117,6 +125,7 @@ __all__ = [
     "ToolAnnotation",
     "Transcript",
     "TurnReport",
+    "acompile_verify_repair",
     "apply_corrections",
     "are_similar",
     "argument_problems",
@@ -133,5 +142,6 @@ __all__ = [
     "scenario_id",
     "scenario_input_hash",
     "structural_conflict",
+    "undecided_roles",
     "write_artifact",
 ]

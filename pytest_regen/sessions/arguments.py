@@ -1,50 +1,66 @@
-"""Whether a request is one that its tool takes."""
+"""Whether a request is one that its tool takes, and whether it says what its roles depend on."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.sessions.values import ScenarioRequest, ToolAnnotation
+from pytest_regen.sessions.input_schema import InputSchema, among
+from pytest_regen.sessions.values import ConditionalRoles, ScenarioRequest, ToolAnnotation
 
-__all__ = ["argument_problems"]
+__all__ = ["argument_problems", "undecided_roles"]
 
 
 def argument_problems(request: ScenarioRequest, annotation: ToolAnnotation) -> tuple[str, ...]:
     """Return what the tool's input schema has against the arguments of ``request``.
 
-    Names, required arguments and enums are looked at. Types are not: tools convert them, and a
-    false alarm costs a paid reply. A tool without a schema of its arguments has no objections.
+    Unknown names, required names and choices are looked at, in objects inside as well; types are
+    not. A name that the schema does not list is unknown unless it says that others may be there;
+    in objects inside only where it says that they may not. A tool without a schema of its
+    arguments has no objections.
     """
-    return tuple(_problems(request.arguments, annotation.input_schema or {}))
+    return tuple(InputSchema(annotation.input_schema or {}).problems(request.arguments))
 
 
-def _problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    known = schema.get("properties")
-    if not isinstance(known, Mapping) or not known:
+def undecided_roles(request: ScenarioRequest, annotation: ToolAnnotation) -> tuple[str, ...]:
+    """Return for which arguments of ``request`` default roles count, in words.
+
+    That is where roles depend on the value of another argument, and it is missing or a value that
+    no condition speaks of. The request is not wrong for that: default roles are the strictest, and
+    whoever reads why it was decided so needs to know. Conditions on yes or no have two sides, the
+    default one of them, and leave nothing undecided.
+    """
+    roles = {name: one for name, one in annotation.args.items() if name in request.arguments}
+    return tuple(
+        f"the roles of {name!r} depend on {missing}: the default ones count"
+        for name, one in roles.items()
+        if isinstance(one, ConditionalRoles)
+        for missing in _undecided(one, request.arguments)
+    )
+
+
+def _undecided(roles: ConditionalRoles, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a choice of roles lacks, once; nothing where a condition holds."""
+    conditions = [choice.condition for choice in roles.when]
+    if any(_holds(one, arguments) for one in conditions):
         return
-    if not schema.get("additionalProperties"):
-        for name in arguments:
-            if name not in known:
-                yield f"the argument {name!r} does not exist; there are {', '.join(sorted(known))}"
-    for name in schema.get("required") or ():
-        if name not in arguments:
-            yield f"the argument {name!r} is required"
-    for name, value in arguments.items():
-        if isinstance(known.get(name), Mapping):
-            yield from _enum_problems(name, value, known[name])
+    for one in conditions:
+        values = _values(one)
+        if values and not any(isinstance(value, bool) for value in values):
+            name, told = one["arg"], arguments.get(str(one["arg"]))
+            is_ = "missing" if told is None else canonical_json(told)
+            yield f"{name!r}, which is {is_}"
+            return
 
 
-def _enum_problems(name: str, value: Any, schema: Mapping[str, Any]) -> Iterator[str]:  # noqa: ANN401 - JSON
-    allowed = [schema["const"]] if "const" in schema else schema.get("enum")
-    if isinstance(allowed, list) and not _among(value, allowed):
-        told = ", ".join(canonical_json(one) for one in allowed)
-        yield f"the argument {name!r} is {canonical_json(value)}; it takes {told}"
-    items = schema.get("items")
-    if isinstance(items, Mapping) and isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _enum_problems(f"{name}[{number}]", item, items)
+def _values(condition: Mapping[str, Any]) -> list[Any]:
+    found = condition.get("in", [condition["equals"]] if "equals" in condition else [])
+    return list(found) if isinstance(found, list | tuple) else []
 
 
-def _among(value: Any, allowed: list[Any]) -> bool:  # noqa: ANN401 - JSON
-    # True is not 1, as it would be in Python.
-    return any(canonical_json(value) == canonical_json(one) for one in allowed)
+def _holds(condition: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    value = arguments.get(str(condition["arg"]))
+    if "is" not in condition:
+        return among(value, _values(condition))
+    is_there, is_truthy = value is not None, isinstance(value, list | dict) or bool(value)
+    answers = {"present": is_there, "absent": not is_there, "truthy": is_truthy}
+    return answers.get(str(condition["is"]), not is_truthy)

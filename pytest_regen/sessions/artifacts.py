@@ -3,23 +3,34 @@
 import hashlib
 import json
 import os
-import tempfile
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
 
+from pytest_regen.atomic import refuse_obstacle, replace_file
 from pytest_regen.canonical import canonical_json
-from pytest_regen.errors import StoreWriteError
+from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.sessions.values import TestScenario, Value
 
-__all__ = ["Artifact", "ArtifactStatus", "content_hash", "read_artifact", "write_artifact"]
+__all__ = [
+    "Artifact",
+    "ArtifactStatus",
+    "checked_path",
+    "checked_policy",
+    "content_hash",
+    "read_artifact",
+    "write_artifact",
+]
 
 ArtifactStatus = Literal["generated", "verified", "failed"]
 
 _VERSION = 1
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +74,20 @@ def read_artifact(path: Path) -> Artifact | None:
     """
     try:
         data = json.loads(path.read_text("utf-8"))
-        if data["version"] != _VERSION:
+        policy = data.get("policy")
+        is_known = data["version"] == _VERSION and data["status"] in get_args(ArtifactStatus)
+        if not is_known or not isinstance(policy, dict | None):
             return None
         return Artifact(
             str(data["input_hash"]),
             data["status"],
             tuple(TestScenario.model_validate(one) for one in data["scenarios"]),
-            data.get("policy"),
+            policy,
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError):
+    except (
+        *(OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError),
+        RecursionError,  # Lists in lists in lists: whoever damaged it, it is none of ours.
+    ):
         return None
 
 
@@ -89,21 +105,53 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
         **({"policy": artifact.policy} if artifact.policy is not None else {}),
     }
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if not text.isascii() and _LONE_SURROGATE.search(text):
+        # Models write them, JSON can hold them, and UTF-8 cannot.
+        text = json.dumps(data, indent=2, allow_nan=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w",
-            encoding="utf-8",
-            newline="\n",
-            dir=path.parent,
-            prefix=f".{path.name}.",
-            delete=False,
-        ) as file:
-            file.write(text)
-        os.replace(file.name, path)  # noqa: PTH105 - atomic on every platform
+        replace_file(path, text)
     except OSError as error:
-        raise StoreWriteError(
-            f"{path} cannot be written",
-            why=str(error),
-            hint="make the folder writable, or name another path",
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """Return where an artifact is to be, if it can be written there as far as can be seen now.
+
+    Raises:
+        StoreWriteError: it cannot; better known before everything is paid than after.
+    """
+    found = Path(path)
+    try:
+        refuse_obstacle(found)
+    except OSError as error:
+        raise _unwritable(found, error) from error
+    return found
+
+
+def _unwritable(path: Path, error: OSError) -> StoreWriteError:
+    return StoreWriteError(
+        f"{path} cannot be written",
+        why=error.strerror or str(error),
+        hint="make the folder writable, or name another path",
+    )
+
+
+def checked_policy(policy: object) -> Mapping[str, Any]:
+    """Return ``policy`` if it is rules as plain JSON: a mapping of text, numbers, lists, mappings.
+
+    Raises:
+        UsageError: it is not, so that it could neither be kept nor compared.
+    """
+    why = f"it is {policy!r:.100}" if not isinstance(policy, Mapping) else ""
+    try:
+        canonical_json(policy)
+    except (TypeError, ValueError, RecursionError) as error:
+        why = why or str(error)
+    if isinstance(policy, Mapping) and not why:
+        return policy
+    raise UsageError(
+        "the compiler's policy is not plain JSON",
+        why=why,
+        hint="return a dict of texts, numbers, lists and dicts; model_dump(mode='json') makes one",
+    )

@@ -9,21 +9,21 @@ import asyncio
 import itertools
 import math
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import cast
 
 from pytest_regen.errors import ReplyFormatError
-from pytest_regen.sessions.conversation import Conversation
+from pytest_regen.sessions.conversation import Conversation, Draft, check_limits
 from pytest_regen.sessions.reading import Expectations, ScenarioReader
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
-from pytest_regen.turns.steps import Steps, adrive, drive
+from pytest_regen.turns.driving import Steps, adrive, drive
 from pytest_regen.turns.values import Message, Provider
 
 __all__ = [
     "Branch",
+    "BranchAnswer",
     "Group",
-    "Outcome",
     "Waves",
     "adrive_waves",
     "branch_steps",
@@ -51,17 +51,25 @@ class Branch:
         """The tools, as what tells branches apart."""
         return tuple(one.tool for one in self.tools)
 
+    @property
+    def address(self) -> str:
+        """The first tool: a name that a restored session gives the branch as well."""
+        return "/".join(self.tools[0].tool)
+
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BranchAnswer:
     """What one branch answered, not in its history yet."""
 
     branch: Branch
-    scenarios: tuple[TestScenario, ...]
-    user: Message
-    assistant: Message
+    draft: Draft[tuple[TestScenario, ...]]
     notes: tuple[str, ...]
     is_salvaged: bool
+
+    @property
+    def scenarios(self) -> tuple[TestScenario, ...]:
+        """The scenarios that can be used."""
+        return self.draft.value
 
     @property
     def missed(self) -> Group:
@@ -79,8 +87,8 @@ class Outcome:
         return Branch(tools, self.branch.conversation)
 
 
-Result = Outcome | Exception
-Waves = Generator[list[Steps[Outcome]], list[Result], list[Outcome]]
+Result = BranchAnswer | Exception
+Waves = Generator[list[Steps[BranchAnswer]], list[Result], list[BranchAnswer]]
 """Steps that may run at the same time, wave by wave."""
 
 
@@ -95,7 +103,11 @@ def plan_groups(
         annotations: the tools; one annotation per tool.
         max_tokens: upper limit of one reply.
         batch_size: tools per group, where the expectation is known to be wrong.
+
+    Raises:
+        UsageError: a limit allows nothing.
     """
+    check_limits(max_tokens=(max_tokens, 1), batch_size=(batch_size, 1))
     size = batch_size or max(1, int(max_tokens * 0.9) // TOKENS_PER_TOOL)
     servers = {name: number for number, name in enumerate(one.server_name for one in annotations)}
     tools = sorted(annotations, key=lambda one: servers[one.server_name])
@@ -108,55 +120,63 @@ def split(tools: Sequence[ToolAnnotation], parts: int) -> list[Group]:
     return [tuple(tools[a:b]) for a, b in itertools.pairwise(bounds) if a < b]
 
 
-def branch_steps(branch: Branch, message: str, expected: Expectations, turn: int) -> Steps[Outcome]:
+def branch_steps(
+    branch: Branch, message: str, expected: Expectations, turn: int
+) -> Steps[BranchAnswer]:
     """Ask one branch, and keep whatever of its answer can be used.
 
     Raises:
         ReplyFormatError: nothing of it can.
     """
     reader = ScenarioReader(expected)
-    user = Message("user", message)
     try:
-        draft = yield from branch.conversation.ask(message, reader.read, turn=turn)
-        said = draft.assistant.content
-    except ReplyFormatError as error:
-        if error.is_truncated:
-            reader.salvage(error.text)
+        answered = yield from branch.conversation.ask(
+            message, reader.read, turn=turn, salvage=reader.salvage
+        )
+        said = answered.assistant.content
+    except ReplyFormatError:
         if not reader.give_up():
             raise
         said = ""
-    return Outcome(
-        branch,
-        reader.scenarios,
-        user,
-        Message("assistant", reader.committed_text(said)),
-        tuple(reader.notes),
-        reader.is_salvaged,
-    )
+    assistant = Message("assistant", reader.committed_text(said))
+    draft = Draft(reader.scenarios, Message("user", message), assistant)
+    return BranchAnswer(branch, draft, tuple(reader.notes), reader.is_salvaged)
 
 
-def run_wave(wave: list[Steps[Outcome]]) -> Waves:
+def run_wave(wave: list[Steps[BranchAnswer]]) -> Waves:
     """Run one wave, and raise the first failure in it once all have ended."""
     done = yield wave
     for one in done:
         if isinstance(one, Exception):
             raise one
-    return [one for one in done if isinstance(one, Outcome)]
+    return [one for one in done if isinstance(one, BranchAnswer)]
 
 
-def drive_waves(waves: Waves, provider: Provider, parallel: int) -> list[Outcome]:
-    """Run each wave in threads, ``parallel`` at a time, and return the outcomes."""
+def drive_waves(waves: Waves, provider: Provider, parallel: int) -> list[BranchAnswer]:
+    """Run each wave in threads, ``parallel`` at a time, and return the answers."""
     try:
         wave = next(waves)
         while True:
-            with ThreadPoolExecutor(max(1, min(parallel, len(wave)))) as pool:
-                futures = [pool.submit(drive, steps, provider) for steps in wave]
-            wave = waves.send([_result(future) for future in futures])
+            wave = waves.send([_result(future) for future in _driven(wave, provider, parallel)])
     except StopIteration as end:
-        return cast("list[Outcome]", end.value)
+        return cast("list[BranchAnswer]", end.value)
 
 
-def _result(future: "Future[Outcome]") -> Result:
+def _driven(
+    wave: list[Steps[BranchAnswer]], provider: Provider, parallel: int
+) -> "list[Future[BranchAnswer]]":
+    with ThreadPoolExecutor(max(1, min(parallel, len(wave)))) as pool:
+        try:
+            futures = [pool.submit(drive, steps, provider) for steps in wave]
+            wait(futures)
+        except BaseException:
+            # Interrupted: what was not asked yet never is; what was is paid, and waited for.
+            pool.shutdown(cancel_futures=True)
+            raise
+    return futures
+
+
+def _result(future: "Future[BranchAnswer]") -> Result:
     error = future.exception()
     if error is None:
         return future.result()
@@ -165,11 +185,11 @@ def _result(future: "Future[Outcome]") -> Result:
     raise error
 
 
-async def adrive_waves(waves: Waves, provider: Provider, parallel: int) -> list[Outcome]:
-    """Run each wave in the event loop, ``parallel`` at a time, and return the outcomes."""
+async def adrive_waves(waves: Waves, provider: Provider, parallel: int) -> list[BranchAnswer]:
+    """Run each wave in the event loop, ``parallel`` at a time, and return the answers."""
     gate = asyncio.Semaphore(max(1, parallel))
 
-    async def run(steps: Steps[Outcome]) -> Outcome:
+    async def run(steps: Steps[BranchAnswer]) -> BranchAnswer:
         async with gate:
             return await adrive(steps, provider)
 
@@ -177,9 +197,11 @@ async def adrive_waves(waves: Waves, provider: Provider, parallel: int) -> list[
         wave = next(waves)
         while True:
             done = await asyncio.gather(*map(run, wave), return_exceptions=True)
-            stopped = next((one for one in done if not isinstance(one, Outcome | Exception)), None)
+            stopped = next(
+                (one for one in done if not isinstance(one, BranchAnswer | Exception)), None
+            )
             if isinstance(stopped, BaseException):
                 raise stopped
             wave = waves.send(cast("list[Result]", list(done)))
     except StopIteration as end:
-        return cast("list[Outcome]", end.value)
+        return cast("list[BranchAnswer]", end.value)

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pytest_regen.errors import UsageError
+from pytest_regen.turns.structured import stable_schema
 
 __all__ = ["closed_schema"]
 
@@ -24,6 +25,8 @@ _REFUSED = frozenset(
     }
 )
 """Keywords the API answers with an error."""
+_SHAPES = frozenset({"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type"})
+"""Keywords of which a schema has one, unless it allows anything."""
 
 
 def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
@@ -33,8 +36,14 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
         UsageError: the schema would not survive: an object of free form could then hold nothing,
             and bounds are refused. The hint in the prompt works with any schema.
     """
-    schema: dict[str, Any] = _closed(adapter.json_schema())
-    problems = list(_problems(schema, "the reply"))
+    # As pydantic says it: a stable schema does not tell an object that is open from one that is
+    # not said to be closed.
+    said = _closed(adapter.json_schema())
+    problems = [
+        f"{where} {problem}"
+        for node, where in _schemas(said, "the reply")
+        for problem in _problems(node)
+    ]
     if problems:
         raise UsageError(
             "the response type does not survive structured output",
@@ -42,6 +51,7 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
             hint="leave structured_output off: the schema is then told in the prompt and "
             "replies are validated here",
         )
+    schema: dict[str, Any] = _closed(stable_schema(adapter))
     return schema
 
 
@@ -56,19 +66,23 @@ def _closed(node: Any) -> Any:  # noqa: ANN401 - JSON
     return found
 
 
-def _problems(node: Any, where: str) -> Iterator[str]:  # noqa: ANN401 - JSON
-    if isinstance(node, list):
-        for inner in node:
-            yield from _problems(inner, where)
-    if not isinstance(node, Mapping):
-        return
+def _schemas(node: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield ``node`` and every schema in it, each with the name of the field it belongs to."""
+    yield node, where
+    for key in ("properties", "$defs"):
+        for name, inner in node.get(key, {}).items():
+            yield from _schemas(inner, name)
+    for key in ("allOf", "anyOf", "oneOf", "prefixItems"):
+        for inner in node.get(key, ()):
+            yield from _schemas(inner, where)
+    if "items" in node:
+        yield from _schemas(node["items"], where)
+
+
+def _problems(node: Mapping[str, Any]) -> Iterator[str]:
+    if not _SHAPES & node.keys():
+        yield "may be anything"
     if node.get("type") == "object" and node.get("additionalProperties") is not False:
-        yield f"{where} is an object of free form"
+        yield "is an object of free form"
     for keyword in sorted(_REFUSED & node.keys()):
-        yield f"{where} has {keyword}, which the API refuses"
-    for key, inner in node.items():
-        if key in ("properties", "$defs"):
-            for name, child in inner.items():
-                yield from _problems(child, name)
-        elif key not in ("enum", "const", "default", "examples"):
-            yield from _problems(inner, where)
+        yield f"has {keyword}, which the API refuses"

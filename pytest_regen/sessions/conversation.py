@@ -1,10 +1,11 @@
 """A conversation under a fixed system prompt whose turns are transactions.
 
-A user message and its reply enter the history together, once the reply was understood. Repairs
-and continuations happen inside the turn and leave no trace in the history; a turn that fails
-leaves it as it was. (The text this follows stores a reply before parsing it and counts the turn;
-one wrong reply then poisons every later one. It also says of schema repair both that each turn has
-it and that none has: here each turn has.)
+- A user message and its reply enter the history together, and the turn is counted, once the reply
+  was understood. Storing the reply first would let one wrong reply poison every later turn.
+- Every turn has schema repair, within the turn: repairs and continuations leave no trace in the
+  history. Without it a session would end with the first reply that a limit cut or that lacks a
+  bracket, after all the turns paid before.
+- A turn that fails leaves the history as it was.
 """
 
 import threading
@@ -15,17 +16,26 @@ from typing import Generic, Protocol, TypeVar, cast
 from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.steps import CONTINUE, Progress, Steps, object_steps
+from pytest_regen.turns.driving import Progress, Steps
+from pytest_regen.turns.repairing import CONTINUE, object_steps
 from pytest_regen.turns.values import CacheTtl, Message, Provider, Reply, TurnRequest, Usage
 
-__all__ = ["Conversation", "Draft", "SessionSettings", "TokenBudget"]
+__all__ = [
+    "Account",
+    "Conversation",
+    "Draft",
+    "SessionSettings",
+    "TokenBudget",
+    "check_limits",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _USUAL_REPLY = 1_000
 """Tokens a reply is expected to take as long as none was seen, for the budget's estimate."""
+
+_STOPPED = "the reply was not waited for: the turn was cancelled or interrupted"
 
 
 class TokenBudget(Protocol):
@@ -45,20 +55,20 @@ class SessionSettings:
     """With whom, and within which limits, a session talks."""
 
     provider: Provider
-    model: str = DEFAULT_MODEL
-    max_tokens: int = 16_384
+    model: str
+    max_tokens: int
     """Upper limit of one reply; a longer one is continued."""
-    max_repairs: int = 2
+    max_repairs: int
     """Times per turn that a wrong reply is sent back with what is wrong with it."""
-    max_turns: int | None = None
+    max_turns: int | None
     """Committed turns after which the session refuses another one."""
-    token_budget: int | None = None
+    token_budget: int | None
     """Tokens this session may spend: input, output and cache together."""
-    shared_budget: TokenBudget | None = None
+    shared_budget: TokenBudget | None
     """A budget that others spend from as well."""
-    cache: CacheTtl | None = "5m"
+    cache: CacheTtl | None
     """Lifetime of the cache breakpoints; ``None`` sets none."""
-    on_progress: Progress | None = None
+    on_progress: Progress | None
     """Called with one line per step, possibly from several threads."""
 
     def __post_init__(self) -> None:
@@ -67,19 +77,32 @@ class SessionSettings:
         Raises:
             UsageError: one of them allows nothing.
         """
-        limits = (("max_tokens", self.max_tokens, 1), ("max_repairs", self.max_repairs, 0))
-        for name, value, least in (*limits, ("max_turns", self.max_turns, 1)):
-            if value is not None and value < least:
-                raise UsageError(
-                    f"{name} is {value}",
-                    why=f"a session needs at least {least}",
-                    hint=f"pass {name}={least} or more",
-                )
+        check_limits(
+            max_tokens=(self.max_tokens, 1),
+            max_repairs=(self.max_repairs, 0),
+            max_turns=(self.max_turns, 1),
+            token_budget=(self.token_budget, 1),
+        )
 
     def tell(self, message: str) -> None:
         """Pass one line on to whoever watches."""
         if self.on_progress:
             self.on_progress(message)
+
+
+def check_limits(**limits: tuple[int | None, int]) -> None:
+    """Check that each limit allows something; given are its value and the least that does.
+
+    Raises:
+        UsageError: one does not.
+    """
+    for name, (value, least) in limits.items():
+        if value is not None and value < least:
+            raise UsageError(
+                f"{name} is {value}",
+                why=f"a session needs at least {least}",
+                hint=f"pass {name}={least} or more",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +112,22 @@ class Draft(Generic[T]):
     value: T
     user: Message
     assistant: Message
-    repairs: int = 0
 
 
 class Account:
     """Calls counted and paid, for all conversations of a session."""
 
-    def __init__(self, settings: SessionSettings, usage: Usage | None = None) -> None:
+    def __init__(self, settings: SessionSettings) -> None:
         self._settings = settings
-        self.usage = usage or Usage()
+        self.usage = Usage()
         self.transcript = Transcript()
         self._reply_size = _USUAL_REPLY
         self._reserved = 0
         self._lock = threading.Lock()
+
+    def restore(self, usage: Usage) -> None:
+        """Go on from what was spent before."""
+        self.usage = usage
 
     def reserve(self, request: TurnRequest) -> int:
         """Take what a call is estimated to need, and return it.
@@ -109,9 +135,7 @@ class Account:
         Raises:
             BudgetError: it cannot.
         """
-        asked = sum(estimate_tokens(message.content) for message in request.messages)
-        estimate = estimate_tokens(request.system) + asked
-        estimate += min(self._reply_size, request.max_tokens)
+        estimate = _size_of(request) + min(self._reply_size, request.max_tokens)
         shared = self._settings.shared_budget
         if shared:
             shared.reserve(estimate)
@@ -137,7 +161,7 @@ class Account:
 
     def settle(self, reserved: int, exchange: Exchange) -> None:
         """Enter a call that was made, or tried."""
-        usage = exchange.reply.usage if exchange.reply else None
+        usage = exchange.usage
         with self._lock:
             self._reserved -= reserved
             self.transcript.add(exchange)
@@ -146,15 +170,15 @@ class Account:
                 self._reply_size = usage.output_tokens or self._reply_size
         self._settle_shared(reserved, usage)
 
-    def release(self, reserved: int) -> None:
-        """Give back what was reserved for a call that was abandoned."""
-        with self._lock:
-            self._reserved -= reserved
-        self._settle_shared(reserved, None)
-
     def _settle_shared(self, reserved: int, usage: Usage | None) -> None:
         if self._settings.shared_budget:
             self._settings.shared_budget.settle(reserved, usage)
+
+
+def _size_of(request: TurnRequest) -> int:
+    """Return the tokens of ``request``, estimated."""
+    asked = sum(estimate_tokens(message.content) for message in request.messages)
+    return estimate_tokens(request.system) + asked
 
 
 class Conversation:
@@ -165,7 +189,9 @@ class Conversation:
         settings: with whom and within which limits.
         account: where calls are entered; shared by the conversations of one session.
         branch: name of this conversation among several under one system prompt.
-        history: messages of earlier turns.
+
+    Attributes:
+        history: the committed messages, user and assistant by turns.
     """
 
     def __init__(
@@ -175,11 +201,10 @@ class Conversation:
         account: Account,
         *,
         branch: str = "",
-        history: Sequence[Message] = (),
     ) -> None:
         self.system = system
         self.branch = branch
-        self.history: tuple[Message, ...] = tuple(history)
+        self.history: tuple[Message, ...] = ()
         self._settings = settings
         self._account = account
 
@@ -189,13 +214,16 @@ class Conversation:
         parse: Callable[[str], T],
         *,
         turn: int,
+        salvage: Callable[[Sequence[str]], T | None] | None = None,
         response_schema: dict[str, object] | None = None,
     ) -> Steps[Draft[T]]:
         """Return the steps of one turn; their result enters the history by ``commit``.
 
-        Breakpoints stand on the system prompt and on the last message, wherever it is: that is
-        what the next turn and a repair both read. (The original marked the second-to-last one,
-        which leaves the newest message out, and never did so in its pipeline.)
+        Breakpoints stand on the system prompt and on the last message of every request, wherever
+        that is: it is what the next turn and a repair both read. With the second-to-last one
+        marked, a repair would pay for the newest message again. Whether there are any, and for
+        how long they live, is ``cache`` of the session, and no argument of a turn: a turn with
+        other breakpoints than the one before it would read less than that one wrote.
 
         Raises:
             ReplyFormatError: no reply could be understood.
@@ -214,14 +242,22 @@ class Conversation:
             cache=cache,
         )
         steps = object_steps(
-            request, parse, max_repairs=self._settings.max_repairs, progress=self._settings.tell
+            request,
+            parse,
+            max_repairs=self._settings.max_repairs,
+            salvage=salvage,
+            progress=self._settings.tell,
         )
         parsed = yield from _watched(steps, self._account, turn, self.branch)
-        return Draft(parsed.value, message, Message("assistant", parsed.text), parsed.repairs)
+        return Draft(parsed.value, message, Message("assistant", parsed.text))
 
-    def commit(self, draft: Draft[T]) -> None:
+    def commit(self, user: Message, assistant: Message) -> None:
         """Let a turn enter the history."""
-        self.history = (*self.history, draft.user, draft.assistant)
+        self.history = (*self.history, user, assistant)
+
+    def restore(self, history: Sequence[Message]) -> None:
+        """Go on from the turns of an earlier time."""
+        self.history = tuple(history)
 
 
 def _watched(steps: Steps[R], account: Account, turn: int, branch: str) -> Steps[R]:
@@ -246,7 +282,9 @@ def _watched(steps: Steps[R], account: Account, turn: int, branch: str) -> Steps
             failure = error
             account.settle(reserved, Exchange(turn, purpose, request, None, str(error), branch))
         except GeneratorExit:
-            account.release(reserved)
+            # Stopped from outside while the provider was at work: what went out is paid.
+            sent = Usage(input_tokens=_size_of(request))
+            account.settle(reserved, Exchange(turn, purpose, request, None, _STOPPED, branch, sent))
             raise
         else:
             account.settle(reserved, Exchange(turn, purpose, request, answer, "", branch))

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.sessions.values import (
+    ActualDecision,
     DiscardedScenario,
     ScenarioCorrection,
     ScenarioFeedback,
@@ -14,7 +15,7 @@ from pytest_regen.sessions.values import (
 
 __all__ = ["Said", "format_feedback_message"]
 
-V = TypeVar("V", bound=Value | str)
+V = TypeVar("V", bound=Value | str | tuple[str, str])
 
 _OPENING = "Some of your scenarios were wrong. Here is what verification found."
 
@@ -29,11 +30,12 @@ _CLOSING = (
 def format_feedback_message(feedback: ScenarioFeedback) -> str:
     """Return ``feedback`` as the user message of the next turn.
 
-    Where the text of the requirement contradicts itself: there is an opening sentence unless the
-    feedback is empty (its example has one, its code has none); corrections tell the old decision
-    and the request (its example does, its code does not); the closing asks for replacements of
-    corrected and discarded scenarios alike (its code does, its example asks for the corrected
-    ones alone). The schema is not repeated: it stands in the first message.
+    - An opening sentence says what the sections are, unless there are none.
+    - A correction tells the old decision and the request beside the right decision: a title and a
+      verdict alone do not say what was wrong.
+    - The closing asks for replacements of the discarded scenarios as well as of the corrected
+      ones. A discarded one is gone, so that its place is the one that really is empty.
+    - The schema is not repeated: it stands in the first message.
     """
     sections = [
         _section(
@@ -61,7 +63,12 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
         _section(
             "Other Findings",
             "These faults were found in your scenarios:",
-            map(_note, feedback.notes),
+            (_note(note) for note in feedback.notes if note.strip()),
+        ),
+        _section(
+            "Untested Tools",
+            "No scenario is left for these tools. Write at least one for each:",
+            map("/".join, feedback.untested_tools),
         ),
     ]
     said = [section for section in sections if section]
@@ -102,44 +109,58 @@ def _note(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the model was told in committed turns, so that it is told once.
+    """What each conversation was told in committed turns, so that it is told once.
 
-    The text of the requirement sends all discards and all probes again in every turn, although
-    its history holds them; its turns grow without bound.
+    Only what is new is sent, and not all discards and all probes so far: those stand in the
+    history, and turns that repeat it would grow without bound. Of corrections the last one of a
+    scenario counts: what is right now may be what was right before.
     """
 
     keys: frozenset[str] = field(default_factory=frozenset)
 
-    def unsaid(self, feedback: ScenarioFeedback) -> ScenarioFeedback:
-        """Return what of ``feedback`` is new, each thing once."""
+    def unsaid(self, feedback: ScenarioFeedback, to: str = "") -> ScenarioFeedback:
+        """Return what of ``feedback`` is new to the conversation ``to``, each thing once."""
+
+        def new(things: Sequence[V]) -> tuple[V, ...]:
+            by_key = {_key(thing, to): thing for thing in reversed(things)}
+            return tuple(thing for key, thing in reversed(by_key.items()) if key not in self.keys)
+
         return ScenarioFeedback(
-            corrections=self._new(feedback.corrections),
-            discarded_scenarios=self._new(feedback.discarded_scenarios),
-            probe_scenarios=self._new(feedback.probe_scenarios),
-            rule_changes=self._new(feedback.rule_changes),
-            notes=self._new(feedback.notes),
+            corrections=new(feedback.corrections),
+            discarded_scenarios=new(feedback.discarded_scenarios),
+            probe_scenarios=new(feedback.probe_scenarios),
+            rule_changes=new(feedback.rule_changes),
+            notes=new(feedback.notes),
+            untested_tools=new(feedback.untested_tools),
         )
 
-    def plus(self, feedback: ScenarioFeedback) -> Self:
-        """Return this and what ``feedback`` says."""
-        return type(self)(self.keys | {_key(one) for one in _everything(feedback)})
+    def plus(self, feedback: ScenarioFeedback, to: str = "") -> Self:
+        """Return this and what ``feedback`` says to the conversation ``to``."""
+        left = self.minus(feedback.corrections, to).keys
+        return type(self)(left | {_key(one, to) for one in _everything(feedback)})
 
-    def _new(self, things: Sequence[V]) -> tuple[V, ...]:
-        by_key = {_key(thing): thing for thing in reversed(things)}
-        return tuple(thing for key, thing in reversed(by_key.items()) if key not in self.keys)
+    def minus(self, corrections: Iterable[ScenarioCorrection], to: str = "") -> Self:
+        """Return this without what was said of these scenarios, whatever was called right."""
+        outdated = {
+            _key(one.model_copy(update={"corrected_decision": decision}), to)
+            for one in corrections
+            for decision in get_args(ActualDecision)
+        }
+        return type(self)(self.keys - outdated)
 
 
-def _everything(feedback: ScenarioFeedback) -> tuple[Value | str, ...]:
+def _everything(feedback: ScenarioFeedback) -> tuple[Value | str | tuple[str, str], ...]:
     return (
         *feedback.corrections,
         *feedback.discarded_scenarios,
         *feedback.probe_scenarios,
         *feedback.rule_changes,
         *feedback.notes,
+        *feedback.untested_tools,
     )
 
 
-def _key(thing: Value | str) -> str:
+def _key(thing: Value | str | tuple[str, str], to: str) -> str:
     """Return what makes two things the same to a reader: not their wording."""
     match thing:
         case ScenarioCorrection():
@@ -150,6 +171,8 @@ def _key(thing: Value | str) -> str:
             said = ["discard", scenario.id, scenario.expected_decision, thing.rule]
         case str():
             said = ["words", thing]
+        case tuple():
+            said = ["untested", *thing]
         case _:
             said = ["value", type(thing).__name__, thing.to_json()]
-    return canonical_hash(said)
+    return canonical_hash([to, *said])

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from pytest_regen.sessions.branches import (
     Branch,
+    BranchAnswer,
     Group,
-    Outcome,
     Waves,
     branch_steps,
     plan_groups,
@@ -15,7 +15,7 @@ from pytest_regen.sessions.conversation import SessionSettings
 from pytest_regen.sessions.prompts import first_message
 from pytest_regen.sessions.reading import Expectations, response_adapter
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
-from pytest_regen.turns.steps import Steps
+from pytest_regen.turns.driving import Steps
 from pytest_regen.turns.structured import schema_to_prompt_hint
 
 __all__ = ["FirstTurn"]
@@ -24,8 +24,8 @@ __all__ = ["FirstTurn"]
 class FirstTurn:
     """Asks for scenarios of all tools.
 
-    What a group answered is kept until the turn is committed, so that a turn which failed in one
-    group does not pay for the others again.
+    What a group answered is kept at once, and until the turn is committed, so that a turn which
+    failed in one group, or was interrupted, does not pay for the others again.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FirstTurn:
         self._handwritten = tuple(handwritten)
         self._settings = settings
         self._batch_size = batch_size
-        self._answered: dict[tuple[tuple[str, str], ...], Outcome] = {}
+        self._answered: dict[tuple[tuple[str, str], ...], BranchAnswer] = {}
 
     def forget(self) -> None:
         """Drop what is now in the history."""
@@ -50,43 +50,35 @@ class FirstTurn:
         """Ask the first group alone, so that the others find the system prompt in the cache.
 
         Returns:
-            The outcomes in the order of their tools.
+            The answers in the order of their tools.
         """
         pending = plan_groups(
             self._annotations, max_tokens=self._settings.max_tokens, batch_size=self._batch_size
         )
         groups = len(pending)
-        outcomes: list[Outcome] = []
+        answers: list[BranchAnswer] = []
         while pending:
             wave = [group for group in pending if _key(group) not in self._answered]
             wave = wave if self._answered else wave[:1]
             if wave:
-                self._enter(wave, (yield [self._steps(branch_of(g), turn, groups) for g in wave]))
+                _raise_first((yield [self._steps(branch_of(g), turn, groups) for g in wave]))
             fresh = [self._answered[_key(group)] for group in pending if self._has(group)]
             pending = [group for group in pending if not self._has(group)]
-            pending += [group for outcome in fresh for group in self._missed(outcome)]
-            outcomes += fresh
+            pending += [group for answer in fresh for group in self._missed(answer)]
+            answers += fresh
         order = {one.tool: number for number, one in enumerate(self._annotations)}
-        return sorted(outcomes, key=lambda one: order[one.branch.key[0]])
+        return sorted(answers, key=lambda one: order[one.branch.key[0]])
 
     def _has(self, group: Group) -> bool:
         return _key(group) in self._answered
 
-    def _enter(self, wave: Sequence[Group], done: Sequence[Outcome | Exception]) -> None:
-        for group, one in zip(wave, done, strict=True):
-            if isinstance(one, Outcome):
-                self._answered[_key(group)] = one
-        for one in done:
-            if isinstance(one, Exception):
-                raise one
-
-    def _missed(self, outcome: Outcome) -> list[Group]:
+    def _missed(self, answer: BranchAnswer) -> list[Group]:
         """Return the tools that a cut reply did not reach, in two smaller groups."""
-        if outcome.missed:
-            self._settings.tell(f"Asking for {len(outcome.missed)} tools apart...")
-        return split(outcome.missed, 2)
+        if answer.missed:
+            self._settings.tell(f"Asking for {len(answer.missed)} tools apart...")
+        return split(answer.missed, 2)
 
-    def _steps(self, branch: Branch, turn: int, groups: int) -> Steps[Outcome]:
+    def _steps(self, branch: Branch, turn: int, groups: int) -> Steps[BranchAnswer]:
         is_all = len(branch.tools) == len(self._annotations)
         if not is_all:
             self._settings.tell(f"Asking about {len(branch.tools)} tools ({groups} groups)...")
@@ -95,7 +87,19 @@ class FirstTurn:
         message = first_message(mine, None if is_all else branch.tools)
         message += schema_to_prompt_hint(response_adapter(branch.tools))
         handwritten = {one.id: one for one in self._handwritten}
-        return branch_steps(branch, message, Expectations(tools, handwritten), turn)
+        expected = Expectations(tools, handwritten)
+        return self._kept(branch_steps(branch, message, expected, turn))
+
+    def _kept(self, steps: Steps[BranchAnswer]) -> Steps[BranchAnswer]:
+        answer = yield from steps
+        self._answered[answer.branch.key] = answer
+        return answer
+
+
+def _raise_first(done: Sequence[BranchAnswer | Exception]) -> None:
+    for one in done:
+        if isinstance(one, Exception):
+            raise one
 
 
 def _key(group: Group) -> tuple[tuple[str, str], ...]:

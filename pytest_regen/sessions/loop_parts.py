@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions.protocols import (
+    AsyncJudge,
+    AsyncPolicyCompiler,
+    AsyncScenarioSource,
     Engine,
     Judge,
     Policy,
@@ -20,18 +23,19 @@ __all__ = ["LoopParts", "LoopSettings"]
 
 @dataclass(frozen=True, slots=True)
 class LoopParts:
-    """Who does what in a run."""
+    """Who does what in a run. The asynchronous forms are for ``acompile_verify_repair``."""
 
-    compiler: PolicyCompiler
-    generator: Callable[[Policy], ScenarioSource]
+    compiler: PolicyCompiler | AsyncPolicyCompiler
+    generator: Callable[[Policy], ScenarioSource | AsyncScenarioSource]
     """Makes the session for a policy; called only where scenarios are really generated."""
     engine: Callable[[Policy], Engine]
     """Makes the engine for a policy."""
-    judge: Judge
+    judge: Judge | AsyncJudge
     handwritten: Sequence[TestScenario] = ()
     """Scenarios of people: in every set, never changed, contradicted or dropped."""
     annotations: Sequence[ToolAnnotation] = ()
-    """Tools whose schemas the arguments of scenarios are held against, where they are known."""
+    """The tools. Each must be tested in the end, and the arguments of scenarios are held against
+    their schemas. Without any, the tools of the first answer count."""
     structural: StructuralFilter = structural_conflict
     fingerprint: Sequence[str] = ()
     """What else the result depends on, beside the compiler's own fingerprint: the generator's and
@@ -47,11 +51,13 @@ class LoopSettings:
     max_repairs: int = 2
     """Times that rules are mended and replacements asked for."""
     max_rounds: int = 3
-    """Times per verification that the judge is heard; further rounds execute its probes."""
+    """Times per verification that the judge is heard; further rounds execute its probes. Those of
+    the last round are taken where they pass; those that fail are noted, for nobody judges them."""
     max_probes: int = 5
     """Probes taken per round."""
     min_coverage: float = 1.0
-    """Share of the tools tested by the first answer that must be tested in the end."""
+    """Share of the tools that must be tested in the end: those annotated, and those that the first
+    answer tested."""
 
     def __post_init__(self) -> None:
         """Check the limits.

@@ -1,13 +1,14 @@
 """What a scenario session knows: the scenarios it gave, what was wrong, what it was told."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
-from pytest_regen.errors import NoProgressError, UsageError
+from pytest_regen.errors import UsageError
 from pytest_regen.sessions.feedback import Said
 from pytest_regen.sessions.merging import find_corrected
 from pytest_regen.sessions.values import (
+    ExpectedDecision,
     ScenarioCorrection,
     ScenarioFeedback,
     TestScenario,
@@ -15,6 +16,14 @@ from pytest_regen.sessions.values import (
 )
 
 __all__ = ["Memory", "checked_handwritten", "checked_tools"]
+
+
+class Addressee(Protocol):
+    """A conversation, as far as it matters who was told something."""
+
+    @property
+    def address(self) -> str:
+        """Its name among those of the session, the same after it was restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,9 @@ class Memory:
     wrong: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Scenario id to expectations that were corrected or discarded."""
     said: Said = field(default_factory=Said)
+    hints: ScenarioFeedback = field(default_factory=ScenarioFeedback)
+    """Probes and changed rules of all turns. A conversation that had nothing to replace then hears
+    of them in its next turn."""
 
     @classmethod
     def of(cls, handwritten: Sequence[TestScenario]) -> Self:
@@ -38,13 +50,19 @@ class Memory:
         kept = {id_: one for id_, one in self.known.items() if one.is_handwritten}
         return replace(self, known={**self.known, **added, **kept})
 
-    def to_tell(self, feedback: ScenarioFeedback, turns: int) -> ScenarioFeedback:
-        """Return what of ``feedback`` is worth a turn, its corrections completed.
+    def checked(
+        self, feedback: ScenarioFeedback, turns: int, tools: Collection[tuple[str, str]]
+    ) -> ScenarioFeedback:
+        """Return ``feedback`` with its corrections completed, if it can be told.
+
+        Args:
+            feedback: what verification found.
+            turns: committed turns.
+            tools: those that are annotated.
 
         Raises:
             UsageError: there was no first turn, or the feedback asks for nothing, or for what
                 cannot be.
-            NoProgressError: everything was told before.
         """
         if not turns:
             raise UsageError(
@@ -55,19 +73,60 @@ class Memory:
         if not feedback.asks_for_replacements:
             raise UsageError(
                 "the feedback has nothing to replace",
-                why="probes and changed rules are hints; without corrections, discards or notes a "
-                "turn would be paid for nothing",
-                hint="pass corrections, discarded_scenarios or notes",
+                why="probes and changed rules are hints; without corrections, discards, untested "
+                "tools or notes a turn would be paid for nothing",
+                hint="pass corrections, discarded_scenarios, untested_tools or notes",
             )
+        for tool in feedback.untested_tools:
+            if tool not in tools:
+                raise UsageError(
+                    f"this session knows no tool {'/'.join(tool)}",
+                    why="scenarios of tools that are not annotated are not taken",
+                    hint="annotate it, or leave it out of untested_tools",
+                )
+        for discarded in feedback.discarded_scenarios:
+            self._check_spares_people(discarded.scenario, "discarded", None)
+        for probe in feedback.probe_scenarios:
+            self._check_spares_people(probe, "contradicted by a probe", probe.expected_decision)
         completed = tuple(self._completed(one) for one in feedback.corrections)
-        new = self.said.unsaid(feedback.model_copy(update={"corrections": completed}))
-        if not new.asks_for_replacements:
-            raise NoProgressError(
-                "everything in this feedback was told in an earlier turn",
-                why="asking again in the same words would be answered as before",
-                hint="stop here, or say what else is wrong",
+        _check_agree(completed)
+        return feedback.model_copy(update={"corrections": completed})
+
+    def _check_spares_people(
+        self, scenario: TestScenario, what: str, expected: ExpectedDecision | None
+    ) -> None:
+        """Check that no handwritten scenario is meant that expects something else."""
+        known = scenario if scenario.is_handwritten else self.known.get(scenario.id)
+        if known is None or not known.is_handwritten:
+            return
+        if expected is None or not _compatible(known.expected_decision, expected):
+            raise UsageError(
+                f"{known.description!r} is handwritten and cannot be {what}",
+                why="what a person wrote is never changed, contradicted or dropped",
+                hint="take it for a fault of the rules, or change the scenario by hand",
             )
+
+    def unsaid(self, feedback: ScenarioFeedback, to: str) -> ScenarioFeedback:
+        """Return what of ``feedback``, and of the hints so far, is new to a conversation.
+
+        Raises:
+            UsageError: a correction calls right what was said.
+        """
+        outdated = [one for one in feedback.corrections if self._says_otherwise(one)]
+        new = self.said.minus(outdated, to).unsaid(feedback, to)
+        for one in new.corrections:
+            if one.original_decision == one.corrected_decision:
+                raise UsageError(
+                    f"{one.scenario_description!r} is corrected to {one.corrected_decision!r}, "
+                    "which is what it expects",
+                    why="there would be nothing to replace",
+                    hint="leave the correction out, or say in notes what else is wrong",
+                )
         return new
+
+    def _says_otherwise(self, correction: ScenarioCorrection) -> bool:
+        known = self.known.get(correction.id or "")
+        return known is not None and known.expected_decision != correction.corrected_decision
 
     def _completed(self, correction: ScenarioCorrection) -> ScenarioCorrection:
         """Return a correction that tells the old decision and the request."""
@@ -75,8 +134,10 @@ class Memory:
         if not named:
             if correction.request is not None:
                 return correction
+            said = correction.scenario_id
+            by_id = f" with the id {said}, called" if said else " called"
             raise UsageError(
-                f"this session knows no scenario called {correction.scenario_description!r}",
+                f"this session knows no scenario{by_id} {correction.scenario_description!r}",
                 why="a correction that names nothing would be lost",
                 hint="give it the scenario_id or the request it is about",
             )
@@ -95,14 +156,32 @@ class Memory:
             }
         )
 
-    def standing(self, feedback: ScenarioFeedback) -> dict[str, TestScenario]:
-        """Return the known scenarios that ``feedback`` asks no replacement for, by id."""
-        asked = {one.id for one in feedback.corrections}
-        asked |= {one.scenario.id for one in feedback.discarded_scenarios}
+    def standing(self, told: Iterable[ScenarioFeedback]) -> dict[str, TestScenario]:
+        """Return the known scenarios for which no replacement is asked, by id."""
+        asked = set()
+        for part in told:
+            asked |= {one.id for one in part.corrections}
+            asked |= {one.scenario.id for one in part.discarded_scenarios}
         return {id_: one for id_, one in self.known.items() if id_ not in asked}
 
-    def after(self, feedback: ScenarioFeedback) -> Self:
-        """Return what is known once ``feedback`` was told."""
+    def after(self, told: Iterable[tuple[Addressee, ScenarioFeedback]]) -> Self:
+        """Return what is known once each conversation was told its part."""
+        memory = self
+        for to, part in told:
+            memory = replace(memory._corrected(part), said=memory.said.plus(part, to.address))
+        return memory
+
+    def hinted(self, feedback: ScenarioFeedback) -> Self:
+        """Return this and the hints of ``feedback``: also for conversations not asked this time."""
+        # Of probes of one request the last one tells what is right.
+        probes = {one.id: one for one in (*self.hints.probe_scenarios, *feedback.probe_scenarios)}
+        changes = dict.fromkeys((*self.hints.rule_changes, *feedback.rule_changes))
+        hints = ScenarioFeedback(
+            probe_scenarios=tuple(probes.values()), rule_changes=tuple(changes)
+        )
+        return replace(self, hints=hints)
+
+    def _corrected(self, feedback: ScenarioFeedback) -> Self:
         known = dict(self.known)
         wrong = {id_: set(decisions) for id_, decisions in self.wrong.items()}
         for one in feedback.corrections:
@@ -117,10 +196,9 @@ class Memory:
         for discarded in feedback.discarded_scenarios:
             scenario = discarded.scenario
             wrong.setdefault(scenario.id, set()).add(scenario.expected_decision)
-            if not scenario.is_handwritten:
-                known.pop(scenario.id, None)
+            known.pop(scenario.id, None)
         frozen = {id_: frozenset(decisions) for id_, decisions in wrong.items()}
-        return replace(self, known=known, wrong=frozen, said=self.said.plus(feedback))
+        return replace(self, known=known, wrong=frozen)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -128,6 +206,8 @@ class Memory:
             "known": [one.to_json() for one in self.known.values()],
             "wrong": {id_: sorted(decisions) for id_, decisions in self.wrong.items()},
             "said": sorted(self.said.keys),
+            "probes": [one.to_json() for one in self.hints.probe_scenarios],
+            "rule_changes": list(self.hints.rule_changes),
         }
 
     @classmethod
@@ -138,7 +218,30 @@ class Memory:
             {one.id: one for one in known},
             {id_: frozenset(decisions) for id_, decisions in data["wrong"].items()},
             Said(frozenset(data["said"])),
+            ScenarioFeedback(
+                probe_scenarios=data["probes"],
+                rule_changes=data["rule_changes"],
+            ),
         )
+
+
+def _check_agree(corrections: Sequence[ScenarioCorrection]) -> None:
+    """Check that no scenario is corrected twice in different ways."""
+    right: dict[str, ScenarioCorrection] = {}
+    for one in corrections:
+        other = right.setdefault(one.id or one.scenario_description, one)
+        if other.corrected_decision != one.corrected_decision:
+            raise UsageError(
+                f"{one.scenario_description!r} is corrected to {other.corrected_decision!r} and "
+                f"to {one.corrected_decision!r}",
+                why="only one of them can be right",
+                hint="pass one correction per scenario",
+            )
+
+
+def _compatible(one: ExpectedDecision, other: ExpectedDecision) -> bool:
+    """Return whether some decision is what both expect."""
+    return one == other or {one, other} in ({"deny", "not-allow"}, {"escalate", "not-allow"})
 
 
 def checked_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation, ...]:
@@ -161,19 +264,22 @@ def checked_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation
 def checked_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
     """Return ``scenarios``, marked as handwritten, if they do not contradict each other.
 
+    They are copies: what the caller does to its own changes nothing here.
+
     Raises:
-        UsageError: two expect of one request what no decision can be.
+        UsageError: some expect of one request what no decision can be.
     """
-    found: dict[str, TestScenario] = {}
-    for given in scenarios:
-        one = given.model_copy(update={"source": "handwritten"})
-        other = found.setdefault(one.id, one)
-        expected = {one.expected_decision, other.expected_decision}
-        if len(expected) > 1 and expected not in ({"deny", "not-allow"}, {"escalate", "not-allow"}):
+    marked = [one.model_copy(update={"source": "handwritten"}, deep=True) for one in scenarios]
+    strictest: dict[str, TestScenario] = {}
+    for one in marked:
+        other = strictest.setdefault(one.id, one)
+        if other.expected_decision == "not-allow":
+            strictest[one.id] = one
+        if not _compatible(one.expected_decision, other.expected_decision):
             raise UsageError(
                 f"{other.description!r} and {one.description!r} contradict each other",
                 why=f"both ask {one.request}; one expects {other.expected_decision}, the other "
                 f"{one.expected_decision}",
                 hint="keep the one that is right",
             )
-    return tuple(one.model_copy(update={"source": "handwritten"}) for one in scenarios)
+    return tuple(marked)

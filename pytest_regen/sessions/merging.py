@@ -24,9 +24,9 @@ def merge_replacements(
 ) -> list[TestScenario]:
     """Return ``scenarios`` with the corrected and discarded ones replaced.
 
-    Without ``accepts`` this is the requirement's merge: what was corrected or discarded goes, and
-    replacements are appended. Its two samples differ about handwritten scenarios, and its tests
-    say that they are never removed: here neither a discard nor a correction removes one.
+    Without ``accepts``, what was corrected or discarded goes, and replacements are appended. A
+    handwritten scenario stays, whatever a correction or a discard says of it: that a person is
+    wrong is for a person to say, and a namesake may have been meant.
 
     With ``accepts`` nothing that is right is lost: a corrected scenario stays unless an accepted
     replacement covers the same request, and a replacement that is not accepted does not enter.
@@ -46,23 +46,34 @@ def merge_replacements(
         UsageError: a correction's description is that of several scenarios and it has no id.
     """
     corrected = find_corrected(scenarios, corrections)
+    gone = [one.scenario for one in discarded]
     if accepts is None:
-        return _as_required(scenarios, replacements, [*corrected, *(d.scenario for d in discarded)])
-    taken = [one for one in replacements if accepts(one)]
-    covered = {one.id for one in taken} & {one.id for one in corrected}
-    removed = covered | {one.scenario.id for one in discarded}
+        return _merged_by_description(scenarios, replacements, [*corrected, *gone])
+    accepted = [one for one in replacements if accepts(one)]
+    return _merged_by_request(scenarios, accepted, corrected, gone)
+
+
+def _merged_by_request(
+    scenarios: Sequence[TestScenario],
+    accepted: Sequence[TestScenario],
+    corrected: Sequence[TestScenario],
+    discarded: Sequence[TestScenario],
+) -> list[TestScenario]:
+    """Let accepted replacements take the place of corrected scenarios of the same request."""
+    covered = {one.id for one in accepted} & {one.id for one in corrected}
+    removed = covered | {one.id for one in discarded}
     kept = [one for one in scenarios if one.is_handwritten or one.id not in removed]
     ids = {one.id for one in kept}
-    fresh = {one.id: one for one in reversed(taken) if one.id not in ids}
+    fresh = {one.id: one for one in reversed(accepted) if one.id not in ids}
     return [*kept, *reversed(fresh.values())]
 
 
-def _as_required(
+def _merged_by_description(
     scenarios: Sequence[TestScenario],
     replacements: Sequence[TestScenario],
     faulty: Sequence[TestScenario],
 ) -> list[TestScenario]:
-    """Merge by description; where several requests share one, the request decides."""
+    """Replace what is faulty; where several requests share a description, the request decides."""
     requests: dict[str, set[str]] = defaultdict(set)
     for one in scenarios:
         requests[one.description].add(one.id)

@@ -7,6 +7,7 @@ then, when the text changes.
 import json
 from collections.abc import Mapping, Sequence
 
+from pytest_regen.sessions.input_schema import InputSchema
 from pytest_regen.sessions.values import ConditionalRoles, TestScenario, ToolAnnotation
 
 __all__ = [
@@ -16,7 +17,7 @@ __all__ = [
     "scenarios_as_json",
 ]
 
-PROMPT_FORMAT = 1
+PROMPT_FORMAT = 2
 
 _INSTRUCTIONS = """\
 You write test scenarios for an access policy. A scenario is one request to a tool and the \
@@ -100,11 +101,17 @@ def _tool(annotation: ToolAnnotation) -> str:
     head = f"{annotation.server_name}/{annotation.tool_name}"
     text = f"{head}: {annotation.comment.strip()}" if annotation.comment.strip() else head
     arguments = [f"  - {name}: {_roles(roles)}" for name, roles in annotation.args.items()]
-    schema = annotation.input_schema or {}
-    required = schema.get("required")
-    if isinstance(required, list) and required:
-        arguments.append(f"  - required: {', '.join(map(str, required))}")
-    arguments += [f"  - values of {name}: {values}" for name, values in _enums(annotation)]
+    schema = InputSchema(annotation.input_schema or {})
+    if schema.required:
+        arguments.append(f"  - required: {', '.join(schema.required)}")
+    told = {*annotation.args, *schema.required}
+    optional = [name for name in schema.names if name not in told]
+    if optional:
+        arguments.append(f"  - optional: {', '.join(optional)}")
+    arguments += [
+        f"  - values of {name}: {json.dumps(values, ensure_ascii=False)}"
+        for name, values in schema.choices()
+    ]
     return "\n".join([text, *arguments])
 
 
@@ -116,17 +123,6 @@ def _roles(roles: tuple[str, ...] | ConditionalRoles) -> str:
         for choice in roles.when
     ]
     return "; ".join([*cases, f"otherwise {', '.join(roles.default)}"])
-
-
-def _enums(annotation: ToolAnnotation) -> list[tuple[str, str]]:
-    properties = (annotation.input_schema or {}).get("properties")
-    if not isinstance(properties, dict):
-        return []
-    return [
-        (name, json.dumps(schema["enum"], ensure_ascii=False))
-        for name, schema in properties.items()
-        if isinstance(schema, dict) and "enum" in schema
-    ]
 
 
 def _handwritten(scenarios: Sequence[TestScenario]) -> str:

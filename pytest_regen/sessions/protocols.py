@@ -17,6 +17,9 @@ from pytest_regen.sessions.values import (
 )
 
 __all__ = [
+    "AsyncJudge",
+    "AsyncPolicyCompiler",
+    "AsyncScenarioSource",
     "Attribution",
     "BlameKind",
     "Engine",
@@ -82,7 +85,7 @@ class ExecutionResult:
 class Attribution(Value):
     """Whose fault a failing scenario is, as the judge sees it.
 
-    ``scenario_id`` counts where it is given, else the description. The original nested form
+    ``scenario_id`` counts where it is given, else the description. The nested form
     ``{"scenarioDescription": …, "blame": {"kind": …}}`` is read as well.
     """
 
@@ -149,6 +152,22 @@ class PolicyCompiler(Protocol):
         ...
 
 
+class AsyncPolicyCompiler(Protocol):
+    """Makes rules in an event loop."""
+
+    @property
+    def fingerprint(self) -> str:
+        """As of ``PolicyCompiler``."""
+
+    async def acompile(self) -> Policy:
+        """Return the policy."""
+        ...
+
+    async def arepair(self, policy: Policy, context: RepairContext) -> Policy:
+        """Return a policy that mends the failures of ``context``."""
+        ...
+
+
 class ScenarioSource(Protocol):
     """Makes scenarios; ``ScenarioGeneratorSession`` is one."""
 
@@ -157,6 +176,18 @@ class ScenarioSource(Protocol):
         ...
 
     def regenerate(self, feedback: ScenarioFeedback) -> list[TestScenario]:
+        """Return replacements only."""
+        ...
+
+
+class AsyncScenarioSource(Protocol):
+    """Makes scenarios in an event loop; ``ScenarioGeneratorSession`` is one."""
+
+    async def agenerate(self) -> list[TestScenario]:
+        """Return the first set, handwritten ones included."""
+        ...
+
+    async def aregenerate(self, feedback: ScenarioFeedback) -> list[TestScenario]:
         """Return replacements only."""
         ...
 
@@ -177,5 +208,13 @@ class Judge(Protocol):
     """Says whose fault failures are, and which requests nobody has tested."""
 
     def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
+        """Return an opinion about ``results``, passed and failed ones."""
+        ...
+
+
+class AsyncJudge(Protocol):
+    """Says the same as a ``Judge``, in an event loop."""
+
+    async def ajudge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
         """Return an opinion about ``results``, passed and failed ones."""
         ...

@@ -1,5 +1,6 @@
 """Scenarios read out of replies, item by item: one bad item costs one item, not a reply."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,13 +24,16 @@ from pytest_regen.sessions.values import (
     ToolAnnotation,
     Value,
 )
-from pytest_regen.turns.json_text import complete_items
+from pytest_regen.turns.json_text import complete_items, json_texts
 from pytest_regen.turns.structured import parse_json_with_schema
 
 __all__ = ["Expectations", "ScenarioReader", "response_adapter"]
 
 _LIST = "scenarios"
 _MOST_PROBLEMS = 20
+_BEGUN_LIST = re.compile(
+    rf'(?P<list>\{{\s*"{_LIST}"\s*:)|\A[^\[{{"]*(?P<bare>\[)(?=\s*\{{\s*"description")'
+)
 
 
 class _Envelope(Value):
@@ -46,8 +50,8 @@ class _Item(Value):
 def response_adapter(annotations: Sequence[ToolAnnotation]) -> TypeAdapter[Any]:
     """Return the type of a reply about these tools, for the hint in the prompt.
 
-    Each server goes with its own tools: with two independent lists of names, as the original has
-    them, a tool of another server would fit.
+    Each server goes with its own tools: with two independent lists of names a tool of another
+    server would fit.
     """
     by_server: dict[str, list[str]] = {}
     for annotation in annotations:
@@ -111,6 +115,7 @@ class ScenarioReader:
         self._good: dict[str, TestScenario] = {}
         self._texts: list[str] = []
         self._problems: list[str] = []
+        self._is_first_of_several = False
         self.notes: list[str] = []
         self.is_salvaged = False
 
@@ -128,20 +133,36 @@ class ScenarioReader:
         """
         envelope = parse_json_with_schema(text, _Envelope)
         self._texts.append(text)
+        lists = sum(_is_envelope(found.value) for found in json_texts(text))
+        if lists > 1:
+            self._is_first_of_several = True
+            self.notes.append(f"the reply holds {lists} lists of scenarios; the first was taken")
         problems = self._take(envelope.scenarios)
-        if not envelope.scenarios and not self._good and not self._expected.may_be_empty:
-            problems = ["the list is empty; every tool needs at least one scenario"]
         self._problems = problems
+        if not (envelope.scenarios or self._good or self._expected.may_be_empty):
+            raise _empty(text)
         if problems:
             raise self._unusable(text, problems, len(envelope.scenarios))
         return self.scenarios
 
-    def salvage(self, text: str) -> bool:
-        """Take the complete items of a reply that was cut; return whether any scenario is there."""
-        self._problems = self._take(complete_items(text, _LIST))
+    def salvage(self, pieces: Sequence[str]) -> tuple[TestScenario, ...] | None:
+        """Take the complete items of a reply that was cut, also of lists that it began again.
+
+        Returns:
+            The scenarios; ``None`` where there are none.
+
+        Raises:
+            ReplyFormatError: some of them cannot be used; only those are asked for again.
+        """
+        items = [item for text in _lists(pieces) for item in complete_items(text, _LIST)]
+        self._problems = problems = self._take(items)
+        if not self._good:
+            return None
         self.is_salvaged = True
         self.notes.append(f"the reply was cut off: {len(self._good)} complete scenarios were kept")
-        return bool(self._good)
+        if problems:
+            raise self._unusable("".join(pieces), problems, len(items))
+        return self.scenarios
 
     def give_up(self) -> bool:
         """Leave out what could not be mended; return whether anything is left."""
@@ -150,7 +171,8 @@ class ScenarioReader:
 
     def committed_text(self, text: str) -> str:
         """Return what enters the history: the reply itself if all scenarios are from it."""
-        if self._texts == [text] and not self._problems and not self.is_salvaged:
+        is_taken_whole = not (self._problems or self.is_salvaged or self._is_first_of_several)
+        if self._texts == [text] and is_taken_whole:
             return text
         return scenarios_as_json(self.scenarios)
 
@@ -215,6 +237,31 @@ class ScenarioReader:
             hint="say in the system prompt what is wanted; the tools and their arguments stand in "
             "the annotations",
         )
+
+
+def _lists(pieces: Sequence[str]) -> list[str]:
+    """Return the text of each list that the pieces begin."""
+    texts = [pieces[0]]
+    for piece in pieces[1:]:
+        begun = _BEGUN_LIST.search(piece)
+        start = begun.start(begun.lastgroup or 0) if begun else len(piece)
+        texts[-1] += piece[:start]
+        texts += [piece[start:]] if begun else []
+    return texts
+
+
+def _empty(text: str) -> ReplyFormatError:
+    return ReplyFormatError(
+        "the reply holds no scenario",
+        text=text,
+        problem="the list is empty; every tool needs at least one scenario",
+        why="its list is empty, and a set without scenarios would pass whatever the rules say",
+        hint="say in the system prompt what is wanted of each tool",
+    )
+
+
+def _is_envelope(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(_LIST), list)
 
 
 def _named(item: JsonValue) -> str:

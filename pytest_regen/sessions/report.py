@@ -4,13 +4,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_regen.plurals import counted
 from pytest_regen.sessions.protocols import BlameKind, ExecutionResult, Policy
 from pytest_regen.sessions.values import ActualDecision, ScenarioCorrection, TestScenario
 
-__all__ = ["Disagreement", "Fates", "LoopReport", "Outcome", "RunStop", "ScenarioFate"]
+__all__ = [
+    "Disagreement",
+    "Fates",
+    "LoopReport",
+    "Outcome",
+    "RunStop",
+    "ScenarioFate",
+]
 
-Outcome = Literal["passed", "corrected", "failed", "discarded", "replaced", "left out"]
-"""``failed`` scenarios are in the set and fail it; the last three are not in the set."""
+Outcome = Literal["passed", "corrected", "failed", "discarded"]
+"""``failed`` scenarios are in the set and fail it; those discarded are not in it any more."""
 
 RunStop = Literal["passed", "no_progress", "attempts", "coverage", "empty"]
 
@@ -78,8 +86,8 @@ class LoopReport:
     """Every scenario that was ever seen."""
     disagreements: tuple[Disagreement, ...] = ()
     corrections: tuple[ScenarioCorrection, ...] = ()
-    lost_tools: tuple[tuple[str, str], ...] = ()
-    """Tools that the first answer tested and the set does not test any more."""
+    untested_tools: tuple[tuple[str, str], ...] = ()
+    """Tools that are annotated, or that the first answer tested, and that the set does not test."""
     repairs: int = 0
     judgements: int = 0
     """Times the judge was asked."""
@@ -88,6 +96,12 @@ class LoopReport:
     input_hash: str = ""
     cached: bool = False
     """Whether nobody was asked: a verified artifact was there, and every scenario passed again."""
+    _fates: dict[str, ScenarioFate] = field(init=False, repr=False, compare=False)
+    """By id: whoever looks up every scenario must not search all of them each time."""
+
+    def __post_init__(self) -> None:
+        """Sort the fates."""
+        object.__setattr__(self, "_fates", {one.id: one for one in self.fates})
 
     def fate(self, scenario_id: str) -> ScenarioFate:
         """Return what became of one scenario.
@@ -95,7 +109,7 @@ class LoopReport:
         Raises:
             KeyError: the run never saw it.
         """
-        return {one.id: one for one in self.fates}[scenario_id]
+        return self._fates[scenario_id]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON, without the policy."""
@@ -109,7 +123,7 @@ class LoopReport:
             "scenarios": [one.to_json() for one in self.fates],
             "corrections": [one.to_json() for one in self.corrections],
             "disagreements": [str(one) for one in self.disagreements],
-            "lost_tools": ["/".join(tool) for tool in self.lost_tools],
+            "untested_tools": ["/".join(tool) for tool in self.untested_tools],
             "notes": list(self.notes),
         }
 
@@ -120,13 +134,16 @@ class LoopReport:
     def _lines(self) -> Iterator[str]:
         verdict = "passed" if self.passed else f"NOT passed ({self.stop_reason})"
         cached = ", from a verified artifact" if self.cached else ""
-        yield f"{len(self.scenarios)} scenarios, {verdict}{cached}"
-        yield (
-            f"{self.repairs} repair(s), {self.judgements} judgement(s), "
-            f"{len(self.corrections)} correction(s), {len(self.disagreements)} disagreement(s)"
-        )
+        yield f"{counted(len(self.scenarios), 'scenario')}, {verdict}{cached}"
+        sums = {
+            "repair": self.repairs,
+            "judgement": self.judgements,
+            "correction": len(self.corrections),
+            "disagreement": len(self.disagreements),
+        }
+        yield ", ".join(counted(number, noun) for noun, number in sums.items())
         yield from (f"disagreement: {one}" for one in self.disagreements)
-        yield from (f"no longer tested: {'/'.join(tool)}" for tool in self.lost_tools)
+        yield from (f"not tested: {'/'.join(tool)}" for tool in self.untested_tools)
         yield from (f"note: {note}" for note in self.notes)
         for fate in self.fates:
             if fate.events:
@@ -157,6 +174,10 @@ class Fates:
         if outcome:
             self._outcomes[scenario.id] = outcome
 
+    def knows(self, scenario: TestScenario) -> bool:
+        """Return whether a scenario of this request was seen."""
+        return scenario.id in self._scenarios
+
     def all(self, results: "tuple[ExecutionResult, ...]") -> tuple[ScenarioFate, ...]:
         """Return every scenario seen, with the outcome that the last execution gives it."""
         final: dict[str, Outcome] = {}
@@ -168,7 +189,7 @@ class Fates:
             ScenarioFate(
                 id_,
                 scenario,
-                final.get(id_) or self._outcomes.get(id_, "left out"),
+                final.get(id_) or self._outcomes[id_],
                 tuple(self._events[id_]),
             )
             for id_, scenario in self._scenarios.items()

@@ -1,14 +1,14 @@
 """A session that writes test scenarios, and better ones when told what was wrong."""
 
-import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
 from pytest_regen.errors import UsageError
+from pytest_regen.plurals import counted
 from pytest_regen.sessions.branches import (
     Branch,
-    Outcome,
+    BranchAnswer,
     Waves,
     adrive_waves,
     branch_steps,
@@ -20,29 +20,22 @@ from pytest_regen.sessions.conversation import (
     Conversation,
     SessionSettings,
     TokenBudget,
+    check_limits,
 )
 from pytest_regen.sessions.feedback import format_feedback_message
 from pytest_regen.sessions.first_turn import FirstTurn
 from pytest_regen.sessions.memory import Memory, checked_handwritten, checked_tools
 from pytest_regen.sessions.reading import Expectations
-from pytest_regen.sessions.routing import route
-from pytest_regen.sessions.session import check_turns, exclusive
-from pytest_regen.sessions.state import check_state, messages_from_json, messages_to_json
-from pytest_regen.sessions.transcript import (
-    Transcript,
-    TurnReport,
-    report_turn,
-    usage_from_json,
-    usage_to_json,
-)
+from pytest_regen.sessions.routing import Part, route
+from pytest_regen.sessions.state import VERSION, ScenarioState, messages_to_json, opened
+from pytest_regen.sessions.transcript import Transcript, TurnReport, usage_to_json
+from pytest_regen.sessions.turn_log import Turn, TurnLog
 from pytest_regen.sessions.values import ScenarioFeedback, TestScenario, ToolAnnotation
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.steps import Progress
+from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
+from pytest_regen.turns.driving import Progress
 from pytest_regen.turns.values import CacheTtl, Message, Provider, Usage
 
 __all__ = ["ScenarioGeneratorSession"]
-
-_KIND = "scenario-session"
 
 
 class ScenarioGeneratorSession:
@@ -66,7 +59,8 @@ class ScenarioGeneratorSession:
         max_turns: turns after which the session refuses another one.
         token_budget: tokens the session may spend.
         shared_budget: a budget that others spend from as well.
-        cache: lifetime of the cache breakpoints.
+        cache: lifetime of the cache breakpoints on the system prompt and the last message, the
+            same in every request; ``None`` sets none.
         on_progress: called with one line per step, possibly from several threads.
 
     Raises:
@@ -82,7 +76,7 @@ class ScenarioGeneratorSession:
         *,
         provider: Provider,
         model: str = DEFAULT_MODEL,
-        max_tokens: int = 16_384,
+        max_tokens: int = SESSION_MAX_TOKENS,
         batch_size: int | None = None,
         parallel: int = 4,
         max_repairs: int = 2,
@@ -92,16 +86,17 @@ class ScenarioGeneratorSession:
         cache: CacheTtl | None = "5m",
         on_progress: Progress | None = None,
     ) -> None:
+        check_limits(batch_size=(batch_size, 1), parallel=(parallel, 1))
         self._settings = SessionSettings(
-            provider,
-            model,
-            max_tokens,
-            max_repairs,
-            max_turns,
-            token_budget,
-            shared_budget,
-            cache,
-            self._tell,
+            provider=provider,
+            model=model,
+            max_tokens=max_tokens,
+            max_repairs=max_repairs,
+            max_turns=max_turns,
+            token_budget=token_budget,
+            shared_budget=shared_budget,
+            cache=cache,
+            on_progress=self._tell,
         )
         self._progress = self._watcher = on_progress
         self.system = system
@@ -114,14 +109,12 @@ class ScenarioGeneratorSession:
         self._first = FirstTurn(
             self.annotations, self.handwritten, self._settings, batch_size=batch_size
         )
-        self._reports: tuple[TurnReport, ...] = ()
-        self._turns = 0
-        self._busy = threading.Lock()
+        self._log = TurnLog(self._account, max_turns)
 
     @property
     def turn_count(self) -> int:
         """Committed turns."""
-        return self._turns
+        return self._log.count
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -141,7 +134,7 @@ class ScenarioGeneratorSession:
     @property
     def reports(self) -> tuple[TurnReport, ...]:
         """One report per turn tried since the session was made or restored."""
-        return self._reports
+        return self._log.reports
 
     def generate(self, on_progress: Progress | None = None) -> list[TestScenario]:
         """Take the first turn; return the handwritten scenarios, then the generated ones.
@@ -157,30 +150,31 @@ class ScenarioGeneratorSession:
         """
         with self._turn(on_progress) as turn:
             self._check_first()
-            outcomes = drive_waves(self._first_waves(turn), self._settings.provider, self._parallel)
-            return self._commit_first(outcomes)
+            waves = self._first_waves(turn)
+            answers = drive_waves(waves, self._settings.provider, self._parallel)
+            return self._commit_first(turn, answers)
 
     async def agenerate(self, on_progress: Progress | None = None) -> list[TestScenario]:
         """Take the first turn without blocking the event loop; as ``generate``."""
         with self._turn(on_progress) as turn:
             self._check_first()
             waves = self._first_waves(turn)
-            return self._commit_first(
-                await adrive_waves(waves, self._settings.provider, self._parallel)
-            )
+            answers = await adrive_waves(waves, self._settings.provider, self._parallel)
+            return self._commit_first(turn, answers)
 
     def regenerate(
         self, feedback: ScenarioFeedback, on_progress: Progress | None = None
     ) -> list[TestScenario]:
         """Tell what was wrong and return replacements, and only these.
 
-        What was told in an earlier turn is not told again. Feedback goes to the group that has the
-        tool. A correction or discard of an unchanged kind twice is no progress.
+        What was told in an earlier turn is not told again, unless something else was told or said
+        of it since. Feedback goes to the group that has the tool; probes and changed rules for a
+        group without anything to replace wait for its next turn.
 
         Raises:
-            UsageError: there was no first turn, the feedback has nothing to replace (probes alone
-                are no reason for a turn), or names a scenario that this session does not know, or
-                contradicts a handwritten one.
+            UsageError: there was no first turn; the feedback has nothing to replace (probes alone
+                are no reason for a turn), names a scenario or a tool that this session does not
+                know, contradicts a handwritten scenario or itself, or calls right what was said.
             NoProgressError: all of the feedback was told before.
             ReplyFormatError: no reply could be used, repairs included.
             RefusedError: the model declined.
@@ -188,26 +182,26 @@ class ScenarioGeneratorSession:
             ProviderError: there was no reply.
         """
         with self._turn(on_progress) as turn:
-            new = self._memory.to_tell(feedback, self._turns)
-            waves = self._next_waves(new, turn)
-            outcomes = drive_waves(waves, self._settings.provider, self._parallel)
-            return self._commit_next(outcomes, new)
+            parts = self._parts(feedback)
+            waves = self._next_waves(parts, turn)
+            answers = drive_waves(waves, self._settings.provider, self._parallel)
+            return self._commit_next(turn, answers, parts, feedback)
 
     async def aregenerate(
         self, feedback: ScenarioFeedback, on_progress: Progress | None = None
     ) -> list[TestScenario]:
         """Tell and return without blocking the event loop; as ``regenerate``."""
         with self._turn(on_progress) as turn:
-            new = self._memory.to_tell(feedback, self._turns)
-            waves = self._next_waves(new, turn)
-            outcomes = await adrive_waves(waves, self._settings.provider, self._parallel)
-            return self._commit_next(outcomes, new)
+            parts = self._parts(feedback)
+            waves = self._next_waves(parts, turn)
+            answers = await adrive_waves(waves, self._settings.provider, self._parallel)
+            return self._commit_next(turn, answers, parts, feedback)
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``."""
         return {
-            "version": 1,
-            "kind": _KIND,
+            "version": VERSION,
+            "kind": ScenarioState.KIND,
             "system": self.system,
             "model": self._settings.model,
             "annotations": [one.to_json() for one in self.annotations],
@@ -220,7 +214,7 @@ class ScenarioGeneratorSession:
                 for one in self._branches
             ],
             "memory": self._memory.to_json(),
-            "turns": self._turns,
+            "turns": self._log.count,
             "usage": usage_to_json(self.usage),
         }
 
@@ -237,115 +231,105 @@ class ScenarioGeneratorSession:
         Raises:
             UsageError: ``data`` is no scenario session, or does not hold together.
         """
-        check_state(data, _KIND)
+        state = opened(data, ScenarioState)
+        branches = state.branches()
         session = cls(
-            str(data["system"]),
-            [ToolAnnotation.model_validate(one) for one in data["annotations"]],
-            [TestScenario.model_validate(one) for one in data["handwritten"]],
+            state.system,
+            state.annotations,
+            state.handwritten,
             provider=provider,
-            **{"model": str(data["model"]), **settings},
+            **{"model": state.model, **settings},
         )
-        tools = {one.tool: one for one in session.annotations}
-        session._branches = tuple(
-            session._branch(
-                tuple(tools[tuple(tool)] for tool in one["tools"]),
-                messages_from_json(one["messages"]),
-            )
-            for one in data["history"]
-        )
+        session._branches = tuple(session._branch(tools) for tools, _ in branches)
+        for branch, (_, history) in zip(session._branches, branches, strict=True):
+            branch.conversation.restore(history)
         session._memory = Memory.from_json(data["memory"])
-        session._turns = int(data["turns"])
-        session._account.usage = usage_from_json(data["usage"])
+        session._account.restore(state.usage.restored())
+        session._log.restore(state.turns)
         return session
 
     @contextmanager
-    def _turn(self, on_progress: Progress | None) -> Generator[int, None, None]:
-        with exclusive(self._busy):
-            check_turns(self._turns, self._settings.max_turns)
-            since, turn = len(self.transcript), self._turns + 1
+    def _turn(self, on_progress: Progress | None) -> Iterator[Turn]:
+        with self._log.turn() as turn:
             self._progress = on_progress or self._watcher
-            self._notes: list[str] = []
-            failure = ""
-            try:
-                yield turn
-            except BaseException as error:
-                failure = str(error) or type(error).__name__
-                raise
-            finally:
-                report = report_turn(
-                    self.transcript,
-                    turn,
-                    since=since,
-                    committed=not failure,
-                    notes=self._notes,
-                    failure=failure,
-                )
-                self._reports = (*self._reports, report)
+            yield turn
 
     def _tell(self, message: str) -> None:
         if self._progress:
             self._progress(message)
 
     def _check_first(self) -> None:
-        if self._turns:
+        if self.turn_count:
             raise UsageError(
                 "the scenarios of this session were generated",
-                why=f"{self._turns} turn(s) are in its history",
+                why=f"its history holds {counted(self.turn_count, 'turn')}",
                 hint="call regenerate(feedback) for replacements, or start a new session",
             )
 
-    def _first_waves(self, turn: int) -> Waves:
+    def _first_waves(self, turn: Turn) -> Waves:
         self._tell("Generating scenarios...")
-        return self._first.waves(turn, self._branch)
+        return self._first.waves(turn.number, self._branch)
 
-    def _branch(self, tools: Iterable[ToolAnnotation], history: Sequence[Message] = ()) -> Branch:
+    def _branch(self, tools: Iterable[ToolAnnotation]) -> Branch:
         group = tuple(tools)
         name = "" if len(group) == len(self.annotations) else "/".join(group[0].tool)
-        conversation = Conversation(
-            self.system, self._settings, self._account, branch=name, history=history
-        )
+        conversation = Conversation(self.system, self._settings, self._account, branch=name)
         return Branch(group, conversation)
 
-    def _commit_first(self, outcomes: Sequence[Outcome]) -> list[TestScenario]:
-        if not outcomes:
-            return list(self.handwritten)
-        self._branches = tuple(outcome.reached for outcome in outcomes)
+    def _commit_first(self, turn: Turn, answers: Sequence[BranchAnswer]) -> list[TestScenario]:
+        if not answers:
+            return _copies(self.handwritten)
+        self._branches = tuple(answer.reached for answer in answers)
         self._first.forget()
-        found = self._committed(outcomes)
+        found = self._committed(turn, answers)
         self._memory = self._memory.knowing(found)
-        return [*self.handwritten, *found]
+        return _copies([*self.handwritten, *found])
 
-    def _committed(self, outcomes: Sequence[Outcome]) -> list[TestScenario]:
-        """Let the outcomes of a turn enter the histories, all at once; return their scenarios."""
-        for outcome in outcomes:
-            conversation = outcome.branch.conversation
-            conversation.history = (*conversation.history, outcome.user, outcome.assistant)
-            self._notes += outcome.notes
-        self._turns += 1
-        found = {one.id: one for outcome in outcomes for one in outcome.scenarios}
+    def _committed(self, turn: Turn, answers: Sequence[BranchAnswer]) -> list[TestScenario]:
+        """Let the answers of a turn enter the histories, all at once; return their scenarios."""
+        for answer in answers:
+            answer.branch.conversation.commit(answer.draft.user, answer.draft.assistant)
+            turn.notes += answer.notes
+        turn.is_committed = True
+        found = {one.id: one for answer in answers for one in answer.scenarios}
         return list(found.values())
 
-    def _next_waves(self, feedback: ScenarioFeedback, turn: int) -> Waves:
-        self._tell(f"Regenerating scenarios (turn {turn})...")
-        memory = self._memory.after(feedback)
+    def _parts(self, feedback: ScenarioFeedback) -> tuple[Part, ...]:
+        """Return what each conversation is to be told."""
+        tools = {one.tool for one in self.annotations}
+        asked = self._memory.checked(feedback, self.turn_count, tools)
+        return route(asked, self._branches, self._memory)
+
+    def _next_waves(self, parts: Sequence[Part], turn: Turn) -> Waves:
+        self._tell(f"Regenerating scenarios (turn {turn.number})...")
+        wrong = self._memory.after(parts).wrong
         handwritten = {one.id: one for one in self.handwritten}
         wave = []
-        for branch, part in route(feedback, self._branches):
+        for branch, part in parts:
             tools = {one.tool: one for one in branch.tools}
-            expected = Expectations(tools, handwritten, memory.wrong, may_be_empty=True)
-            wave.append(branch_steps(branch, format_feedback_message(part), expected, turn))
+            expected = Expectations(tools, handwritten, wrong, may_be_empty=True)
+            wave.append(branch_steps(branch, format_feedback_message(part), expected, turn.number))
         return run_wave(wave)
 
     def _commit_next(
-        self, outcomes: Sequence[Outcome], feedback: ScenarioFeedback
+        self,
+        turn: Turn,
+        answers: Sequence[BranchAnswer],
+        parts: Sequence[Part],
+        hints: ScenarioFeedback,
     ) -> list[TestScenario]:
-        standing = self._memory.standing(feedback)
-        found = self._committed(outcomes)
+        standing = self._memory.standing(part for _, part in parts)
+        found = self._committed(turn, answers)
         fresh = [one for one in found if one.id not in standing]
-        self._memory = self._memory.after(feedback).knowing(fresh)
-        self._notes += [
+        self._memory = self._memory.after(parts).hinted(hints).knowing(fresh)
+        turn.notes += [
             f"{one.description!r} asks what {standing[one.id].description!r} asks; left out"
             for one in found
             if one.id in standing
         ]
-        return fresh
+        return _copies(fresh)
+
+
+def _copies(scenarios: Iterable[TestScenario]) -> list[TestScenario]:
+    """Return scenarios that the caller may change without changing what the session knows."""
+    return [one.model_copy(deep=True) for one in scenarios]

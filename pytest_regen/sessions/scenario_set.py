@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_regen.sessions.arguments import argument_problems
+from pytest_regen.sessions.arguments import argument_problems, undecided_roles
 from pytest_regen.sessions.blame import attributed
 from pytest_regen.sessions.loop_parts import LoopParts
-from pytest_regen.sessions.memory import checked_handwritten
+from pytest_regen.sessions.memory import checked_handwritten, checked_tools
 from pytest_regen.sessions.merging import merge_replacements
 from pytest_regen.sessions.protocols import Attribution, Engine, ExecutionResult, Judgement
 from pytest_regen.sessions.report import Fates
+from pytest_regen.sessions.structural import execute
 from pytest_regen.sessions.values import (
     ActualDecision,
     DiscardedScenario,
@@ -30,20 +31,31 @@ class Score:
 
 
 class ScenarioSet:
-    """Scenarios by id, each request once, handwritten ones untouchable."""
+    """Scenarios by id, each request once, handwritten ones untouchable.
 
-    def __init__(self, parts: LoopParts) -> None:
+    Args:
+        parts: those of the run; its handwritten scenarios are in the set from the beginning.
+        engine: decides, until ``use`` names another one.
+
+    Raises:
+        UsageError: handwritten scenarios contradict each other, a tool is annotated twice, or the
+            engine gives what is no decision.
+    """
+
+    def __init__(self, parts: LoopParts, engine: Engine) -> None:
         self._parts = parts
-        self._annotations = {one.tool: one for one in parts.annotations}
+        self._engine = engine
+        self._annotations = {one.tool: one for one in checked_tools(parts.annotations)}
         self._scenarios: dict[str, TestScenario] = {}
-        self._engine: Engine | None = None
         self._verdicts: dict[str, Attribution] = {}
-        self._first_tools: set[tuple[str, str]] = set()
-        self._untold_corrections: list[ScenarioCorrection] = []
+        self._tools = set(self._annotations)
+        self._probes: dict[str, bool] = {}
+        self._untold_corrections: dict[str, ScenarioCorrection] = {}
         self._untold_discards: list[DiscardedScenario] = []
-        self._untold_probes: list[TestScenario] = []
+        self._told_tools: set[tuple[str, str]] = set()
         self.corrections: list[ScenarioCorrection] = []
         self.fates = Fates()
+        self._add_handwritten(parts.handwritten)
 
     @property
     def scenarios(self) -> tuple[TestScenario, ...]:
@@ -61,25 +73,32 @@ class ScenarioSet:
         return len(self._scenarios) - len(self.handwritten)
 
     @property
-    def lost_tools(self) -> tuple[tuple[str, str], ...]:
-        """Tools of the first answer that no scenario tests any more."""
-        return tuple(sorted(self._first_tools - {one.request.tool for one in self.scenarios}))
+    def untested_tools(self) -> tuple[tuple[str, str], ...]:
+        """Tools, annotated or of the first answer, that no scenario tests."""
+        return tuple(sorted(self._tools - {one.request.tool for one in self.scenarios}))
 
     @property
     def coverage(self) -> float:
-        """Share of the tools of the first answer that are still tested."""
-        if not self._first_tools:
-            return 1.0
-        return 1 - len(self.lost_tools) / len(self._first_tools)
+        """Share of those tools that are tested."""
+        return 1 - len(self.untested_tools) / len(self._tools) if self._tools else 1.0
 
     @property
     def untold(self) -> ScenarioFeedback:
         """What the generator was not told yet."""
+        # For a discarded scenario a replacement is asked for, and that of the same tool.
+        asked = {one.scenario.request.tool for one in self._untold_discards} | self._told_tools
         return ScenarioFeedback(
-            corrections=tuple(self._untold_corrections),
+            corrections=tuple(self._untold_corrections.values()),
             discarded_scenarios=tuple(self._untold_discards),
-            probe_scenarios=tuple(self._untold_probes),
+            probe_scenarios=tuple(self._gaps()),
+            untested_tools=tuple(tool for tool in self.untested_tools if tool not in asked),
         )
+
+    def _gaps(self) -> Iterator[TestScenario]:
+        """Yield probes that showed something, as far as it is known by now what is right."""
+        for id_, is_told in self._probes.items():
+            if not is_told and self._passes(self._scenarios[id_]):
+                yield self._scenarios[id_]
 
     def use(self, engine: Engine) -> None:
         """Let ``engine`` decide from now on."""
@@ -91,31 +110,36 @@ class ScenarioSet:
 
     def execute(self, engine: Engine | None = None) -> tuple[ExecutionResult, ...]:
         """Return what the engine decides about every scenario of the set."""
-        return tuple(self._run(one, engine) for one in self.scenarios)
+        return tuple(execute(one, engine or self._engine) for one in self.scenarios)
 
-    def _run(self, scenario: TestScenario, engine: Engine | None = None) -> ExecutionResult:
-        ruling = (engine or self._ruler).evaluate(scenario.request)
-        return ExecutionResult(scenario, ruling.decision, ruling.rule)
-
-    @property
-    def _ruler(self) -> Engine:
-        if self._engine is None:
-            raise RuntimeError("no engine is in use yet")
-        return self._engine
+    def _passes(self, scenario: TestScenario) -> bool:
+        return execute(scenario, self._engine).passed
 
     def add_first(self, scenarios: Iterable[TestScenario]) -> None:
-        """Take the first answer: handwritten scenarios as they are, others if they can pass."""
+        """Take the first answer: handwritten scenarios as they are, others if they can pass.
+
+        Raises:
+            UsageError: its handwritten scenarios contradict those of the run, or the engine gives
+                what is no decision.
+        """
         given = list(scenarios)
-        own = checked_handwritten(self._parts.handwritten)
-        for one in [*own, *(one for one in given if one.is_handwritten)]:
-            self._scenarios.setdefault(one.id, one)
-            self.fates.saw(self._scenarios[one.id], "", "passed")
-            if self._parts.structural(one, self._ruler):
-                self.fates.saw(one, "contradicts a structural invariant; kept, because handwritten")
+        self._add_handwritten(one for one in given if one.is_handwritten)
         for one in given:
             if not one.is_handwritten:
-                self._first_tools.add(one.request.tool)
+                self._tools.add(one.request.tool)
                 self._enter(one, "generated")
+
+    def _add_handwritten(self, scenarios: Iterable[TestScenario]) -> None:
+        for one in checked_handwritten([*self.handwritten, *scenarios]):
+            known = self._scenarios.get(one.id)
+            counts = known is None or known.expected_decision == "not-allow"
+            if not counts or one == known:
+                # Two people may ask the same; what holds for the stricter one holds for both.
+                continue
+            self._scenarios[one.id] = one
+            is_impossible = self._parts.structural(one, self._engine) is not None
+            event = "contradicts a structural invariant; kept, because handwritten"
+            self.fates.saw(one, event if is_impossible else "", "passed")
 
     def _enter(self, scenario: TestScenario, origin: str) -> bool:
         """Let a scenario in, unless its request is there or nothing can satisfy it."""
@@ -129,6 +153,9 @@ class ScenarioSet:
             return False
         self._scenarios[scenario.id] = scenario
         self.fates.saw(scenario, "" if origin == "generated" else origin, "passed")
+        annotation = self._annotations.get(scenario.request.tool)
+        for told in undecided_roles(scenario.request, annotation) if annotation else ():
+            self.fates.saw(scenario, told)
         return True
 
     def _impossible(self, scenario: TestScenario) -> DiscardedScenario | None:
@@ -137,7 +164,7 @@ class ScenarioSet:
         if problems:
             rule = f"invalid-schema: {'; '.join(problems)}"
             return DiscardedScenario(scenario=scenario, actual="deny", rule=rule)
-        return self._parts.structural(scenario, self._ruler)
+        return self._parts.structural(scenario, self._engine)
 
     def _discard(self, discarded: DiscardedScenario, origin: str) -> None:
         scenario = discarded.scenario
@@ -150,16 +177,35 @@ class ScenarioSet:
         if origin != "probe":
             self._untold_discards.append(discarded)
 
-    def add_probes(self, probes: Sequence[TestScenario], limit: int) -> int:
-        """Take requests that nobody tested; return how many were new."""
+    def add_probes(self, probes: Sequence[TestScenario], limit: int, *, are_judged: bool) -> int:
+        """Take requests that nobody tested; return how many were new.
+
+        Args:
+            probes: what the judge proposes.
+            limit: how many are taken.
+            are_judged: whether the judge is heard about them. Where not, one that fails is noted
+                and left out: nobody could say whether it or the rules are wrong.
+        """
         added = 0
         for probe in self._generated(probes):
             if added == limit:
                 break
-            if probe.id not in self._scenarios and self._enter(probe, "probe"):
-                self._untold_probes.append(probe)
+            if probe.id in self._scenarios or not (are_judged or self._is_clear(probe)):
+                continue
+            if self._enter(probe, "probe"):
+                # One that passes showed no gap; the generator need not hear of it.
+                self._probes[probe.id] = self._passes(probe)
                 added += 1
         return added
+
+    def _is_clear(self, probe: TestScenario) -> bool:
+        """Return whether a probe needs no judge; note one that does."""
+        if self._impossible(probe) is not None:
+            return True
+        result = execute(probe, self._engine)
+        if not result.passed:
+            self.fates.note(f"a probe of the judge's last round was left out: {result}")
+        return result.passed
 
     def take_verdicts(self, judgement: Judgement, results: Sequence[ExecutionResult]) -> None:
         """Correct what the judge blames and the engine agrees to; remember the other verdicts."""
@@ -207,13 +253,23 @@ class ScenarioSet:
         )
         self._scenarios[scenario.id] = corrected
         self.corrections.append(correction)
-        self._untold_corrections.append(correction)
+        if scenario.id not in self._probes:
+            # Of a probe the generator is told what is right, not that it was wrong: it is not its.
+            self._tell_later(correction, scenario.id)
         self.fates.saw(
             corrected,
             f"expected {scenario.expected_decision}, corrected to {result.actual}: the judge says "
             f"so and the engine agrees ({result.rule})",
             "corrected",
         )
+
+    def _tell_later(self, correction: ScenarioCorrection, id_: str) -> None:
+        """Keep one correction per scenario for the generator: from what it said to what holds."""
+        earlier = self._untold_corrections.pop(id_, None)
+        said = earlier.original_decision if earlier else correction.original_decision
+        if said != correction.corrected_decision:
+            update = {"original_decision": said}
+            self._untold_corrections[id_] = correction.model_copy(update=update)
 
     def wanted(self, failing: Sequence[ExecutionResult]) -> Mapping[str, ActualDecision]:
         """Return what the judge holds right where that is neither expected nor decided."""
@@ -249,13 +305,15 @@ class ScenarioSet:
         A failing replacement of a new request enters the set as well: who is wrong is for the
         judge to say, and leaving it out would hide what it found.
         """
-        self._untold_corrections, self._untold_discards, self._untold_probes = [], [], []
+        self._untold_corrections, self._untold_discards = {}, []
+        self._told_tools.update(told.untested_tools)
+        self._probes.update({one.id: True for one in told.probe_scenarios})
         possible: dict[str, TestScenario] = {}
         for one in self._generated(replacements):
             # Of two that ask the same, one that passes is the better one.
-            if self._is_new(one, told) and (one.id not in possible or self._run(one).passed):
+            if self._is_new(one, told) and (one.id not in possible or self._passes(one)):
                 possible[one.id] = one
-        passing = {id_ for id_, one in possible.items() if self._run(one).passed}
+        passing = {id_ for id_, one in possible.items() if self._passes(one)}
         merged = merge_replacements(
             self.scenarios,
             list(possible.values()),

@@ -1,11 +1,10 @@
 """A conversation with a model whose replies are values of one type."""
 
-import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
-from pytest_regen.errors import BudgetError, ReplyFormatError, UsageError
+from pytest_regen.canonical import text_hash
+from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.sessions.closed_schema import closed_schema
 from pytest_regen.sessions.conversation import (
     Account,
@@ -14,20 +13,11 @@ from pytest_regen.sessions.conversation import (
     SessionSettings,
     TokenBudget,
 )
-from pytest_regen.sessions.state import (
-    check_state,
-    messages_from_json,
-    messages_to_json,
-)
-from pytest_regen.sessions.transcript import (
-    Transcript,
-    TurnReport,
-    report_turn,
-    usage_from_json,
-    usage_to_json,
-)
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.steps import Progress, Steps, adrive, drive
+from pytest_regen.sessions.state import VERSION, GeneratorState, messages_to_json, opened
+from pytest_regen.sessions.transcript import Transcript, TurnReport, usage_to_json
+from pytest_regen.sessions.turn_log import Turn, TurnLog
+from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
+from pytest_regen.turns.driving import Progress, Steps, adrive, drive
 from pytest_regen.turns.structured import (
     Schema,
     adapter_of,
@@ -40,8 +30,9 @@ __all__ = ["GeneratorSession"]
 
 T = TypeVar("T")
 
-Check = Callable[[T], Iterable[str]]
-"""Returns what is wrong with a value that fits the schema, in words for the model."""
+Check = Callable[[T], Iterable[str] | str | None]
+"""Returns what is wrong with a value that fits the schema, in words for the model: several
+problems, or one, or ``None``."""
 
 
 class GeneratorSession(Generic[T]):
@@ -61,9 +52,10 @@ class GeneratorSession(Generic[T]):
         max_turns: turns after which the session refuses another one.
         token_budget: tokens the session may spend, input, output and cache together.
         shared_budget: a budget that others spend from as well, as ``pytest_regen.Budget``.
-        cache: lifetime of the cache breakpoints on the system prompt and the last message.
-        structured_output: have the API itself enforce the schema. Only for schemas without
-            free-form objects; the hint in the first message works with any.
+        cache: lifetime of the cache breakpoints on the system prompt and the last message, the
+            same in every request; ``None`` sets none.
+        structured_output: have the API itself enforce the schema. Only for schemas that leave
+            nothing open; the hint in the first message works with any.
         on_progress: called with one line per step.
 
     Raises:
@@ -77,7 +69,7 @@ class GeneratorSession(Generic[T]):
         *,
         provider: Provider,
         model: str = DEFAULT_MODEL,
-        max_tokens: int = 16_384,
+        max_tokens: int = SESSION_MAX_TOKENS,
         max_repairs: int = 2,
         max_turns: int | None = None,
         token_budget: int | None = None,
@@ -88,22 +80,23 @@ class GeneratorSession(Generic[T]):
     ) -> None:
         self._adapter = adapter_of(response)
         self._settings = SessionSettings(
-            provider,
-            model,
-            max_tokens,
-            max_repairs,
-            max_turns,
-            token_budget,
-            shared_budget,
-            cache,
-            on_progress,
+            provider=provider,
+            model=model,
+            max_tokens=max_tokens,
+            max_repairs=max_repairs,
+            max_turns=max_turns,
+            token_budget=token_budget,
+            shared_budget=shared_budget,
+            cache=cache,
+            on_progress=on_progress,
         )
+        self._hint = schema_to_prompt_hint(self._adapter)
+        self._schema_hash = text_hash(self._hint)
+        self._told = ""
         self._schema = closed_schema(self._adapter) if structured_output else None
         self._account = Account(self._settings)
         self._conversation = Conversation(system, self._settings, self._account)
-        self._reports: tuple[TurnReport, ...] = ()
-        self._turns = 0
-        self._busy = threading.Lock()
+        self._log = TurnLog(self._account, max_turns)
 
     @property
     def system(self) -> str:
@@ -117,13 +110,13 @@ class GeneratorSession(Generic[T]):
 
     @property
     def transcript(self) -> Transcript:
-        """Every call made, failed ones, repairs and continuations included."""
+        """Every call made: failed and cancelled ones, repairs and continuations included."""
         return self._account.transcript
 
     @property
     def turn_count(self) -> int:
         """Committed turns."""
-        return self._turns
+        return self._log.count
 
     @property
     def usage(self) -> Usage:
@@ -133,30 +126,37 @@ class GeneratorSession(Generic[T]):
     @property
     def reports(self) -> tuple[TurnReport, ...]:
         """One report per turn tried since the session was made or restored."""
-        return self._reports
+        return self._log.reports
 
     def ask(self, message: str, *, check: Check[T] | None = None) -> T:
         """Take one turn and return the value of its reply.
 
         Args:
-            message: what to ask. In the first turn the hint of the schema is appended.
-            check: returns what is wrong with a value although it fits the schema; the model is
-                then asked to mend its reply, as it is for a wrong schema.
+            message: what to ask. The schema is appended where the history does not tell it: in
+                the first turn, and after ``from_json`` with a type that has changed.
+            check: returns what is wrong with a value although it fits the schema: problems in
+                words, one or several, or ``None``. The model is then asked to mend its reply, as
+                it is for a wrong schema.
 
         Raises:
-            UsageError: the message is empty, or another turn is under way.
+            UsageError: the message is empty, another turn is under way, or ``check`` returns no
+                problems but a truth value, say.
             ReplyFormatError: no reply could be used, repairs included.
             RefusedError: the model declined.
             BudgetError: the turns or the tokens are spent.
             ProviderError: there was no reply.
         """
-        with self._turn(message) as steps:
-            return self._committed(drive(steps(check), self._settings.provider))
+        _check_message(message)
+        with self._log.turn() as turn:
+            steps = self._steps(message, turn, check)
+            return self._committed(turn, drive(steps, self._settings.provider))
 
     async def aask(self, message: str, *, check: Check[T] | None = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
-        with self._turn(message) as steps:
-            return self._committed(await adrive(steps(check), self._settings.provider))
+        _check_message(message)
+        with self._log.turn() as turn:
+            steps = self._steps(message, turn, check)
+            return self._committed(turn, await adrive(steps, self._settings.provider))
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``: history, turns, usage.
@@ -165,10 +165,11 @@ class GeneratorSession(Generic[T]):
         ``to_json``.
         """
         return {
-            "version": 1,
-            "kind": "generator-session",
+            "version": VERSION,
+            "kind": GeneratorState.KIND,
             "system": self.system,
             "model": self._settings.model,
+            "schema_hash": self._told,
             "history": messages_to_json(self.history),
             "usage": usage_to_json(self.usage),
         }
@@ -186,64 +187,48 @@ class GeneratorSession(Generic[T]):
 
         Args:
             data: what ``to_json`` returned.
-            response: what each reply is.
+            response: what each reply is. Where it is another type than before, or one that has
+                changed, the next message tells the model.
             provider: who answers from now on.
             **settings: the other arguments of the constructor. The model is the session's own
                 unless another one is given.
 
         Raises:
-            UsageError: ``data`` is no session, or its history does not alternate.
+            UsageError: ``data`` is no session, or does not hold together; all that is wrong is
+                named.
         """
-        check_state(data, "generator-session")
+        state = opened(data, GeneratorState)
+        history = state.messages()
         session = cls(
-            str(data["system"]),
-            response,
-            provider=provider,
-            **{"model": str(data["model"]), **settings},
+            state.system, response, provider=provider, **{"model": state.model, **settings}
         )
-        session._conversation.history = messages_from_json(data["history"])
-        session._account.usage = usage_from_json(data["usage"])
-        session._turns = len(session.history) // 2
+        session._conversation.restore(history)
+        session._account.restore(state.usage.restored())
+        session._log.restore(len(history) // 2)
+        session._told = state.schema_hash
         return session
 
-    @contextmanager
-    def _turn(self, message: str) -> Iterator[Callable[[Check[T] | None], Steps[Draft[T]]]]:
-        """Yield what makes the steps of a turn; report the turn whatever comes of it."""
-        if not message.strip():
-            raise UsageError(
-                "the message is empty", hint="say what is wanted: session.ask('Write …')"
-            )
-        with exclusive(self._busy):
-            check_turns(self._turns, self._settings.max_turns)
-            since, turn = len(self.transcript), self._turns + 1
-            try:
-                yield lambda check: self._steps(message, turn, check)
-            except BaseException as error:
-                self._report(turn, since, failure=str(error) or type(error).__name__)
-                raise
-            self._report(turn, since)
-
-    def _steps(self, message: str, turn: int, check: Check[T] | None) -> Steps[Draft[T]]:
-        # On the first turn only, though the requirement's sample sends it with every one: it stands
-        # in the history from then on, and more of it would only be paid again.
-        hint = "" if self.history else schema_to_prompt_hint(self._adapter)
+    def _steps(self, message: str, turn: Turn, check: Check[T] | None) -> Steps[Draft[T]]:
+        # Once, not in every turn: it stands in the history from then on, and would only be paid
+        # again.
+        hint = "" if self._told == self._schema_hash else self._hint
         return self._conversation.ask(
             message + hint,
             lambda text: checked(parse_json_with_schema(text, self._adapter), text, check),
-            turn=turn,
+            turn=turn.number,
             response_schema=self._schema,
         )
 
-    def _committed(self, draft: Draft[T]) -> T:
-        self._conversation.commit(draft)
-        self._turns += 1
+    def _committed(self, turn: Turn, draft: Draft[T]) -> T:
+        self._conversation.commit(draft.user, draft.assistant)
+        self._told = self._schema_hash
+        turn.is_committed = True
         return draft.value
 
-    def _report(self, turn: int, since: int, failure: str = "") -> None:
-        report = report_turn(
-            self.transcript, turn, since=since, committed=not failure, failure=failure
-        )
-        self._reports = (*self._reports, report)
+
+def _check_message(message: str) -> None:
+    if not message.strip():
+        raise UsageError("the message is empty", hint="say what is wanted: session.ask('Write …')")
 
 
 def checked(value: T, text: str, check: Check[T] | None) -> T:
@@ -251,8 +236,9 @@ def checked(value: T, text: str, check: Check[T] | None) -> T:
 
     Raises:
         ReplyFormatError: it does.
+        UsageError: it returns something else than problems.
     """
-    problems = list(check(value)) if check else []
+    problems = _problems(check(value)) if check else []
     if problems:
         told = "\n".join(f"- {problem}" for problem in problems)
         raise ReplyFormatError(
@@ -265,34 +251,16 @@ def checked(value: T, text: str, check: Check[T] | None) -> T:
     return value
 
 
-def check_turns(turns: int, limit: int | None) -> None:
-    """Refuse another turn where all are taken.
-
-    Raises:
-        BudgetError: ``limit`` turns were committed.
-    """
-    if limit is not None and turns >= limit:
-        raise BudgetError(
-            f"the session's {limit} turn(s) are taken",
-            why="max_turns bounds what a session may spend",
-            hint="raise max_turns, or start a new session",
-        )
-
-
-@contextmanager
-def exclusive(busy: threading.Lock) -> Generator[None, None, None]:
-    """Hold a session for one turn.
-
-    Raises:
-        UsageError: another turn is under way; two at once would be lost in one history.
-    """
-    if not busy.acquire(blocking=False):
-        raise UsageError(
-            "another turn of this session is under way",
-            why="each turn is asked in the light of the one before it",
-            hint="wait for the other turn, or use a session of its own",
-        )
-    try:
-        yield
-    finally:
-        busy.release()
+def _problems(found: object) -> list[str]:
+    """Return what a check has found, in whatever way it says so."""
+    if found is None:
+        return []
+    if isinstance(found, str):
+        return [found] if found.strip() else []
+    if isinstance(found, Iterable):
+        return [str(one) for one in found]
+    raise UsageError(
+        f"check= returned {found!r}",
+        why="what is wrong with the value is told to the model in words",
+        hint="return a list of problems, one problem as text, or None where there is nothing wrong",
+    )

@@ -1,21 +1,24 @@
 """Scenarios in one call: without memory, or from an artifact where nothing has changed."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from pytest_regen.errors import StoreWriteError
 from pytest_regen.sessions.artifacts import (
     Artifact,
+    checked_path,
     content_hash,
     read_artifact,
     write_artifact,
 )
+from pytest_regen.sessions.memory import checked_handwritten, checked_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.reading import response_adapter
 from pytest_regen.sessions.scenario_session import ScenarioGeneratorSession
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
-from pytest_regen.turns.defaults import DEFAULT_MODEL
+from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
 from pytest_regen.turns.structured import schema_to_prompt_hint
 from pytest_regen.turns.values import Provider
 
@@ -66,7 +69,7 @@ def generate_test_scenarios(
     handwritten: Sequence[TestScenario] = (),
     *,
     provider: Provider,
-    artifact: Path | None = None,
+    artifact: str | os.PathLike[str] | None = None,
     **settings: Any,  # noqa: ANN401 - as above
 ) -> ScenarioGenerationResult:
     """Return the scenarios of ``artifact`` if nothing they depend on has changed, else new ones.
@@ -82,19 +85,25 @@ def generate_test_scenarios(
         **settings: the other arguments of ``ScenarioGeneratorSession``, which lists the errors.
 
     Raises:
-        StoreWriteError: the artifact cannot be written.
+        StoreWriteError: the artifact cannot be written, which is looked at first; scenarios that
+            were generated are in the result that is its attribute ``unkept``.
     """
-    session = ScenarioGeneratorSession(
-        system, annotations, handwritten, provider=provider, **settings
-    )
-    input_hash = scenario_input_hash(system, session.annotations, session.handwritten, **settings)
-    stored = read_artifact(artifact) if artifact else None
+    tools, own = checked_tools(annotations), checked_handwritten(handwritten)
+    input_hash = scenario_input_hash(system, tools, own, **settings)
+    path = None if artifact is None else checked_path(artifact)
+    stored = read_artifact(path) if path else None
     if stored and stored.input_hash == input_hash and stored.status != "failed":
         return ScenarioGenerationResult(stored.scenarios, input_hash)
+    session = ScenarioGeneratorSession(system, tools, own, provider=provider, **settings)
     scenarios = tuple(session.generate())
-    if artifact:
-        write_artifact(artifact, Artifact(input_hash, "generated", scenarios))
-    return ScenarioGenerationResult(scenarios, input_hash, session)
+    result = ScenarioGenerationResult(scenarios, input_hash, session)
+    if path:
+        try:
+            write_artifact(path, Artifact(input_hash, "generated", scenarios))
+        except StoreWriteError as error:
+            error.unkept = result
+            raise
+    return result
 
 
 def scenario_input_hash(
@@ -103,7 +112,7 @@ def scenario_input_hash(
     handwritten: Sequence[TestScenario] = (),
     *,
     model: str = DEFAULT_MODEL,
-    max_tokens: int = 16_384,
+    max_tokens: int = SESSION_MAX_TOKENS,
     batch_size: int | None = None,
     max_repairs: int = 2,
     **_: object,

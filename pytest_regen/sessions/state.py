@@ -1,14 +1,170 @@
-"""A session's history as plain JSON, and back."""
+"""A session as plain JSON, and back: what is restored is checked whole before anything is made."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from pytest_regen.errors import UsageError
-from pytest_regen.turns.values import Message
+from pytest_regen.plurals import counted
+from pytest_regen.sessions.values import TestScenario, ToolAnnotation
+from pytest_regen.turns.values import Message, Role, Usage
 
-__all__ = ["check_state", "messages_from_json", "messages_to_json"]
+__all__ = ["VERSION", "GeneratorState", "ScenarioState", "messages_to_json", "opened"]
 
 VERSION = 1
+"""Number of the form that is written, and the only one that is read."""
+
+_MOST_PROBLEMS = 5
+_SHOWN = 40
+_SAID = {
+    "missing": "is missing",
+    "model_type": "is no object",
+    "extra_forbidden": "is not known here: a later version may have written it",
+    "string_pattern_mismatch": "is empty",
+    "too_short": "has too few items",
+}
+"""Problems in words of ours, where those of pydantic speak of its own terms."""
+
+S = TypeVar("S", bound="_State")
+Tokens = Annotated[int, Field(ge=0)] | None
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class StoredMessage(_Stored):
+    """A message as the API words it; empty ones are refused there."""
+
+    role: Role
+    content: str = Field(pattern=r"\S")
+
+
+class StoredUsage(_Stored):
+    """Tokens spent."""
+
+    input_tokens: Tokens
+    output_tokens: Tokens
+    cache_read_tokens: Tokens
+    cache_write_5m_tokens: Tokens
+    cache_write_1h_tokens: Tokens
+
+    def restored(self) -> Usage:
+        """Return the value."""
+        return Usage(**self.model_dump())
+
+
+class _State(_Stored):
+    KIND: ClassVar[str]
+    version: int
+    kind: str
+    system: str
+    model: str
+    usage: StoredUsage
+
+
+class GeneratorState(_State):
+    """What ``GeneratorSession.to_json`` writes."""
+
+    KIND: ClassVar[str] = "generator-session"
+    schema_hash: str
+    """Hash of the schema that the history tells; empty where none was told."""
+    history: list[StoredMessage]
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return the history.
+
+        Raises:
+            UsageError: it does not alternate from user to assistant.
+        """
+        return _messages(self.history)
+
+
+class StoredBranch(_Stored):
+    """One conversation of a scenario session."""
+
+    tools: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+    messages: list[StoredMessage] = Field(min_length=1)
+
+
+class StoredMemory(_Stored):
+    """What ``Memory.to_json`` writes."""
+
+    known: list[TestScenario]
+    wrong: dict[str, list[str]]
+    said: list[str]
+    probes: list[TestScenario]
+    rule_changes: list[str]
+
+
+class ScenarioState(_State):
+    """What ``ScenarioGeneratorSession.to_json`` writes."""
+
+    KIND: ClassVar[str] = "scenario-session"
+    annotations: list[ToolAnnotation]
+    handwritten: list[TestScenario]
+    history: list[StoredBranch]
+    memory: StoredMemory
+    turns: int = Field(ge=0)
+
+    def branches(self) -> list[tuple[tuple[ToolAnnotation, ...], tuple[Message, ...]]]:
+        """Return the tools and the history of each conversation.
+
+        Raises:
+            UsageError: a tool is not annotated, or has two conversations; a history does not
+                alternate; the turns are not those of the histories.
+        """
+        annotated = {one.tool: one for one in self.annotations}
+        tools = [(tool[0], tool[1]) for branch in self.history for tool in branch.tools]
+        for tool, count in Counter(tools).items():
+            if tool not in annotated:
+                raise _not_ours(f"its history is about {'/'.join(tool)}, which is not annotated")
+            if count > 1:
+                raise _not_ours(f"{'/'.join(tool)} stands in {count} of its histories")
+        found = [
+            (
+                tuple(annotated[tool[0], tool[1]] for tool in branch.tools),
+                _messages(branch.messages),
+            )
+            for branch in self.history
+        ]
+        self._check_turns([len(messages) // 2 for _, messages in found])
+        return found
+
+    def _check_turns(self, pairs: Sequence[int]) -> None:
+        """Check that histories of so many turns each can be those of the session.
+
+        The first turn is in each of them, and each later one in one at least.
+        """
+        least, most = max(pairs, default=0), 1 + sum(one - 1 for one in pairs) if pairs else 0
+        if not least <= self.turns <= most:
+            raise _not_ours(
+                f"it counts {counted(self.turns, 'turn')}, and its history holds "
+                f"{least if least == most else f'{least} to {most}'}"
+            )
+
+
+def opened(data: object, state: type[S]) -> S:
+    """Return ``data``, which has come from anywhere, as what ``to_json`` wrote.
+
+    Raises:
+        UsageError: it is something else; all that is wrong is named with its place.
+    """
+    if isinstance(data, str | bytes):
+        raise _not_ours("it is text", hint="read it first: from_json(json.loads(text), …)")
+    if not isinstance(data, Mapping):
+        raise _not_ours(f"it is of type {type(data).__name__}, and to_json() returns a dict")
+    if data.get("kind") != state.KIND:
+        raise _not_ours(f"its kind is {data.get('kind')!r}, not {state.KIND!r}")
+    if data.get("version") != VERSION:
+        raise _not_ours(f"its version is {data.get('version')!r}, and {VERSION} is read here")
+    try:
+        return state.model_validate(dict(data))
+    except ValidationError as error:
+        raise _not_ours(_problems(error)) from error
 
 
 def messages_to_json(history: Sequence[Message]) -> list[dict[str, str]]:
@@ -16,40 +172,27 @@ def messages_to_json(history: Sequence[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in history]
 
 
-def messages_from_json(data: object) -> tuple[Message, ...]:
-    """Return the messages that ``messages_to_json`` wrote.
-
-    Raises:
-        UsageError: they do not alternate from user to assistant, or are no messages.
-    """
-    try:
-        history = tuple(Message(one["role"], str(one["content"])) for one in list(data))  # type: ignore[call-overload]
-    except (TypeError, KeyError) as error:
-        raise _not_ours(f"its history holds no messages: {error!r}") from error
-    roles = [message.role for message in history]
+def _messages(stored: Sequence[StoredMessage]) -> tuple[Message, ...]:
+    roles = [message.role for message in stored]
     if roles != ["user", "assistant"] * (len(roles) // 2):
         raise _not_ours(f"its history does not alternate: {', '.join(roles)}")
-    return history
+    return tuple(Message(message.role, message.content) for message in stored)
 
 
-def check_state(data: Mapping[str, Any], kind: str) -> None:
-    """Check that ``data`` is a session of that kind.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if data.get("kind") != kind:
-        raise _not_ours(f"its kind is {data.get('kind')!r}, not {kind!r}")
-    if data.get("version") != VERSION:
-        raise _not_ours(f"its version is {data.get('version')!r}, and {VERSION} is read here")
-    missing = [key for key in ("system", "model", "history", "usage") if key not in data]
-    if missing:
-        raise _not_ours(f"it lacks {', '.join(missing)}")
+def _problems(error: ValidationError) -> str:
+    found = [
+        f"{'.'.join(map(str, one['loc']))} {_SAID.get(one['type']) or _not_taken(one)}"
+        for one in error.errors(include_url=False, include_context=False)
+    ]
+    left = len(found) - _MOST_PROBLEMS
+    return "; ".join(found[:_MOST_PROBLEMS]) + (f"; and {left} more" if left > 0 else "")
 
 
-def _not_ours(why: str) -> UsageError:
-    return UsageError(
-        "this is no session that can be restored",
-        why=why,
-        hint="pass what to_json() returned",
-    )
+def _not_taken(problem: ErrorDetails) -> str:
+    value = repr(problem["input"])
+    shown = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
+    return f"is {shown}: {problem['msg']}"
+
+
+def _not_ours(why: str, hint: str = "pass what to_json() returned") -> UsageError:
+    return UsageError("this is no session that can be restored", why=why, hint=hint)

@@ -1,6 +1,6 @@
 """What was sent and answered, call by call, and what the prompt cache did in each turn."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,6 +26,13 @@ class Exchange:
     failure: str = ""
     branch: str = ""
     """Which conversation under the same system prompt; empty where there is only one."""
+    sent: Usage | None = None
+    """What a call took at least whose reply was not waited for: its input, estimated."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens spent, as far as they are known; ``None`` where a call brought nothing."""
+        return self.reply.usage if self.reply else self.sent
 
     @property
     def input_tokens(self) -> int | None:
@@ -41,7 +48,11 @@ class Transcript:
     """Every call of a session in order: unlike the history, failures and repairs included."""
 
     def __init__(self, exchanges: Iterable[Exchange] = ()) -> None:
-        self._exchanges = list(exchanges)
+        self._exchanges: list[Exchange] = []
+        self._answered: dict[int, Exchange] = {}
+        self._before: list[Exchange | None] = []
+        for exchange in exchanges:
+            self.add(exchange)
 
     def __iter__(self) -> Iterator[Exchange]:
         return iter(tuple(self._exchanges))
@@ -54,24 +65,39 @@ class Transcript:
 
     def add(self, exchange: Exchange) -> None:
         """Append a call."""
+        beginnings = list(_beginnings(exchange.request))
+        self._before.append(self._longest(exchange.request, beginnings))
         self._exchanges.append(exchange)
+        if exchange.reply is not None:
+            self._answered[beginnings[-1]] = exchange
 
     def of_turn(self, turn: int) -> tuple[Exchange, ...]:
         """Return the calls made for one turn."""
         return tuple(exchange for exchange in self._exchanges if exchange.turn == turn)
 
     def before(self, exchange: Exchange) -> Exchange | None:
-        """Return the answered call with the longest request that ``exchange`` goes on from."""
-        asked = exchange.request
-        found: Exchange | None = None
-        for other in self._exchanges:
-            if other is exchange:
-                break
-            if other.reply is None or not _goes_on_from(asked, other.request):
-                continue
-            if found is None or len(other.request.messages) >= len(found.request.messages):
-                found = other
-        return found
+        """Return the answered call with the longest request that ``exchange`` goes on from.
+
+        Raises:
+            KeyError: ``exchange`` is not in the transcript.
+        """
+        # From the end, where it is asked for; by identity, for two calls may be equal.
+        for one, before in zip(reversed(self._exchanges), reversed(self._before), strict=True):
+            if one is exchange:
+                return before
+        raise KeyError(exchange)
+
+    def _longest(self, asked: TurnRequest, beginnings: Sequence[int]) -> Exchange | None:
+        """Return the last answered call whose request is the longest beginning of ``asked``.
+
+        Looked up, not searched for: a session of n turns would compare n requests of up to n
+        messages in each turn.
+        """
+        for key in reversed(beginnings):
+            found = self._answered.get(key)
+            if found is not None and _goes_on_from(asked, found.request):
+                return found
+        return None
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return plain JSON for a log: each call with the messages that are new in it.
@@ -84,6 +110,15 @@ class Transcript:
             entries.append(_entry(exchange, latest.get(exchange.branch)))
             latest[exchange.branch] = exchange.request
         return entries
+
+
+def _beginnings(request: TurnRequest) -> Iterator[int]:
+    """Yield a key for each number of messages, none included, that ``request`` begins with."""
+    key = hash((request.system, request.model))
+    yield key
+    for message in request.messages:
+        key = hash((key, message.role, message.content))
+        yield key
 
 
 def _goes_on_from(asked: TurnRequest, earlier: TurnRequest) -> bool:
@@ -118,7 +153,7 @@ def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
         ],
         "reply": reply.text if reply else None,
         "stop_reason": reply.stop_reason if reply else None,
-        "usage": usage_to_json(reply.usage) if reply else None,
+        "usage": usage_to_json(exchange.usage) if exchange.usage else None,
         "failure": exchange.failure,
     }
 
@@ -132,11 +167,6 @@ def usage_to_json(usage: Usage) -> dict[str, int | None]:
         "cache_write_5m_tokens": usage.cache_write_5m_tokens,
         "cache_write_1h_tokens": usage.cache_write_1h_tokens,
     }
-
-
-def usage_from_json(data: Mapping[str, int | None]) -> Usage:
-    """Return the usage that ``usage_to_json`` wrote."""
-    return Usage(**data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,25 +223,29 @@ def report_turn(
 ) -> TurnReport:
     """Return the report of the calls from position ``since`` of the transcript on."""
     exchanges = tuple(transcript)[since:]
-    usage = Usage()
-    for exchange in exchanges:
-        usage += exchange.reply.usage if exchange.reply else Usage()
+    usage = _total(exchange.usage for exchange in exchanges)
     return TurnReport(
         turn,
         committed,
         calls=len(exchanges),
         repairs=sum(exchange.purpose == "repair" for exchange in exchanges),
         usage=usage,
-        cache=_cache_report(transcript, exchanges, usage),
+        cache=_cache_report(transcript, exchanges),
         notes=tuple(notes),
         failure=failure,
     )
 
 
-def _cache_report(
-    transcript: Transcript, exchanges: Sequence[Exchange], usage: Usage
-) -> CacheReport:
+def _total(usages: Iterable[Usage | None]) -> Usage:
+    total = Usage()
+    for usage in usages:
+        total += usage or Usage()
+    return total
+
+
+def _cache_report(transcript: Transcript, exchanges: Sequence[Exchange]) -> CacheReport:
     answered = [exchange for exchange in exchanges if exchange.reply is not None]
+    usage = _total(exchange.usage for exchange in answered)
     reported = any(
         exchange.reply is not None and exchange.reply.usage.cache_read_tokens is not None
         for exchange in answered

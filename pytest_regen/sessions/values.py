@@ -1,11 +1,11 @@
 """What scenarios, feedback and tool annotations are made of.
 
 All are frozen pydantic models: they come out of replies and files. Fields are in snake_case; the
-camelCase of the original format is read as well.
+camelCase of files and replies is read as well.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from pytest_regen.canonical import canonical_hash, canonical_json
+from pytest_regen.errors import UsageError
 
 __all__ = [
     "ActualDecision",
@@ -32,7 +33,9 @@ __all__ = [
     "TestScenario",
     "ToolAnnotation",
     "are_similar",
+    "decision_of",
     "expectation_holds",
+    "plain_numbers",
     "scenario_id",
 ]
 
@@ -87,7 +90,7 @@ class TestScenario(Value):
     Its identity is its request: a description is prose, and two scenarios may share one.
     """
 
-    __test__: ClassVar[bool] = False  # The name is the requirement's; pytest must not collect it.
+    __test__: ClassVar[bool] = False  # The name is what it is; pytest must not collect it.
 
     description: str
     request: ScenarioRequest
@@ -114,15 +117,16 @@ class TestScenario(Value):
 
 def scenario_id(request: ScenarioRequest) -> str:
     """Return the identity of a request; the order of its arguments' keys does not matter."""
-    return canonical_hash([request.server_name, request.tool_name, _plain(request.arguments)])
+    arguments = plain_numbers(request.arguments)
+    return canonical_hash([request.server_name, request.tool_name, arguments])
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def plain_numbers(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return ``value`` with ``1.0`` as ``1``: JSON knows one kind of number."""
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: plain_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [plain_numbers(inner) for inner in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
@@ -134,15 +138,42 @@ def are_similar(one: TestScenario, other: TestScenario) -> bool:
 
 
 def expectation_holds(expected: ExpectedDecision, actual: ActualDecision) -> bool:
-    """Return whether ``actual`` is what was expected."""
-    return actual != "allow" if expected == "not-allow" else expected == actual
+    """Return whether ``actual`` is what was expected.
+
+    Raises:
+        UsageError: ``actual`` is no decision.
+    """
+    decision = decision_of(actual, "the engine decides")
+    return decision != "allow" if expected == "not-allow" else expected == decision
+
+
+def decision_of(value: object, who: str) -> ActualDecision:
+    """Return what an engine gave as a decision; a ``str`` enumeration of the three will do.
+
+    Args:
+        value: what it gave. Nothing is guessed: an ``"ALLOW"`` that is no ``"allow"`` would
+            otherwise hold for what people forbade.
+        who: beginning of the sentence if it is none, "the engine decides".
+
+    Raises:
+        UsageError: ``value`` is none of the three.
+    """
+    decisions: tuple[ActualDecision, ...] = get_args(ActualDecision)
+    for decision in decisions:
+        if isinstance(value, str) and value == decision:
+            return decision
+    raise UsageError(
+        f"{who} {value!r}",
+        why=f"a decision is one of {', '.join(map(repr, decisions))}, as text",
+        hint="let evaluate() return one of these as .decision",
+    )
 
 
 class ScenarioCorrection(Value):
     """One fact for the generator: you said X, right is Y.
 
-    The last four fields are what the original lacked: without them the model sees a title and a
-    verdict, and cannot know what it had said, about which request, and which rule decided.
+    The last four fields may be left out, and should not be: without them the model sees a title
+    and a verdict, and cannot know what it had said, about which request, and which rule decided.
     """
 
     scenario_description: str
@@ -170,10 +201,10 @@ class DiscardedScenario(Value):
 
 
 class ScenarioFeedback(Value):
-    """What verification found, for the generator's next turn. Every field defaults to empty.
+    """What verification found, for the generator's next turn.
 
-    The original text calls its three lists optional and declares them required; here they are
-    optional, and may be given as any sequence.
+    Every field defaults to empty rather than being required, so that a new kind of feedback breaks
+    no caller. Any sequence will do.
     """
 
     corrections: tuple[ScenarioCorrection, ...] = ()
@@ -184,11 +215,19 @@ class ScenarioFeedback(Value):
     """What changed in the rules since the last turn, in words."""
     notes: tuple[str, ...] = ()
     """Anything else that was wrong, in words: the failure of a test, say."""
+    untested_tools: tuple[tuple[str, str], ...] = ()
+    """Server and name of tools for which there is no scenario."""
 
     @property
     def asks_for_replacements(self) -> bool:
-        """Whether there is something to replace, so that a turn is worth its tokens."""
-        return bool(self.corrections or self.discarded_scenarios or self.notes)
+        """Whether there is something to write, so that a turn is worth its tokens.
+
+        Probes alone are not: they are executed already, and name nothing to be replaced.
+        """
+        has_notes = any(note.strip() for note in self.notes)
+        return bool(
+            self.corrections or self.discarded_scenarios or has_notes or self.untested_tools
+        )
 
     @property
     def is_empty(self) -> bool:

@@ -18,8 +18,17 @@ _SHOWN = 60
 @dataclass(frozen=True, slots=True)
 class _Block:
     where: str
-    data: str
+    role: str
+    text: str
+    """What a reader takes the block for: its text, or the block as JSON."""
+    rest: str
+    """As JSON, what a block of text has besides; empty where it has nothing, as most have."""
     is_marked: bool
+
+    @property
+    def counts(self) -> tuple[str, str, str, str]:
+        """Everything that counts: the block and its place, without its breakpoint."""
+        return self.where, self.role, self.text, self.rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +60,21 @@ def assert_cache_prefix_stable(
             do not serve.
     """
     __tracebackhide__ = True
-    firsts: dict[str, list[_Request]] = {}
+    firsts: dict[str, tuple[_Request, ...]] = {}
     latest: dict[str, _Request] = {}
     for number, one in enumerate(transcript, start=1):
         request = _request(one, number)
         _check_breakpoints(request)
-        asked = firsts.setdefault(request.branch, [])
+        before = latest.get(request.branch)
         if request.purpose == "ask":
             # A turn tried again goes on from the turn before it, as it did the first time.
+            asked = firsts.get(request.branch, ())
             before = next((old for old in reversed(asked) if old.turn < request.turn), None)
-        else:
-            before = latest.get(request.branch)
         if before is not None:
             _check_prefix(before, request)
         latest[request.branch] = request
         if request.purpose == "ask" and _was_answered(one):
-            asked.append(request)
+            firsts[request.branch] = (before, request) if before else (request,)
 
 
 def _was_answered(one: Exchange | TurnRequest | Mapping[str, Any]) -> bool:
@@ -101,8 +109,13 @@ def _as_blocks(content: object) -> list[Mapping[str, Any]]:
 
 
 def _block(where: str, block: Mapping[str, Any], role: str) -> _Block:
-    bare = {key: value for key, value in block.items() if key != "cache_control"}
-    return _Block(where, canonical_json([role, bare]), "cache_control" in block)
+    # Texts as they are: to write each as JSON in each request takes longer than the test it is in.
+    rest = {key: value for key, value in block.items() if key not in ("cache_control", "text")}
+    text, is_marked = block.get("text"), "cache_control" in block
+    as_json = "" if rest == {"type": "text"} else canonical_json(rest)
+    if isinstance(text, str):
+        return _Block(where, role, text, as_json, is_marked)
+    return _Block(where, role, as_json, "", is_marked)
 
 
 def _check_breakpoints(request: _Request) -> None:
@@ -124,7 +137,7 @@ def _check_prefix(before: _Request, request: _Request) -> None:
     )
     for number, block in enumerate(before.blocks):
         now = request.blocks[number] if number < len(request.blocks) else None
-        if now is not None and (now.where, now.data) == (block.where, block.data):
+        if now is not None and now.counts == block.counts:
             continue
         raise AssertionError(
             f"{block.where} of {request.name} is not what it was in {before.name}; from there on "
@@ -134,14 +147,17 @@ def _check_prefix(before: _Request, request: _Request) -> None:
 
 def _difference(block: _Block, now: _Block | None) -> str:
     if now is None:
-        return f"  before: {block.data[:_SHOWN]}\n  now:    nothing"
-    pairs = zip(block.data, now.data, strict=False)
-    same = next(
-        (at for at, (a, b) in enumerate(pairs) if a != b), min(len(block.data), len(now.data))
-    )
+        return f"  before: {block.text[:_SHOWN]!r}\n  now:    nothing"
+    # The same text in another role, or with another setting, differs in the whole of the block.
+    was, is_ = block.text, now.text
+    if was == is_:
+        was, is_ = f"{block.role} {block.rest}", f"{now.role} {now.rest}"
+    pairs = zip(was, is_, strict=False)
+    same = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(was), len(is_)))
     start = max(0, same - _SHOWN // 2)
+    cut = "…" if start else ""
     return (
-        f"  first difference at character {same} of the block\n"
-        f"  before: …{block.data[start : start + _SHOWN]}\n"
-        f"  now:    …{now.data[start : start + _SHOWN]}"
+        f"  first difference after {same} characters\n"
+        f"  before: {cut}{was[start : start + _SHOWN]!r}\n"
+        f"  now:    {cut}{is_[start : start + _SHOWN]!r}"
     )

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from pytest_regen.context.values import Ask, LocationLevel
+from pytest_regen.context.questions import LocationLevel
+from pytest_regen.context.values import Ask
 from pytest_regen.testing.canaries import canary_flows, flow_with, variants
 from pytest_regen.testing.fresh import taken_elsewhere
 from pytest_regen.testing.observing import AgentFactory, Replies, observe, text_of

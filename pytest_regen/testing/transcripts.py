@@ -15,10 +15,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_regen.canonical import text_hash
+from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.context.values import Ask
 from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.plurals import counted
 from pytest_regen.testing.observing import AgentFactory, completed, plain_result
+from pytest_regen.turns.secrets import scrub_text
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = [
@@ -210,7 +213,7 @@ class ClarificationFlow:
         left = len(self._recorded.turns) - len(self._turns) if self._recorded else 0
         if left > 0:
             raise TranscriptError(
-                f"{left} recorded turn(s) were not taken",
+                f"{counted(left, 'recorded turn')} not taken",
                 why=f"{len(self._turns)} were",
                 hint=self._command,
             )
@@ -223,7 +226,12 @@ class ClarificationFlow:
         agent = self._make(watched)
         turn = agent.turn if hasattr(agent, "turn") else agent
         result = completed(turn(parse_request(json.loads(json.dumps(wire)))))
-        taken = Turn(input=wire, calls=watched.calls, result=plain_result(result))
+        # A transcript is kept beside the cassette, and holds as little of a credential.
+        taken = Turn(
+            input=scrub_value(wire),
+            calls=watched.calls,
+            result=scrub_value(plain_result(result)),
+        )
         if expected is not None and taken.result != expected.result:
             raise self._drift(f"turn {number + 1} returns something else", _lines(expected), taken)
         self._turns.append(taken)
@@ -250,7 +258,7 @@ class ClarificationFlow:
                 why=f"{len(expected.calls)} calls were",
                 hint=self._command,
             )
-        recorded, prompt = expected.calls[at], _prompt(sent)
+        recorded, prompt = expected.calls[at], scrub_text(_prompt(sent))
         if recorded.prompt != prompt:
             before, now = recorded.prompt.splitlines(), prompt.splitlines()
             where = _section(before, now)
@@ -312,9 +320,8 @@ class _Watched:
         return self._noted(request, await asend(request))
 
     def _noted(self, request: TurnRequest, reply: Reply) -> Reply:
-        self.calls.append(
-            Call(system_sha256=text_hash(request.system), prompt=_prompt(request), reply=reply.text)
-        )
+        prompt, said = scrub_text(_prompt(request)), scrub_text(reply.text)
+        self.calls.append(Call(system_sha256=text_hash(request.system), prompt=prompt, reply=said))
         return reply
 
 

@@ -7,7 +7,8 @@ turn answered by a cassette never does.
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from pytest_regen.errors import (
 )
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.failures import (
+    RATE_LIMITED,
     connection_failure,
     is_spend_limit,
     status_failure,
@@ -119,15 +121,10 @@ class AnthropicProvider:
         if replayed is not None:
             return replayed
         client = self._sync_client(interceptor)
-        try:
+        with self._in_our_words(interceptor, body["model"]):
             if body.get("stream"):
                 return self._streamed(client, body)
             return reply_from_body(_plain(client.messages.create(**body)))
-        except CassetteMiss as miss:
-            raise _delivered(miss, interceptor) from None
-        except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
-            failure, cause = self._failure(error, body["model"])
-            raise failure from cause
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
@@ -136,15 +133,10 @@ class AnthropicProvider:
         if replayed is not None:
             return replayed
         client = await self._async_client(interceptor)
-        try:
+        with self._in_our_words(interceptor, body["model"]):
             if body.get("stream"):
                 return await self._astreamed(client, body)
             return reply_from_body(_plain(await client.messages.create(**body)))
-        except CassetteMiss as miss:
-            raise _delivered(miss, interceptor) from None
-        except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
-            failure, cause = self._failure(error, body["model"])
-            raise failure from cause
 
     def close(self) -> None:
         """Close the connections that ``send`` opened; those of ``asend`` end with their loop."""
@@ -252,6 +244,17 @@ class AnthropicProvider:
     def _address(self) -> str:
         return urlsplit(self.base_url).netloc.rpartition("@")[2] or self.base_url
 
+    @contextmanager
+    def _in_our_words(self, interceptor: TurnInterceptor | None, model: str) -> Iterator[None]:
+        """Raise what goes wrong with a turn as an error of ours."""
+        try:
+            yield
+        except CassetteMiss as miss:
+            raise _delivered(miss, interceptor) from None
+        except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
+            failure, cause = self._failure(error, model)
+            raise failure from cause
+
     def _failure(self, error: Exception, model: str) -> tuple[RegenError, Exception | None]:
         """Return what an exception of the SDK means, and the cause that may be shown with it.
 
@@ -340,7 +343,7 @@ def _stop_at_spend_limit(request: Any, call_next: Any) -> Any:  # noqa: ANN401 -
     """Keep the SDK from retrying what only money can mend."""
     response = call_next(request)
     http = response.http_response
-    if http.status_code == 429:  # noqa: PLR2004 - too many requests
+    if http.status_code == RATE_LIMITED:
         http.read()
         _mark_spend_limit(http)
     return response
@@ -349,7 +352,7 @@ def _stop_at_spend_limit(request: Any, call_next: Any) -> Any:  # noqa: ANN401 -
 async def _astop_at_spend_limit(request: Any, call_next: Any) -> Any:  # noqa: ANN401 - the SDK's
     response = await call_next(request)
     http = response.http_response
-    if http.status_code == 429:  # noqa: PLR2004 - too many requests
+    if http.status_code == RATE_LIMITED:
         await http.aread()
         _mark_spend_limit(http)
     return response

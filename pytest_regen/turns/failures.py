@@ -7,15 +7,17 @@ from pytest_regen.errors import ProviderError, RejectedRequestError, TransportEr
 from pytest_regen.turns.secrets import scrub_text
 
 __all__ = [
+    "RATE_LIMITED",
     "connection_failure",
     "is_retried",
+    "is_retried_status",
     "is_spend_limit",
     "status_failure",
     "timeout_failure",
 ]
 
 _NEXT: Final[Mapping[int, str]] = {
-    400: "read the request with --dry-run; the reason above names what the API did not accept",
+    400: "correct what the reason names; on the command line, --dry-run shows the request",
     401: "check the key: set ANTHROPIC_API_KEY to one that is valid for this address",
     402: "check the billing of the account the key belongs to",
     403: "use a key whose workspace may do this",
@@ -24,7 +26,7 @@ _NEXT: Final[Mapping[int, str]] = {
     429: "wait, then run the command again; what was finished before is kept",
     529: "wait a moment, then run the command again; what was finished before is kept",
 }
-_NEXT_REJECTED = "read the request with --dry-run"
+_NEXT_REJECTED = "correct the request; on the command line, --dry-run shows it"
 _NEXT_AGAIN = "run the command again; what was finished before is kept"
 
 _WORDS: Final[Mapping[int, str]] = {
@@ -44,7 +46,11 @@ _WORDS: Final[Mapping[int, str]] = {
     529: "is overloaded",
 }
 
-_TRANSIENT = frozenset({408, 409, 425, 429, 499})
+RATE_LIMITED: Final = 429
+"""Too many requests: the status under which the API says that a spend limit is reached."""
+
+_TRANSIENT = frozenset({408, 409, 425, RATE_LIMITED, 499})
+_RETRIED = frozenset({408, 409, RATE_LIMITED})
 _SERVER_ERROR = 500
 _TYPE_STATUS: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
@@ -117,12 +123,17 @@ def is_retried(status: int, headers: Mapping[str, str], body: object) -> bool:
         headers: response headers, names in lower case.
         body: decoded JSON of the answer, or its text.
     """
-    if is_spend_limit(body):
+    if status == RATE_LIMITED and is_spend_limit(body):
         return False
     asked = headers.get("x-should-retry")
     if asked in {"true", "false"}:
         return asked == "true"
-    return status in {408, 409, 429} or status >= _SERVER_ERROR
+    return is_retried_status(status)
+
+
+def is_retried_status(status: int) -> bool:
+    """Whether the SDK asks again after an answer of this status, unless the answer says not to."""
+    return status in _RETRIED or status >= _SERVER_ERROR
 
 
 def _envelope(body: object) -> tuple[str, str]:

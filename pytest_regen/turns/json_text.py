@@ -4,12 +4,21 @@ Standard library only. Values are found in the order in which they stand in the 
 not, so that neither braces in prose nor a fence around something else can hide them.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-__all__ = ["JsonText", "complete_items", "json_texts", "load_json"]
+__all__ = [
+    "JsonText",
+    "complete_items",
+    "cut_value",
+    "end_of_value",
+    "first_value",
+    "json_texts",
+    "load_json",
+]
 
 _FENCE = re.compile(
     r"^[ \t]*(?P<fence>```+|~~~+)[ \t]*[\w+.-]*[ \t]*(?:\n|(?=[{\[\"]))"
@@ -19,14 +28,21 @@ _FENCE = re.compile(
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~+)", re.MULTILINE)
 _OPENER = re.compile(r"[{\[]")
 _LOOKS_LIKE_JSON = re.compile(
-    r"""\{\s*(?:["}']|[A-Za-z_]\w*\s*:)|\[\s*(?:[\[{"\]\d-]|(?:true|false|null|NaN)\b)"""
+    r"""(?:\{\s*(?:}|\w+\s*:)
+         |\[\s*(?:[\[{\]\d-]|(?:true|false|null|NaN)\b)
+         |[{\[]\s*(?:["'\u201c\u201d]|//|/\*|\#))""",
+    re.VERBOSE,
 )
-"""An object with a key, or a list with a value. ``{x}`` and ``[note]`` are prose."""
+"""An object with a key, or a list with a value; also with a comment or with quotes that JSON does
+not have. ``{x}`` and ``[note]`` are prose."""
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
 _LIST_OF_OBJECTS = re.compile(r"\[(?=\s*\{)")
 _NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _CLOSES = {"{": "}", "[": "]"}
+_MOST_STRAY = 20
+"""Brackets in prose that nothing closes, for each of which the rest of the text is read. Where more
+of them stand, the text is not worth the time."""
 
 
 class JsonText(NamedTuple):
@@ -53,7 +69,7 @@ def json_texts(text: str) -> Iterator[JsonText]:
     """Yield the JSON values of ``text`` in order: the whole text, then objects, lists and fences.
 
     A broken value is passed over with everything inside it: a part of a reply that was cut, or
-    written wrongly, must not be taken for the reply.
+    written wrongly, must not be taken for the reply. So is prose in brackets.
     """
     whole = _parsed(text.strip().lstrip("\ufeff"))
     if whole is not None:
@@ -61,19 +77,38 @@ def json_texts(text: str) -> Iterator[JsonText]:
         return
     fences = {match.start("inside"): match for match in _FENCE.finditer(text)}
     starts = sorted(fences)
-    position = 0
-    while True:
-        opener = _OPENER.search(text, position)
+    for place in itertools.chain(_places(text), (None,)):
         # A fence may hold a value without brackets: a number, a string.
-        while starts and (opener is None or starts[0] <= opener.start()):
+        while starts and (place is None or starts[0] <= place.start):
             found = _parsed(fences[starts.pop(0)]["inside"].strip())
             if found is not None and not isinstance(found.value, dict | list):
                 yield found
-        if opener is None:
-            return
-        found, position = _value_at(text, opener.start())
-        if found is not None:
-            yield found
+        if place and place.found is not None:
+            yield place.found
+
+
+def first_value(text: str) -> int | None:
+    """Return where the first object or list of ``text`` begins, whole or not."""
+    found = _LOOKS_LIKE_JSON.search(text)
+    return found.start() if found else None
+
+
+def cut_value(text: str) -> int | None:
+    """Return where the object or list begins that ``text`` ends in the midst of, if it does."""
+    places = list(_places(text))
+    return places[-1].start if places and places[-1].is_cut else None
+
+
+def end_of_value(text: str, start: int) -> tuple[int, bool]:
+    """Return where the object or list at ``start`` ends, and whether its bracket is closed there.
+
+    One that is not closed goes on to the next fence, or to the end.
+    """
+    end = _end_of(text, start)
+    if end is not None:
+        return end, True
+    fence = _FENCE_LINE.search(text, start)
+    return (fence.start() if fence else len(text)), False
 
 
 def complete_items(text: str, key: str) -> list[Any]:
@@ -99,20 +134,42 @@ def complete_items(text: str, key: str) -> list[Any]:
     return items
 
 
-def _value_at(text: str, start: int) -> tuple[JsonText | None, int]:
-    """Return the value that begins at ``start``, if it is one, and where to look on."""
-    if not _LOOKS_LIKE_JSON.match(text, start):
-        return None, start + 1
+class _Place(NamedTuple):
+    start: int
+    found: JsonText | None
+    after: int
+    """Where to look on."""
+    is_cut: bool = False
+
+
+def _places(text: str) -> Iterator[_Place]:
+    """Yield what begins with a bracket, in order; what stands within it is passed over."""
+    position = stray = 0
+    while stray <= _MOST_STRAY:
+        opener = _OPENER.search(text, position)
+        if opener is None:
+            return
+        place = _place_at(text, opener.start())
+        yield place
+        position = place.after
+        stray += position == opener.end()
+
+
+def _place_at(text: str, start: int) -> _Place:
     end = _end_of(text, start)
-    if end is None:
-        # Cut, or a bracket of prose that nothing closes: only a new fence begins afresh.
-        fence = _FENCE_LINE.search(text, start)
-        return None, fence.end() if fence else len(text)
-    return _parsed(text[start:end]), end
+    is_json = _LOOKS_LIKE_JSON.match(text, start) is not None
+    if is_json and end is not None:
+        return _Place(start, _parsed(text[start:end]), end)
+    fence = _FENCE_LINE.search(text, start, len(text) if end is None else end)
+    if is_json or (end is not None and fence):
+        # Cut, or brackets that do not pair up: only a new fence begins afresh.
+        return _Place(start, None, fence.end() if fence else len(text), is_json)
+    # A bracket of prose. What stands in a pair of them may be a part of something badly written.
+    return _Place(start, None, start + 1 if end is None else end)
 
 
 def _end_of(text: str, start: int) -> int | None:
-    """Return the position after the bracket that closes the one at ``start``."""
+    """Return the position after the bracket that closes the one at ``start``, if one does."""
     open_: list[str] = []
     for token in _TOKEN.finditer(text, start):
         found = token[0]
@@ -120,7 +177,7 @@ def _end_of(text: str, start: int) -> int | None:
             open_.append(_CLOSES[found])
         elif found in "}]":
             if open_.pop() != found:
-                return token.end()  # Crossed brackets: no JSON, and it ends here.
+                return None
             if not open_:
                 return token.end()
     return None

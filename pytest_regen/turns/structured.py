@@ -4,14 +4,15 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 """
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_regen.errors import ReplyFormatError
 from pytest_regen.turns.defaults import DEFAULT_MAX_TOKENS, DEFAULT_MODEL
+from pytest_regen.turns.driving import Progress, Steps, adrive, drive
 from pytest_regen.turns.json_text import json_texts
-from pytest_regen.turns.steps import Parsed, Progress, adrive, drive, object_steps
+from pytest_regen.turns.repairing import object_steps
 from pytest_regen.turns.values import CacheTtl, Message, Provider, TurnRequest, Usage
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "generate_object_with_repair",
     "parse_json_with_schema",
     "schema_to_prompt_hint",
+    "stable_schema",
 ]
 
 T = TypeVar("T")
@@ -40,6 +42,8 @@ _PLAIN_HINT = "\n\nRespond with valid JSON only."
 _MOST_PROBLEMS = 20
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keys of a schema that hold values, not schemas."""
+_CHOICES = ("anyOf", "enum", "oneOf")
+"""Keys of a schema whose order says nothing."""
 
 
 def adapter_of(schema: Schema[T]) -> "TypeAdapter[T]":
@@ -64,19 +68,21 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
 
     Raises:
         ReplyFormatError: none does; a ``ValueError`` whose cause is the error of the JSON
-            decoder or of pydantic, and whose ``problem`` says in words what is wrong.
+            decoder or of pydantic, and whose ``problem`` says in words what is wrong: of several
+            values, with the one that comes nearest to the schema.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - see Schema
 
     adapter = adapter_of(schema)
-    first: ValidationError | None = None
+    errors: list[ValidationError] = []
     for found in json_texts(text):
         try:
             return adapter.validate_json(found.text.encode("utf-8", "surrogatepass"))
         except ValidationError as error:
-            first = first or error
-    if first is not None:
-        raise _mismatch(text, first) from first
+            errors.append(error)
+    if errors:
+        nearest = min(errors, key=_distance)
+        raise _mismatch(text, nearest) from nearest
     raise _no_json(text)
 
 
@@ -92,7 +98,7 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
     )
 
     try:
-        described = _plain(adapter_of(schema).json_schema())
+        described = stable_schema(adapter_of(schema))
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         return _PLAIN_HINT
     text = json.dumps(described, indent=2, ensure_ascii=False)
@@ -102,11 +108,18 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
     )
 
 
-def _plain(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema, or a part of one
-    """Return a JSON schema without what one version of pydantic says and another leaves out.
+def stable_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
+    """Return the JSON Schema of ``adapter``, the same for the same type wherever it is asked for.
 
-    Hints are part of recorded requests: their bytes must not change with a dependency.
+    It is part of recorded requests. What one version of pydantic says and another leaves out is
+    left out. Choices are sorted: ``Literal["a", "b"]`` and ``Literal["b", "a"]`` are equal, so
+    that ``typing`` returns the one for the other as long as it remembers that one.
     """
+    schema: dict[str, Any] = _plain(adapter.json_schema())
+    return schema
+
+
+def _plain(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema, or a part of one
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):
@@ -116,7 +129,13 @@ def _plain(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema, or a part of on
         del plain["additionalProperties"]
     if "const" in plain and plain.get("enum") == [plain["const"]]:
         del plain["enum"]
-    return plain
+    # A property of such a name holds a schema, and not a list.
+    lists = {key: plain[key] for key in _CHOICES if isinstance(plain.get(key), list)}
+    return plain | {key: sorted(choices, key=_as_text) for key, choices in lists.items()}
+
+
+def _as_text(value: Any) -> str:  # noqa: ANN401 - JSON
+    return json.dumps(value, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +181,15 @@ def generate_object_with_repair(
         on_progress: called with one line per repair and continuation.
 
     Raises:
+        UsageError: ``max_repairs`` is negative.
         ReplyFormatError: the last reply did not fit either.
         RefusedError: the model declined.
         ProviderError: there was no reply.
     """
-    last = Message("user", prompt + schema_to_prompt_hint(schema), cache)
-    request = TurnRequest(system, (*history, last), model, max_tokens, cache=cache)
-    steps = object_steps(request, _parser(schema), max_repairs=max_repairs, progress=on_progress)
-    return _with_repair(drive(steps, provider))
+    messages = (*history, Message("user", prompt, cache))
+    request = TurnRequest(system, messages, model, max_tokens, cache=cache)
+    steps = _steps(request, schema, max_repairs, on_progress)
+    return drive(steps, provider)
 
 
 async def agenerate_object_with_repair(
@@ -186,19 +206,38 @@ async def agenerate_object_with_repair(
     on_progress: Progress | None = None,
 ) -> ObjectWithRepair[T]:
     """Ask as ``generate_object_with_repair`` does, without blocking the event loop."""
-    last = Message("user", prompt + schema_to_prompt_hint(schema), cache)
-    request = TurnRequest(system, (*history, last), model, max_tokens, cache=cache)
-    steps = object_steps(request, _parser(schema), max_repairs=max_repairs, progress=on_progress)
-    return _with_repair(await adrive(steps, provider))
+    messages = (*history, Message("user", prompt, cache))
+    request = TurnRequest(system, messages, model, max_tokens, cache=cache)
+    steps = _steps(request, schema, max_repairs, on_progress)
+    return await adrive(steps, provider)
 
 
-def _parser(schema: Schema[T]) -> Callable[[str], T]:
+def _steps(
+    request: TurnRequest, schema: Schema[T], max_repairs: int, progress: Progress | None
+) -> Steps[ObjectWithRepair[T]]:
+    """Ask what ``request`` asks, with the hint of ``schema``."""
     adapter = adapter_of(schema)
-    return lambda text: parse_json_with_schema(text, adapter)
-
-
-def _with_repair(parsed: Parsed[T]) -> ObjectWithRepair[T]:
+    *before, asked = request.messages
+    hinted = replace(asked, content=asked.content + schema_to_prompt_hint(adapter))
+    parsed = yield from object_steps(
+        replace(request, messages=(*before, hinted)),
+        lambda text: parse_json_with_schema(text, adapter),
+        max_repairs=max_repairs,
+        progress=progress,
+    )
     return ObjectWithRepair(parsed.value, parsed.repairs, parsed.text, parsed.usage)
+
+
+def _distance(error: "ValidationError") -> tuple[bool, int, int]:
+    """Return how far a value is from the schema, to be compared.
+
+    Another kind of value is the farthest: a number in brackets is rarely what was meant. A value
+    that lacks fields is farther than one whose fields are wrong.
+    """
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    missing = sum(one["type"] == "missing" for one in problems)
+    other = any(not one["loc"] and one["type"].endswith("_type") for one in problems)
+    return other, missing, len(problems)
 
 
 def _mismatch(text: str, error: "ValidationError") -> ReplyFormatError:

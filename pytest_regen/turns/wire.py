@@ -6,12 +6,13 @@ it, so that both read the same bytes in the same way.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pytest_regen.errors import TransportError
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
 
 __all__ = [
+    "EMULATOR_NAME",
     "MESSAGES_PATH",
     "STREAM_ABOVE",
     "StreamedMessage",
@@ -19,11 +20,15 @@ __all__ = [
     "reply_from_body",
     "reply_from_events",
     "request_body",
+    "sse_data",
     "sse_events",
     "usage_of",
 ]
 
 MESSAGES_PATH = "/v1/messages"
+
+EMULATOR_NAME: Final = "pytest-regen-emulator"
+"""Value of the ``server`` header where the emulator, not the real API, answered."""
 
 STREAM_ABOVE = 21_333
 """Replies that may be longer than this are streamed: no proxy keeps an idle connection open for
@@ -149,6 +154,10 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _object(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
 class StreamedMessage:
     """A message put together from the events of its stream."""
 
@@ -158,15 +167,19 @@ class StreamedMessage:
         self._ended = False
 
     def feed(self, event: Mapping[str, Any]) -> None:
-        """Take the next event; kinds that carry no text or counts are passed over."""
+        """Take the next event; kinds that carry no text or counts are passed over.
+
+        What is not as the API sends it counts as not there: recordings are edited by hand.
+        """
+        index = _count(event.get("index")) or 0
         match event.get("type"):
             case "message_start":
-                self._message = dict(event.get("message") or {})
-                self._message["usage"] = dict(self._message.get("usage") or {})
+                self._message = _object(event.get("message"))
+                self._message["usage"] = _object(self._message.get("usage"))
             case "content_block_start":
-                self._blocks[int(event["index"])] = dict(event.get("content_block") or {})
+                self._blocks[index] = _object(event.get("content_block"))
             case "content_block_delta":
-                self._extend(int(event["index"]), event.get("delta") or {})
+                self._extend(index, _object(event.get("delta")))
             case "message_delta":
                 self._finish(event)
             case "message_stop":
@@ -180,9 +193,9 @@ class StreamedMessage:
             block["text"] = str(block.get("text") or "") + str(delta.get("text") or "")
 
     def _finish(self, event: Mapping[str, Any]) -> None:
-        self._message["stop_reason"] = (event.get("delta") or {}).get("stop_reason")
+        self._message["stop_reason"] = _object(event.get("delta")).get("stop_reason")
         # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
-        known = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
+        known = {k: v for k, v in _object(event.get("usage")).items() if v is not None}
         self._message.setdefault("usage", {}).update(known)
 
     def as_json(self) -> dict[str, Any]:
@@ -218,13 +231,22 @@ def sse_events(text: str) -> Iterator[dict[str, Any]]:
 
     An event cut in the middle ends the iteration: what follows is not a message any more.
     """
-    for chunk in text.replace("\r\n", "\n").split("\n\n"):
-        lines = [line[5:].lstrip(" ") for line in chunk.split("\n") if line.startswith("data:")]
-        if not lines:
-            continue
+    for data in sse_data(text):
         try:
-            data = json.loads("\n".join(lines))
+            value = json.loads(data)
         except ValueError:
             return
-        if isinstance(data, dict):
-            yield data
+        if isinstance(value, dict):
+            yield value
+
+
+def sse_data(text: str) -> Iterator[str]:
+    """Yield the data of each server-sent event in ``text``, its lines joined by LF.
+
+    An event that was cut gives what there is of it. One space behind the colon is not part of the
+    data: https://html.spec.whatwg.org/multipage/server-sent-events.html.
+    """
+    for event in text.replace("\r\n", "\n").split("\n\n"):
+        lines = [line[5:].removeprefix(" ") for line in event.split("\n") if line[:5] == "data:"]
+        if lines:
+            yield "\n".join(lines)

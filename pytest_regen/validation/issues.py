@@ -1,4 +1,4 @@
-"""What a validator dislikes, as values. Codes, severities and the JSON shape: design, section 5."""
+"""What a validator dislikes, as values. Codes are documented in docs/codes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -85,7 +85,7 @@ class Issue:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON shape of design, section 5."""
+        """Return the issue as ``--json`` and ``ir.json`` hold it."""
         return {
             "code": self.code,
             "severity": self.severity,

@@ -1,7 +1,9 @@
 """The counts behind the benchmark's milliseconds, which a slow machine does not change."""
 
+import http.client
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +11,22 @@ import pytest
 from recorded import record, replaying
 from turn_values import turn
 
-from pytest_regen.cassettes import reading, tape, use_cassette
-from pytest_regen.cassettes.recording import Exchange
+from pytest_regen.cassettes import read_cassette, tape, use_cassette
+from pytest_regen.cassettes.files import reading
+from pytest_regen.cassettes.files.parsing import parsed_yaml
+from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.emulator import Fault
 
+URL = "https://api.anthropic.com/v1/messages"
 JSON_TYPE = {"content-type": ("application/json",)}
 
 
-def filled(path: Path, count: int) -> Path:
-    """Return a cassette of so many small recordings."""
+def filled(path: Path, count: int, answer: bytes = b"{}") -> Path:
+    """Return a cassette of so many recordings."""
     with use_cassette(path, mode="once", http_clients=False) as run:
         for number in range(count):
             body = b'{"n": %d}' % number
-            run.record(Exchange("POST", "https://api.anthropic.com/v1/messages", JSON_TYPE, body,
-                                200, "OK", JSON_TYPE, body))  # fmt: skip
+            run.record(WireExchange("POST", URL, JSON_TYPE, body, 200, "OK", JSON_TYPE, answer))
     return path
 
 
@@ -92,3 +96,51 @@ def test_a_replayed_turn_is_a_matter_of_few_modules(tmp_path: Path) -> None:
     ).stdout
 
     assert int(count) < 320
+
+
+def test_a_cassette_is_in_memory_once(tmp_path: Path) -> None:
+    """Recordings are views of the bytes read, so that an index costs little beside the file."""
+    path = filled(tmp_path / "c.yaml", 400, b"x" * 8_000)
+    size = path.stat().st_size
+
+    tracemalloc.start()
+    file = read_cassette(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert file is not None
+    assert len(file.interactions) == 400
+    assert peak < 1.5 * size
+
+
+def test_opening_the_cassettes_of_a_suite_parses_their_head_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A marked test opens a file, no more: what all of them begin with is known by then."""
+    paths = [filled(tmp_path / f"{name}.yaml", 2) for name in "abc"]
+    parsed: list[str] = []
+
+    def counted(text: str, path: Path) -> Any:
+        parsed.append(text)
+        return parsed_yaml(text, path)
+
+    monkeypatch.setattr(reading, "parsed_yaml", counted)
+    monkeypatch.setattr(reading, "_heads", {})
+    for path in paths:
+        with use_cassette(path, http_clients=False):
+            pass
+
+    assert len(parsed) == 1
+
+
+def test_clients_are_patched_with_the_same_classes_each_time(tmp_path: Path) -> None:
+    """Making them takes longer than putting them in place; afterwards everything is as it was."""
+    path = filled(tmp_path / "c.yaml", 1)
+    original, seen = http.client.HTTPConnection, []
+
+    for _ in range(2):
+        with use_cassette(path):
+            seen.append(http.client.HTTPConnection)
+
+    assert seen[0] is seen[1] is not original
+    assert http.client.HTTPConnection is original

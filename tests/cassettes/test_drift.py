@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from recorded import KEY, echo, record, replaying
 from turn_values import MODEL, turn
 
-from pytest_regen.cassettes import Matching, ReplayProvider, read_cassette, use_cassette
+from pytest_regen.cassettes import (
+    Matching,
+    RecordMode,
+    ReplayProvider,
+    read_cassette,
+    use_cassette,
+)
 from pytest_regen.cassettes.paths import leaves, parse_path, replaced
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import CassetteMissError, UsageError
@@ -85,12 +91,31 @@ def test_re_recording_from_a_turn_on_keeps_what_was_before(path: Path) -> None:
     assert replay.unplayed == 0
 
 
-def test_nothing_is_dropped_where_nothing_was_recorded(path: Path) -> None:
-    """A run that only asked for less leaves the file alone."""
+def test_what_is_no_longer_asked_for_is_dropped_where_nothing_is_new(path: Path) -> None:
+    """A test that asks for less needs no request to shrink its cassette."""
+    record(path, conversation(PROMPTS))
+    before = interactions(path)
+
+    _, run = record(path, conversation(PROMPTS[:2]), mode="new_episodes", drop_unplayed=True)
+
+    assert run.recorded == 0
+    assert interactions(path) == before[:2]
+    with use_cassette(path) as replay:
+        for request in conversation(PROMPTS[:2]):
+            replaying().send(request)
+    assert replay.unplayed == 0
+
+
+def test_replay_drops_nothing_and_nobody_drops_everything(path: Path) -> None:
+    """A mode that sends nothing writes nothing; without a recording a file would be no cassette."""
     record(path, conversation(PROMPTS))
     before = path.read_bytes()
+    modes: list[RecordMode] = ["none", "once"]
 
-    record(path, conversation(PROMPTS[:2]), mode="new_episodes", drop_unplayed=True)
+    for mode in modes:
+        record(path, conversation(PROMPTS[:2]), mode=mode, drop_unplayed=True)
+    with use_cassette(path, mode="new_episodes", drop_unplayed=True):
+        pass
 
     assert path.read_bytes() == before
 
@@ -315,7 +340,7 @@ def test_a_path_reaches_what_it_names(path_text: str, expected: object) -> None:
     assert json.dumps(value) == before
 
 
-NAMES = st.text(min_size=1, max_size=4) | st.sampled_from(["id", "a b", 'q"uote', "ü"])
+NAMES = st.text(min_size=1, max_size=4) | st.sampled_from(["id", "a b", 'q"uote', "ü", "A·"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),

@@ -16,7 +16,7 @@ from recorded import outcome, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import Interaction, read_cassette, use_cassette
-from pytest_regen.cassettes.format import FIRST_LINE, header_text, interaction_text
+from pytest_regen.cassettes.files.format import FIRST_LINE, header_text, interaction_text
 from pytest_regen.errors import CassetteUnreadableError
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "anthropic-cassettes"
@@ -145,11 +145,11 @@ def test_method_path_query_and_body_make_the_key(change: dict[str, Any]) -> None
         (b" \n\n ", 1, "empty"),
         (b"version: 1\n\xff\xfe\x00", 2, "binary"),
         (b"just some words", 1, "no cassette"),
-        (b"- a\n- b\n", 3, "no cassette"),
+        (b"- a\n- b\n", 1, "no cassette"),
         (b"version: 1\ninteractions: nope\n", 1, "no cassette"),
         (b"version: 1\ninteractions:\n- request: [\n", 4, "broken"),
         (b"interactions:\n- request: {method: GET, uri: x}\n", 2, "'response' is missing"),
-        (b'{"interactions": [', 1, "no cassette"),
+        (b'{"interactions": [', 1, "broken"),
         (b"interactions:\n- request: !!python/object/apply:os.mkdir [x]\n", 2, "Python object"),
     ],
 )

@@ -1,89 +1,21 @@
-"""ReplayProvider against the path through the SDK, and what differs between two requests."""
+"""A provider that plays a cassette, and what differs between two requests."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from recorded import outcome, record, replaying
+from recorded import record
 from turn_values import turn
 
 from pytest_regen.cassettes import ReplayProvider, use_cassette
 from pytest_regen.cassettes.differences import differences, distance
-from pytest_regen.emulator import EmulatedReply, Fault
-from pytest_regen.errors import CassetteMissError, RegenError
-from pytest_regen.turns import Message, Reply, TurnRequest
-
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30)
-SAID: st.SearchStrategy[Any] = st.one_of(
-    WORDS,
-    st.builds(
-        EmulatedReply,
-        text=WORDS,
-        stop_reason=st.sampled_from(["end_turn", "refusal", "max_tokens", "stop_sequence"]),
-        thinking=st.none() | WORDS,
-    ),
-    st.sampled_from([400, 401, 404, 429, 500, 529]).map(lambda s: Fault(s, retry_after_ms=1)),
-    st.just(Fault(429, error_code="enforced_spend_limit_reached")),
-    st.just(Fault(529, should_retry=False)),
-    st.just(Fault(kind="error_event")),
-    st.just(Fault(kind="cut", reply=EmulatedReply("cut off " * 20))),
-)
-REQUESTS = st.lists(
-    st.builds(
-        lambda text, system, limit, cache: turn(
-            f"{text}.", system=system, max_tokens=limit, cache=cache
-        ),
-        WORDS,
-        WORDS.map(str.strip),
-        st.sampled_from([50, 30_000]),
-        st.sampled_from([None, "5m", "1h"]),
-    ),
-    min_size=1,
-    max_size=3,
-)
-
-
-def shown(result: Reply | RegenError) -> object:
-    """Return what a caller can tell two outcomes apart by; the address is the caller's own."""
-    if isinstance(result, Reply):
-        return result
-    return type(result), str(result).replace("127.0.0.1:9", "api.anthropic.com")
-
-
-def check_equal(path: Path, requests: list[TurnRequest], said: list[Any]) -> None:
-    """Record, then replay on both paths, and compare what comes of each request."""
-    waiting = list(said)
-    record(path, requests, responder=lambda _body: waiting.pop(0) if waiting else "more")
-    if not path.exists():
-        return
-    direct = ReplayProvider(path)
-
-    with use_cassette(path, answers_turns=False):
-        through_sdk = [shown(outcome(replaying(), request)) for request in requests]
-
-    assert [shown(outcome(direct, request)) for request in requests] == through_sdk
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(requests=REQUESTS, said=st.lists(SAID, max_size=6))
-def test_replay_without_the_sdk_equals_replay_through_it(
-    tmp_path_factory: pytest.TempPathFactory, requests: list[TurnRequest], said: list[Any]
-) -> None:
-    """Replies, failures and retries: the same on both paths, down to the message."""
-    check_equal(tmp_path_factory.mktemp("c") / "c.yaml", requests, said)
-
-
-@pytest.mark.sweep
-@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(requests=REQUESTS, said=st.lists(SAID, max_size=6))
-def test_replay_without_the_sdk_equals_replay_through_it_at_length(
-    tmp_path_factory: pytest.TempPathFactory, requests: list[TurnRequest], said: list[Any]
-) -> None:
-    """The same law over many more conversations."""
-    check_equal(tmp_path_factory.mktemp("c") / "c.yaml", requests, said)
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.errors import CassetteMissError, TransportError
+from pytest_regen.turns import Message
+from pytest_regen.turns.wire import request_body
 
 
 def test_a_provider_of_its_own_plays_a_cassette(tmp_path: Path) -> None:
@@ -97,6 +29,24 @@ def test_a_provider_of_its_own_plays_a_cassette(tmp_path: Path) -> None:
         provider.send(turn("one"))
     with pytest.raises(CassetteMissError, match="no cassette at"):
         ReplayProvider(tmp_path / "none.yaml").send(turn("one"))
+
+
+def test_turns_of_a_gateway_are_played_by_its_address(tmp_path: Path) -> None:
+    """Its path is part of what must match; its host stands in messages about failures."""
+    path = tmp_path / "c.yaml"
+    request = request_body(turn("one"))
+    head = {"content-type": ("application/json",)}
+    said = json.dumps({"type": "error", "error": {"type": "api_error", "message": "down"}}).encode()
+    with use_cassette(path, mode="once", http_clients=False) as run:
+        uri = "https://gateway.example/anthropic/v1/messages"
+        sent = json.dumps(request).encode()
+        run.record(WireExchange("POST", uri, head, sent, 500, "", head, said))
+
+    gateway = ReplayProvider(path, base_url="https://gateway.example/anthropic/", max_retries=0)
+    with pytest.raises(TransportError, match=r"gateway\.example failed inside"):
+        gateway.send(turn("one"))
+    with pytest.raises(CassetteMissError, match="has no answer"):
+        ReplayProvider(path).send(turn("one"))
 
 
 JSON = st.recursive(

@@ -1,19 +1,22 @@
 """Streams: handed on as they arrive, kept with their times, kept as cut where they were cut."""
 
 import asyncio
+import contextlib
 import http.client
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import httpx2
 import pytest
-from recorded import KEY, outcome, record, replaying
+from recorded import KEY, answering, echo, outcome, plain_client, record, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import Interaction, ReplayProvider, read_cassette, use_cassette
+from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
 
@@ -70,7 +73,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 def read(path: Path, mode: Any, *, until: int = 99) -> list[tuple[float, bytes]]:
     """Return the pieces a client gets, with the seconds since it asked."""
     found = []
-    with use_cassette(path, mode=mode, keep_on_failure=True), httpx2.Client() as client:
+    with use_cassette(path, mode=mode, keep_on_failure=True), plain_client() as client:
         start = time.monotonic()
         with client.stream("POST", "http://server.example/v1/messages", json={}) as response:
             for piece in response.iter_raw():
@@ -96,14 +99,18 @@ def test_while_recording_pieces_arrive_as_they_are_sent(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("slow")
-def test_replay_gives_the_same_pieces_without_the_pauses(path: Path) -> None:
+def test_replay_gives_the_same_pieces_without_the_pauses(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Boundaries are kept; nobody waits."""
     live = read(path, "once")
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
 
     replayed = read(path, "none")
 
     assert [piece for _, piece in replayed] == [piece for _, piece in live]
-    assert replayed[-1][0] < live[-1][0]
+    assert slept == []
 
 
 def test_a_broken_stream_breaks_again(path: Path, slow: Slow) -> None:
@@ -133,7 +140,7 @@ def test_a_client_that_has_heard_enough(path: Path) -> None:
 @pytest.mark.usefixtures("slow")
 def test_a_stream_nobody_closed_is_kept_as_far_as_it_was_read(path: Path) -> None:
     """It ends with the block."""
-    client = httpx2.Client()
+    client = plain_client()
     with use_cassette(path, mode="once"):
         request = client.build_request("POST", "http://server.example/v1/messages", json={})
         response = client.send(request, stream=True)
@@ -171,6 +178,129 @@ def test_an_answer_that_is_no_stream_is_kept_whole_or_not_at_all(path: Path) -> 
     assert run.recorded == 1
 
 
+def test_an_answer_that_its_client_left_is_kept_as_far_as_it_was_read(path: Path) -> None:
+    """Who wants no more than the head of an answer gets the head again."""
+
+    def status(base_url: str) -> int:
+        with (
+            anthropic.Anthropic(api_key=KEY, base_url=base_url) as client,
+            client.messages.with_streaming_response.create(
+                model=MODEL, max_tokens=20, messages=[{"role": "user", "content": "x"}]
+            ) as response,
+        ):
+            return int(response.status_code)
+
+    with Emulator() as emulator, use_cassette(path, mode="once"):
+        assert status(emulator.base_url) == 200
+
+    assert one(path).end == "closed"
+    with use_cassette(path) as run:
+        assert status("http://127.0.0.1:9") == 200
+    assert run.unplayed == 0
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_an_answer_that_was_left_is_asked_for_again(path: Path, left: int) -> None:
+    """With the SDK and without it: the next recording answers, while there are retries."""
+    record(path, [turn()])
+    whole = one(path)
+    path.unlink()
+    with use_cassette(path, mode="once", http_clients=False) as run:
+        for end in ["closed"] * left + ["complete"]:
+            body = whole.response_body[: 40 if end == "closed" else None]
+            run.record(
+                WireExchange(
+                    method="POST",
+                    uri="https://api.anthropic.com/v1/messages",
+                    request_headers=whole.request_headers,
+                    request_body=whole.request_body,
+                    status=200,
+                    reason="OK",
+                    response_headers=whole.response_headers,
+                    response_body=body,
+                    end=end,  # type: ignore[arg-type]  # one of its literals
+                )
+            )
+
+    found = []
+    for answers_turns in (True, False):
+        with use_cassette(path, answers_turns=answers_turns, drift="ignore"):
+            found.append(str(outcome(replaying(max_retries=1), turn())))
+
+    assert found[0] == found[1]
+    assert ("could not be reached" in found[0]) is (left == 2)
+
+
+@pytest.mark.parametrize("how", ["left", "cancelled", "never closed"])
+def test_asynchronous_streams_that_are_not_heard_to_the_end(path: Path, how: str) -> None:
+    """Left, cancelled or forgotten: what had come by then is kept."""
+
+    async def hear(client: Any) -> None:
+        stream = await client.messages.create(
+            model=MODEL, max_tokens=200, messages=[{"role": "user", "content": "x"}], stream=True
+        )
+        events = aiter(stream)
+        assert (await anext(events)).type == "message_start"
+        if how == "left":
+            await stream.close()
+        elif how == "cancelled":
+            async for _ in events:
+                continue
+
+    async def heard(base_url: str) -> None:
+        async with anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url) as client:
+            with use_cassette(path, mode="once"), contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await hear(client)
+
+    with Emulator(lambda _body: EmulatedReply("a b", chunks=1, chunk_delay=0.2)) as emulator:
+        asyncio.run(heard(emulator.base_url))
+
+    kept = one(path)
+    assert kept.end == "closed"
+    assert kept.response_body.startswith(b"event: message_start\n")
+    assert b"message_stop" not in kept.response_body
+
+
+def test_streams_at_once_are_kept_apart(path: Path) -> None:
+    """Twenty-four threads stream at once, and then twenty-four tasks: none hears another."""
+
+    def call(words: str) -> dict[str, Any]:
+        return {
+            "model": MODEL,
+            "max_tokens": 200,
+            "messages": [{"role": "user", "content": words}],
+        }
+
+    def threads(base_url: str) -> list[str]:
+        with anthropic.Anthropic(api_key=KEY, base_url=base_url) as client:
+
+            def hear(number: int) -> str:
+                with client.messages.stream(**call(f"thread {number} speaks")) as stream:
+                    return str(stream.get_final_text())
+
+            with ThreadPoolExecutor(24) as pool:
+                return list(pool.map(hear, range(24)))
+
+    async def tasks(base_url: str) -> list[str]:
+        async with anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url) as client:
+
+            async def hear(number: int) -> str:
+                async with client.messages.stream(**call(f"task {number} speaks")) as stream:
+                    return str(await stream.get_final_text())
+
+            return list(await asyncio.gather(*(hear(number) for number in range(24))))
+
+    expected = [f"{who} {number} speaks" for who in ("thread", "task") for number in range(24)]
+    with Emulator(echo) as emulator, use_cassette(path, mode="once"):
+        live = threads(emulator.base_url) + asyncio.run(tasks(emulator.base_url))
+
+    nowhere = "http://127.0.0.1:9"
+    with use_cassette(path) as run:
+        assert threads(nowhere) + asyncio.run(tasks(nowhere)) == live == expected
+    assert run.unplayed == 0
+
+
 def test_asynchronous_streams_are_recorded_alike(path: Path) -> None:
     """Through the SDK's asynchronous client, recorded and replayed event by event."""
 
@@ -194,7 +324,7 @@ def test_asynchronous_streams_are_recorded_alike(path: Path) -> None:
 
 
 def test_a_double_that_answers_at_once_is_recorded(path: Path) -> None:
-    """A mock transport's answer is whole when it is made."""
+    """What a test puts in the transport's place answers whole."""
     calls = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -203,12 +333,41 @@ def test_a_double_that_answers_at_once_is_recorded(path: Path) -> None:
 
     for mode in ("once", "none"):
         anyway: Any = mode
-        with use_cassette(path, mode=anyway):
-            client = httpx2.Client(transport=httpx2.MockTransport(answer))
+        with answering(answer), use_cassette(path, mode=anyway), plain_client() as client:
             assert client.get("http://server.example/x").json() == {"said": "mock"}
-            client.close()
 
     assert len(calls) == 1
+
+
+def test_an_application_of_the_process_always_runs(path: Path) -> None:
+    """What ASGI, WSGI and mock transports call is the code under test: not taped, not refused."""
+    calls = []
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        calls.append(environ["PATH_INFO"])
+        start_response("200 OK", [("content-type", "text/plain")])
+        return [b"from the application"]
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        calls.append(request.url.path)
+        return httpx2.Response(200, text="from the function")
+
+    async def asked(transport: Any) -> str:
+        async with httpx2.AsyncClient(transport=transport) as client:
+            return (await client.get("http://app.example/async")).text
+
+    for mode in ("once", "none"):
+        anyway: Any = mode
+        with (
+            use_cassette(path, mode=anyway) as run,
+            httpx2.Client(transport=httpx2.WSGITransport(application)) as client,
+        ):
+            assert client.get("http://app.example/wsgi").text == "from the application"
+            assert asyncio.run(asked(httpx2.MockTransport(answer))) == "from the function"
+        assert (run.played, run.recorded) == (0, 0)
+
+    assert calls == ["/wsgi", "/async"] * 2
+    assert not path.exists()
 
 
 def test_patches_end_with_the_last_block(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the adapter relies on in vcrpy, on the installed version and on others that are allowed."""
+"""What we rely on in vcrpy, on the installed version and on others that are allowed."""
 
 import inspect
 import subprocess
@@ -11,15 +11,19 @@ from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.patch import PATCHER_NAMES
 from vcr.persisters import filesystem
+from vcr.request import Request
+from vcr.serializers import yamlserializer
+from yaml.constructor import SafeConstructor
 
-from pytest_regen.cassettes import vcr_adapter
+from pytest_regen.cassettes.clients.vcr.patching import _PatchTarget, _skipped
+from pytest_regen.cassettes.clients.vcr.watching import _WatchedCassette
 
 ROOT = Path(__file__).parents[2]
 OLDEST = "9.4.2"
 
 
-def test_the_adapter_is_the_only_door() -> None:
-    """No other file names the package."""
+def test_one_room_is_the_only_door() -> None:
+    """No file outside it names the package."""
     folder = ROOT / "pytest_regen"
     named = [
         path.relative_to(folder).as_posix()
@@ -28,12 +32,12 @@ def test_the_adapter_is_the_only_door() -> None:
                map(str.strip, path.read_text("utf-8").splitlines()))
     ]  # fmt: skip
 
-    assert named == ["cassettes/vcr_adapter.py"]
+    assert {name.rpartition("/")[0] for name in named} == {"cassettes/clients/vcr"}
 
 
 def test_the_methods_we_override_are_there() -> None:
     """Each is called by vcrpy's own stubs; one renamed would be silently passed by."""
-    for cls in (vcr_adapter._Cassette, vcr_adapter._Watched):
+    for cls in (_PatchTarget, _WatchedCassette):
         for name, value in vars(cls).items():
             ours = inspect.isfunction(value) or isinstance(value, property)
             if ours and name not in {"__init__", "__contains__"}:
@@ -45,7 +49,7 @@ def test_the_arguments_we_give_are_taken() -> None:
     taken = inspect.signature(Cassette.__init__).parameters
 
     assert {"path", "record_mode", "skip_patchers", "persister", "serializer"} <= set(taken)
-    assert set(vcr_adapter._skipped()) <= set(PATCHER_NAMES)
+    assert set(_skipped()) <= set(PATCHER_NAMES)
     merged = VCR().get_merged_config(path="x")
     assert set(merged) - {"path_transformer", "func_path_generator", "record_on_exception"} <= {
         *taken
@@ -53,10 +57,16 @@ def test_the_arguments_we_give_are_taken() -> None:
     assert hasattr(filesystem, "CassetteNotFoundError")
 
 
+def test_what_reads_its_files_is_there() -> None:
+    """The loader that knows its tags, and what makes a request of a recording."""
+    assert issubclass(yamlserializer._CassetteLoader, SafeConstructor)
+    assert callable(Request._from_dict)
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("version", [f"=={OLDEST}", "<10"], ids=["oldest", "newest"])
 def test_other_versions_keep_the_contract(tmp_path: Path, version: str) -> None:
-    """The adapter's tests pass on the oldest and on the newest release that is allowed."""
+    """The room's tests pass on the oldest and on the newest release that is allowed."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=True, system_site_packages=False)
     python = home / "bin" / "python"

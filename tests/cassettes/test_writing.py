@@ -14,8 +14,9 @@ from recorded import outcome, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.recording import Exchange
+from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
+from pytest_regen.turns import Reply
 from pytest_regen.turns.wire import request_body
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
@@ -25,7 +26,7 @@ sys.path.insert(0, {SUPPORT!r})
 from pathlib import Path
 from turn_values import turn
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.recording import Exchange
+from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.turns.wire import request_body
 
 path, name, calls, end = sys.argv[1:]
@@ -36,7 +37,7 @@ for part in ([[n] for n in numbers] if end == "each" else [numbers]):
         sent = json.dumps(request_body(turn(f"{{name}} {{number}}"))).encode()
         said = json.dumps({{"content": [], "stop_reason": "end_turn"}}).encode()
         json_type = {{"content-type": ("application/json",)}}
-        run.record(Exchange("POST", "https://api.anthropic.com/v1/messages", json_type, sent,
+        run.record(WireExchange("POST", "https://api.anthropic.com/v1/messages", json_type, sent,
                             200, "OK", json_type, said))
     if end == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -121,6 +122,38 @@ def test_metadata_says_who_answered_and_by_which_versions(path: Path) -> None:
     assert set(file.metadata["recorded_by"]) >= {"pytest-regen", "anthropic", "vcrpy"}
 
 
+def test_each_recording_says_what_it_cost(path: Path) -> None:
+    """Tokens stand beside the answer, for whoever reads the file or its diff."""
+    [reply], _ = record(path, [turn("one")])
+
+    assert isinstance(reply, Reply)
+    usage = reply.usage
+    tokens = f"input: {usage.input_tokens}, output: {usage.output_tokens}"
+    assert f"  tokens: {{{tokens}, cache_read: 0, cache_write: 0}}\n" in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        '{"type": "message_start", "message": 1}',
+        '{"type": "content_block_delta"}',
+        '{"type": "content_block_start", "index": "x", "content_block": []}',
+        '{"type": "message_delta", "usage": 3, "delta": "x"}',
+    ],
+)
+def test_a_stream_of_another_make_is_recorded_all_the_same(path: Path, event: str) -> None:
+    """Whoever sends events of the API's names in a form of its own has no tokens to tell."""
+    stream = {"content-type": ("text/event-stream",)}
+    said = f"data: {event}\n\n".encode()
+
+    with use_cassette(path, mode="once", http_clients=False) as run:
+        run.record(WireExchange("POST", "https://x/v1", {}, b"{}", 200, "OK", stream, said))
+
+    [stored] = read_cassette(path).interactions  # type: ignore[union-attr]  # just recorded
+    assert stored.interaction.response_body == said
+    assert "tokens:" not in stored.text
+
+
 def test_a_prompt_can_be_read_in_the_file(path: Path) -> None:
     """Bodies are laid out as JSON over lines, non-ASCII as it is."""
     record(path, [turn("Schreibe die Klasse für Öl.")])
@@ -137,13 +170,13 @@ def written_by(path: Path) -> int:
     return int(counts.read_text("ascii").split("wchar: ")[1].split()[0]) - before
 
 
-def big(text: str) -> Exchange:
+def big(text: str) -> WireExchange:
     """Return an exchange of eight kilobytes."""
     json_type = {"content-type": ("application/json",)}
     sent = json.dumps({**request_body(turn(text)), "system": "word " * 1_000}).encode()
     said = json.dumps({"content": [{"type": "text", "text": "word " * 600}]}).encode()
     uri = "https://api.anthropic.com/v1/messages"
-    return Exchange("POST", uri, json_type, sent, 200, "OK", json_type, said)
+    return WireExchange("POST", uri, json_type, sent, 200, "OK", json_type, said)
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="/proc/self/io")
@@ -173,20 +206,26 @@ def test_a_first_recording_is_written_once(path: Path) -> None:
     assert path.stat().st_ino == inode
 
 
-def test_an_appended_recording_tells_its_own_day(path: Path) -> None:
-    """The head keeps the day of the first; a later one carries its own where that differs."""
+@pytest.mark.parametrize("drop", [False, True], ids=["appended", "rewritten"])
+def test_a_later_recording_tells_its_own_day(path: Path, drop: bool) -> None:  # noqa: FBT001 - a case
+    """The head keeps the day of the first, also where the file is written anew around it."""
     with use_cassette(path, mode="once") as run:
         run.record(big("one"))
+        run.record(big("dropped"))
     text = path.read_text("utf-8")
-    path.write_text(re.sub("recorded_at: .*", "recorded_at: '2020-01-02'", text), "utf-8")
+    path.write_text(re.sub("recorded_at: .*", 'recorded_at: "2020-01-02"', text), "utf-8")
+    before = list(getattr(read_cassette(path), "interactions", ()))
 
-    with use_cassette(path, mode="new_episodes") as run:
+    with use_cassette(path, mode="new_episodes", drop_unplayed=drop) as run:
+        assert run.take("POST", big("one").uri, big("one").request_body) is not None
         run.record(big("two"))
 
     lines = [line for line in path.read_text("utf-8").splitlines() if "recorded_at" in line]
-    assert lines[0].strip() == "recorded_at: '2020-01-02'"
+    assert lines[0].strip() == 'recorded_at: "2020-01-02"'
     assert len(lines) == 2
-    assert len(getattr(read_cassette(path), "interactions", ())) == 2
+    after = list(getattr(read_cassette(path), "interactions", ()))
+    assert len(after) == (2 if drop else 3)
+    assert after[0].text == before[0].text
 
 
 def test_a_kill_in_the_middle_of_an_append_is_never_seen(path: Path) -> None:

@@ -220,3 +220,17 @@ def test_long_lists_are_counted() -> None:
     line = next(line for line in ran.err.splitlines() if line.startswith("  added"))
     assert "41 types: " in line
     assert line.endswith("and 35 more")
+
+
+@pytest.mark.usefixtures("api")
+def test_a_header_that_is_there_is_the_users(document: Path) -> None:
+    """Another namespace is for the user to write into it, and that is said."""
+    assert command("generate", document, KITES, "--namespace", "First").code == 0
+
+    again = command("generate", document, KITES, "--namespace", "Second")
+
+    assert again.code == 0
+    assert "change the namespace to Second there" in again.err
+    source = Path(STORE, "KiteDataObject.cs").read_text("utf-8")
+    assert "namespace First" in source
+    assert "Second" not in source

@@ -152,3 +152,16 @@ def test_a_provider_that_returns_nonsense_is_told(
 
     assert ran.code == 3
     assert "int" in ran.err
+
+
+def test_without_a_page_to_ask_no_key_is_needed(document: Path, api: Emulator) -> None:
+    """Healing what has no errors, and updating a store that is up to date, ask nobody."""
+    assert command("generate", document, KITES).code == 0
+    asked = len(api.requests)
+    without_key = {"ANTHROPIC_API_KEY": ""}
+
+    again = process("generate", document, KITES, env=without_key)
+    healed = process("regenerate", "generated/GET_kites", "--from-errors", env=without_key)
+
+    assert (again.code, healed.code, len(api.requests)) == (0, 0, asked)
+    assert "0 calls" in again.err

@@ -128,3 +128,15 @@ def test_types_of_a_real_store_are_all_there(good: Path) -> None:
     report = command("validate", good, "--json").json["stores"][0]
 
     assert [type_["name"] for type_ in report["types"]] == names
+
+
+def test_an_edit_by_hand_is_kept_not_regenerated(good: Path) -> None:
+    """The next command is one that does something: regenerating would not touch the edit."""
+    source = good / "ProjectDataObject.cs"
+    before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
+    source.write_text(before + begin + owner.replace("? Name", "? FullName"), "utf-8")
+
+    ran = command("validate", good)
+
+    assert ran.code == 1
+    assert f"next: pytest-regen adopt {good} --type Owner" in ran.err

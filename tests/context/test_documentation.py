@@ -9,8 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from pytest_regen.context import values
+from pytest_regen.context import questions, values
+from pytest_regen.emulator import Emulator
 from pytest_regen.testing import CHECKS
+from pytest_regen.turns import AnthropicProvider
 
 PAGE = (Path(__file__).parents[2] / "docs" / "context.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -45,6 +47,18 @@ def test_the_checks_pass(page: ModuleType, name: str) -> None:
     getattr(page, name)()
 
 
+def test_both_turns_are_taken(page: ModuleType) -> None:
+    """The function of the page asks, and writes with the answer, from the example's replies."""
+    script = Path(__file__).parents[2] / "examples" / "subject_line" / "replies.yaml"
+    with Emulator(script=script) as emulator:
+        provider = AnthropicProvider(api_key="any", base_url=emulator.base_url)
+
+        written = page.subject_line(provider, "rent is up", {"location": "Reno, NV"})
+
+    assert written.startswith("Rent Is Out of Control")
+    assert "Reno, NV" in str(emulator.requests[1].body)
+
+
 def test_every_check_is_described() -> None:
     """By its name and its function."""
     for name, check in CHECKS.items():
@@ -53,10 +67,15 @@ def test_every_check_is_described() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     """The table is not older than the values."""
-    for limit in (values.MAX_DESCRIPTION, values.MAX_QUESTION, values.MAX_ANSWER, values.MAX_LABEL):
+    for limit in (
+        values.MAX_DESCRIPTION,
+        questions.MAX_QUESTION,
+        questions.MAX_ANSWER,
+        questions.MAX_LABEL,
+    ):
         assert f"| {limit:,} |" in PAGE
-    assert f"| id | {values.MAX_ID} |" in PAGE
-    assert values.MAX_ANSWER == values.MAX_REASONING
+    assert f"| id | {questions.MAX_ID} |" in PAGE
+    assert questions.MAX_ANSWER == values.MAX_REASONING
     assert f"questions | {values.MAX_QUESTIONS} |" in PAGE
-    assert f"options | {values.MIN_OPTIONS} to {values.MAX_OPTIONS} |" in PAGE
-    assert f"suggested places | {values.MAX_SUGGESTIONS} |" in PAGE
+    assert f"options | {questions.MIN_OPTIONS} to {questions.MAX_OPTIONS} |" in PAGE
+    assert f"suggested places | {questions.MAX_SUGGESTIONS} |" in PAGE

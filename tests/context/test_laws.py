@@ -33,16 +33,18 @@ from pytest_regen.context import (
     parse_request,
     render_context,
 )
-from pytest_regen.context.values import (
+from pytest_regen.context.questions import (
     MAX_ANSWER,
-    MAX_DESCRIPTION,
     MAX_ID,
     MAX_LABEL,
     MAX_OPTIONS,
     MAX_QUESTION,
+    MAX_SUGGESTIONS,
+)
+from pytest_regen.context.values import (
+    MAX_DESCRIPTION,
     MAX_QUESTIONS,
     MAX_REASONING,
-    MAX_SUGGESTIONS,
 )
 from pytest_regen.errors import InvalidContextError
 

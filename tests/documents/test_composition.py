@@ -127,6 +127,46 @@ def test_cycles_through_objects_are_ordinary(tmp_path: Path) -> None:
     assert made.defects == ()
 
 
+@pytest.mark.parametrize("word", ["oneOf", "anyOf", "allOf"])
+def test_merged_types_that_refer_to_themselves_give_one_that_does(
+    tmp_path: Path, word: str
+) -> None:
+    """What two of them hold under one name is merged once, not level after level without end."""
+    cat = {"properties": {"next": ref("Cat"), "lives": {"type": "integer"}}}
+    dog = {"properties": {"next": {"allOf": [ref("Dog")]}, "age": {"type": "integer"}}}
+    pet = {"properties": {"pet": {word: [ref("Cat"), ref("Dog")]}}}
+
+    made = build(tmp_path, pet, {"Cat": cat, "Dog": dog})
+
+    assert len(made.ir.types) == 3
+    merged, nested = made.ir.types[1:]
+    for one in (merged, nested):
+        assert set(fields_of(one)) == {"next", "lives", "age"}
+        assert fields_of(one)["next"] == nested.name
+    assert made.defects == ()
+
+
+@pytest.mark.parametrize("word", ["oneOf", "allOf"])
+def test_types_merged_in_turns_come_to_an_end(tmp_path: Path, word: str) -> None:
+    """However many refer to one another: each set of them is merged once in a chain."""
+    names = "ABCDEF"
+    components = {
+        name: {
+            "properties": {
+                "next": {word: [ref(name), ref(names[n - 1])]},
+                "last": ref(names[n - 2]),
+                name: {"type": "string"},
+            }
+        }
+        for n, name in enumerate(names)
+    }
+
+    made = build(tmp_path, {"properties": {"x": ref("A")}}, components)
+
+    assert len(made.ir.types) < 200
+    assert made.ir == build(tmp_path, {"properties": {"x": ref("A")}}, components).ir
+
+
 @pytest.mark.parametrize(
     ("schema", "word"),
     [

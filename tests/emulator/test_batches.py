@@ -1,12 +1,14 @@
 """Batches are checked late, end by the clock, and keep their results apart."""
 
+import json
 from typing import Any
 
 import pytest
-from emulator_requests import api, body, dumped, said, send
+from emulator_requests import api, body, dumped, said, send, text, user
 
 from pytest_regen.emulator.api import MessagesApi
 from pytest_regen.emulator.clock import Clock
+from pytest_regen.emulator.limits import RateLimits
 from pytest_regen.emulator.values import Fault
 
 ROOT = "/v1/messages/batches"
@@ -21,6 +23,12 @@ def create(core: MessagesApi, *params: dict[str, Any]) -> dict[str, Any]:
 def get(core: MessagesApi, path: str, **query: str) -> dict[str, Any]:
     """Return what stands at one path of the batches."""
     return said(send(core, method="GET", path=f"{ROOT}{path}", query=query))
+
+
+def results(core: MessagesApi, batch: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the results of a batch that has ended, in the order in which they come."""
+    response = send(core, method="GET", path=f"{ROOT}/{batch['id']}/results")
+    return [json.loads(line) for line in response.body.splitlines()]
 
 
 def test_counts_stay_at_zero_until_the_end() -> None:
@@ -52,6 +60,85 @@ def test_faults_and_wrong_requests_are_results() -> None:
     counts = get(core, f"/{batch['id']}")["request_counts"]
 
     assert (counts["errored"], counts["succeeded"]) == (3, 0)
+
+
+@pytest.mark.parametrize("fields", [{"stream": True}, {"speed": "fast"}, {"max_tokens": 0}])
+def test_what_a_batch_does_not_take_is_found_late(fields: dict[str, Any]) -> None:
+    """The batch is accepted; the result of that request is an error like that of a call."""
+    clock = Clock(0.0)
+    core = api(clock=clock)
+    batch = create(core, body(**fields))
+    clock.advance(60)
+
+    [result] = results(core, batch)
+
+    error = result["result"]["error"]
+    assert result["result"]["type"] == "errored"
+    assert list(error) == ["type", "error", "request_id"]
+    assert error["error"]["type"] == "invalid_request_error"
+
+
+def test_a_fault_is_a_result_with_all_it_says() -> None:
+    """Its type, message and code are those a call would get."""
+    clock = Clock(0.0)
+    core = api(Fault(429, message="No more.", error_code="spent"), clock=clock)
+    batch = create(core, body())
+    clock.advance(60)
+
+    [result] = results(core, batch)
+
+    assert result["result"]["error"]["error"] == {
+        "type": "rate_limit_error",
+        "message": "No more.",
+        "details": {"error_code": "spent"},
+    }
+
+
+def test_results_are_kept_for_29_days() -> None:
+    """Then the batch can still be seen, but its results are gone."""
+    clock = Clock(0.0)
+    core = api(clock=clock)
+    batch = create(core, body())
+
+    clock.advance(29 * 24 * 3600 - 1)
+    kept = get(core, f"/{batch['id']}")
+    clock.advance(1)
+    archived = get(core, f"/{batch['id']}")
+
+    assert kept["results_url"]
+    assert kept["archived_at"] is None
+    assert archived["results_url"] is None
+    assert archived["archived_at"] == "1970-01-30T00:00:00Z"
+    assert send(core, method="GET", path=f"{ROOT}/{batch['id']}/results").status == 404
+
+
+def test_a_batch_reads_and_writes_the_cache() -> None:
+    """The first request of it writes what the others read."""
+    clock = Clock(0.0)
+    core = api(clock=clock)
+    system = [text("x" * 2_000, "1h")]
+    batch = create(core, *(body(system=system, messages=[user(str(n))]) for n in range(3)))
+    clock.advance(60)
+
+    usages = [result["result"]["message"]["usage"] for result in results(core, batch)]
+
+    assert sorted(usage["cache_read_input_tokens"] for usage in usages) == [0, 820, 820]
+
+
+def test_batches_have_limits_of_their_own() -> None:
+    """So many requests a minute, and so many that wait; calls are not counted with them."""
+    clock = Clock(0.0)
+    core = api(clock=clock, limits=RateLimits(requests=1, batch_requests=3, batch_queue=2))
+    requests = [{"custom_id": f"r{number}", "params": body()} for number in range(2)]
+
+    statuses = [send(core, {"requests": requests}, path=ROOT).status for _ in range(2)]
+    clock.advance(60)
+    statuses += [send(core, {"requests": requests}, path=ROOT).status]
+    listed = [send(core, method="GET", path=ROOT).status for _ in range(3)]
+
+    assert statuses == [200, 429, 200]
+    assert listed == [200, 200, 429]
+    assert send(core, body()).status == 200
 
 
 def test_a_batch_of_a_day_expires() -> None:
@@ -107,6 +194,9 @@ def test_batches_are_listed_in_pages() -> None:
         {"requests": [{"custom_id": "a b", "params": {}}]},
         {"requests": [{"custom_id": "a" * 65, "params": {}}]},
         {"requests": [{"custom_id": "a", "params": {}}] * 2},
+        {"requests": [{"custom_id": "a", "params": {}, "priority": 1}]},
+        {"requests": [{"custom_id": "a", "params": {}}], "webhook": "x"},
+        {"requests": [{"custom_id": f"r{number}", "params": {}} for number in range(100_001)]},
     ],
 )
 def test_a_malformed_batch_is_refused(payload: dict[str, Any]) -> None:

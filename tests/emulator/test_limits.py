@@ -2,8 +2,13 @@
 
 import pytest
 from emulator_requests import api, ask, body, said, send, text, user
+from hypothesis import given
+from hypothesis import strategies as st
+from turn_values import turn
 
-from pytest_regen.emulator import Clock, EmulatedReply, RateLimits
+from pytest_regen.emulator import Clock, EmulatedReply, Emulator, Fault, RateLimits
+from pytest_regen.errors import RejectedRequestError, UsageError
+from pytest_regen.turns import AnthropicProvider
 
 PREFIX = "anthropic-ratelimit-"
 
@@ -35,6 +40,77 @@ def test_cache_reads_do_not_count_as_input() -> None:
 
     assert statuses == [200] * 5
     assert uncached.status == 429
+
+
+@given(
+    steps=st.lists(st.tuples(st.floats(0, 90), st.integers(1, 400)), min_size=1, max_size=40),
+    per_minute=st.integers(1, 300),
+)
+def test_no_window_lets_more_through_than_a_bucket(
+    steps: list[tuple[float, int]], per_minute: int
+) -> None:
+    """Whatever the pauses: in any span at most a full bucket and what dripped in meanwhile."""
+    clock = Clock(0.0)
+    limits = RateLimits(requests=10_000, input_tokens=per_minute)
+    core = api(clock=clock, limits=limits)
+    taken: list[tuple[float, int]] = []
+
+    for pause, size in steps:
+        clock.advance(pause)
+        tokens = -(-size * 41 // 100)
+        response = send(core, body(messages=[user("x" * size)]))
+        if response.status == 200:
+            taken.append((clock.now(), tokens))
+        elif tokens <= per_minute:
+            # Told to wait so long, one who does so is served.
+            clock.advance(float(response.headers["retry-after"]))
+            assert send(core, body(messages=[user("x" * size)])).status == 200
+            taken.append((clock.now(), tokens))
+
+    for first, (begun, _) in enumerate(taken):
+        for last in range(first, len(taken)):
+            span = taken[last][0] - begun
+            used = sum(tokens for _, tokens in taken[first : last + 1])
+            assert used <= per_minute + span * per_minute / 60 + 1e-6
+
+
+def test_a_limit_below_one_is_the_callers_mistake() -> None:
+    """A bucket that never fills would refuse everything, without a time to come back."""
+    with pytest.raises(UsageError, match="output_tokens is 0"):
+        RateLimits(output_tokens=0)
+
+
+def test_a_client_that_obeys_gets_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our provider waits as long as it is told to, and each of its turns is answered."""
+    clock = Clock(0.0)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock.advance(seconds)
+
+    with Emulator(lambda _body: "Hello.", clock=clock, limits=RateLimits(requests=2)) as emulator:
+        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=1)
+        provider.send(turn("warm up"))
+        monkeypatch.setattr("time.sleep", sleep)
+        replies = [provider.send(turn(str(number))).text for number in range(4)]
+        provider.close()
+
+    assert replies == ["Hello."] * 4
+    assert slept == [30.0] * 3
+    assert len(emulator.requests) == 8
+
+
+def test_a_spend_limit_is_not_waited_for() -> None:
+    """It is told by its code, and asking again would not help."""
+    capped = Fault(429, error_code="enforced_spend_limit_reached")
+    with Emulator(lambda _body: capped) as emulator:
+        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=5)
+        with pytest.raises(RejectedRequestError, match="spend"):
+            provider.send(turn())
+        provider.close()
+
+    assert len(emulator.requests) == 1
 
 
 def test_output_tokens_per_minute() -> None:
@@ -86,10 +162,10 @@ def test_headers_report_what_is_left() -> None:
 
 @pytest.mark.parametrize("limits", [None, RateLimits()])
 def test_a_refusal_takes_nothing(limits: RateLimits | None) -> None:
-    """An invalid request costs no tokens."""
-    core = api(limits=limits)
-    before = send(core, body(max_tokens=...)).headers
+    """An invalid request costs no request and no tokens, and reports none, as the real API."""
+    used, unused = (api(limits=limits) for _ in "ab")
 
-    after = send(core, body(max_tokens=...)).headers
+    refused = send(used, body(max_tokens=...))
 
-    assert before[f"{PREFIX}requests-remaining"] == after[f"{PREFIX}requests-remaining"]
+    assert not any(name.startswith(PREFIX) for name in refused.headers)
+    assert send(used, body()).headers == send(unused, body()).headers

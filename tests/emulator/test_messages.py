@@ -12,7 +12,22 @@ from pytest_regen.emulator.streaming import split_text
 from pytest_regen.emulator.values import EmulatedReply, Fault, ToolUse
 from pytest_regen.emulator.wire import HttpResponse
 
-LINE = '{"type":"content_block_delta"'
+TOOLS = [{"name": "look", "input_schema": {"type": "object"}}]
+SCHEMA = {"type": "object", "properties": {}, "additionalProperties": False}
+PARTS: list[dict[str, Any]] = [
+    {"system": "Be brief."},
+    {"system": [text("x" * 2_000, "1h")]},
+    {"cache_control": {"type": "ephemeral"}},
+    {"tools": TOOLS},
+    {"tools": TOOLS, "tool_choice": {"type": "auto"}},
+    {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+    {"thinking": {"type": "adaptive"}},
+    {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    {"output_config": {"effort": "low"}},
+    {"messages": [user([{"type": "image", "source": {"type": "url", "url": "x"}}, text("What?")])]},
+    {"messages": [user([{"type": "document", "source": {"type": "text", "data": "x" * 99}}])]},
+    {"messages": [user("Hi."), {"role": "assistant", "content": "Hi."}, user("Go on. \U0001f600")]},
+]
 
 
 def events(response: HttpResponse) -> list[tuple[str, dict[str, Any]]]:
@@ -127,7 +142,7 @@ def test_thinking_is_shown_as_asked(thinking: dict[str, str] | None, shown: str 
 
 def test_tools_are_used() -> None:
     """Each call has an id of its own, and the message stops for them."""
-    tools = [ToolUse("look", {"at": "a"}), ToolUse("look", {"at": "a"})]
+    tools: list[Any] = [ToolUse("look", {"at": "a"}), {"name": "look", "input": {"at": "a"}}]
     message = ask(api(EmulatedReply(tools=tools)), tools=[{"name": "look", "input_schema": {}}])
 
     first, second = (block for block in message["content"] if block["type"] == "tool_use")
@@ -165,6 +180,24 @@ def test_padding_changes_no_event() -> None:
 
     assert events(plain) == events(padded)
     assert [part.data for part in plain.parts or ()] != [part.data for part in padded.parts or ()]
+
+
+@given(parts=st.lists(st.sampled_from(PARTS)))
+def test_counted_tokens_are_those_of_usage(parts: list[dict[str, Any]]) -> None:
+    """Whatever a request is made of, cached or not: the count is the sum of its input."""
+    fields = body()
+    for part in parts:
+        fields.update(part)
+    core = api("{}")
+    counting = {name: value for name, value in fields.items() if name != "max_tokens"}
+
+    counted = said(send(core, counting, path="/v1/messages/count_tokens"))["input_tokens"]
+
+    for _ in ("cold", "warm"):
+        usage = said(send(core, fields))["usage"]
+        read, written = usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]
+        assert counted == usage["input_tokens"] + read + written
+        assert written == sum(usage["cache_creation"].values())
 
 
 @given(words=st.text(), chunks=st.none() | st.integers(1, 50))
@@ -207,6 +240,21 @@ def test_a_responder_that_fails_is_not_asked_again() -> None:
     assert response.headers["x-should-retry"] == "false"
     assert "KeyError: 'lost'" in said(response)["error"]["message"]
     assert [type(error) for error in core.service.failures] == [KeyError]
+
+
+def test_a_responder_may_fail_the_test() -> None:
+    """``pytest.fail()`` in it is no exception like others, but answered and kept like them."""
+    core = api()
+
+    def fails(_: dict[str, Any]) -> str:
+        pytest.fail("asked too often")
+
+    core.service.responder = fails
+    response = send(core, body())
+
+    assert response.status == 500
+    assert "asked too often" in said(response)["error"]["message"]
+    assert [str(failure) for failure in core.service.failures] == ["asked too often"]
 
 
 def test_a_fault_writes_no_cache() -> None:
@@ -278,3 +326,10 @@ def test_a_proxy_answers_in_plain_text() -> None:
 
     assert (response.status, response.body) == (503, b"upstream")
     assert response.headers["content-type"] == "text/plain"
+
+
+@pytest.mark.parametrize("tool", [{"input": {}}, {"name": "a", "arguments": {}}, "look"])
+def test_what_is_no_tool_use_is_refused_where_it_is_made(tool: Any) -> None:
+    """Not by status 500 when the reply is asked for."""
+    with pytest.raises(TypeError, match="a tool use has a name and an input"):
+        EmulatedReply(tools=[tool])

@@ -307,6 +307,13 @@ def test_automatic_caching_marks_the_last_block() -> None:
 SCHEMA = {"type": "object", "properties": {}, "additionalProperties": False}
 FORMAT = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
 TOOL = {"name": "look", "description": LONG, "input_schema": {"type": "object"}}
+WEB_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+IMAGE = {"type": "image", "source": {"type": "url", "url": "https://pictures.example/a.png"}}
+CITED = {
+    "type": "document",
+    "source": {"type": "text", "data": "x"},
+    "citations": {"enabled": True},
+}
 
 
 @pytest.mark.parametrize(
@@ -318,7 +325,12 @@ TOOL = {"name": "look", "description": LONG, "input_schema": {"type": "object"}}
         ({"output_config": {"effort": "low"}}, ("tools", "system")),
         (FORMAT, ("tools",)),
         ({"speed": "fast"}, ("tools",)),
+        ({"model": "claude-opus-5-5", "output_config": {"effort": "low"}}, ()),
+        ({"messages": [user([text(LONG, "5m"), IMAGE])]}, ("tools", "system")),
+        ({"messages": [user([text(LONG, "5m"), CITED])]}, ("tools",)),
+        ({"tools": [TOOL, WEB_SEARCH]}, ("tools",)),
         ({"tools": [{**TOOL, "description": "changed"}]}, ()),
+        ({"tools": [{**TOOL, "name": "hear"}, TOOL]}, ()),
     ],
 )
 def test_a_change_costs_the_sections_the_api_says(
@@ -332,13 +344,23 @@ def test_a_change_costs_the_sections_the_api_says(
         "messages": [user([text(LONG, "5m")])],
     }
     if "tools" in change:
-        change = {"tools": [{**change["tools"][0], "cache_control": {"type": "ephemeral"}}]}
+        change = {"tools": [{**change["tools"][0], "cache_control": {"type": "ephemeral"}},
+                            *change["tools"][1:]]}  # fmt: skip
     core = api("{}")
     usage(core, **fields)
 
     read, *_ = usage(core, **{**fields, **change})
 
     assert read == (read_when(fields, kept[-1]) if kept else 0)
+
+
+def test_effort_keeps_the_cache_where_the_model_keeps_it() -> None:
+    """Opus 5.5 and the Fables from 5.1 on read on when only the effort changes."""
+    core = api()
+    fields = {"model": "claude-opus-5-5", "messages": [user([text(LONG, "5m")])]}
+    usage(core, **fields)
+
+    assert usage(core, **fields, output_config={"effort": "low"})[0] == LONG_TOKENS
 
 
 def read_when(fields: dict[str, Any], last: str) -> int:

@@ -72,7 +72,7 @@ def test_every_key_is_read(script: Script) -> None:
     )
     assert isinstance(reply, EmulatedReply)
     assert (reply.text, reply.thinking, reply.output_tokens) == ("class Pet {}", "Hm.", 12)
-    assert reply.tools[0].input == {"at": "it"}
+    assert reply.tool_uses[0].input == {"at": "it"}
     assert refused == EmulatedReply("Refused.", "refusal", category="cyber", explanation="No.")
     assert last == Rule([Step(EmulatedReply("Whatever."))])
 
@@ -150,7 +150,8 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ("rules: [", "is no YAML"),
         ("[]", "the file is list, not a mapping"),
         ("", "the file is NoneType"),
-        ("version: 2\nrules: [{replies: [x]}]", "version is 2, expected 1"),
+        ("version: 2\nrules: [{replies: [x]}]", "version is 2; a script begins with the line"),
+        ("rules: [{replies: [x]}]", "version is not there; a script begins with the line 'version"),
         ("version: 1", "rules must be a list"),
         ("version: 1\nrules: [{replys: [x]}]", "rules[0].replys is unknown; known are"),
         ("version: 1\nrules: [{replies: []}]", "rules[0].replies must be a list"),
@@ -166,6 +167,15 @@ def test_a_request_that_no_rule_foresees_is_refused_once() -> None:
         ("version: 1\nrules: [{replies: [{file: none.cs}]}]", "file cannot be read"),
         ("version: 1\nrules: [{replies: [{fault: {kind: boom}}]}]", "expected one of status, drop"),
         ("version: 1\nrules: [{replies: [{fault: {status: '529'}}]}]", "a whole number"),
+        ("version: 1\nrules: [{replies: [{fault: 200}]}]", "fault is wrong: a fault has a status"),
+        (
+            'version: 1\nrules: [{replies: [{fault: {headers: {a: "b\\r\\nc: d"}}}]}]',
+            "the header 'a' cannot be sent with the value",
+        ),
+        (
+            'version: 1\nrules: [{replies: [{fault: {retry_after: "\\u20ac"}}]}]',
+            "the header 'retry-after' cannot be sent",
+        ),
         ("version: 1\nrules: [{replies: [{text: x, tools: [{nam: y}]}]}]", "tools[0].nam"),
         ("version: 1\nrules: [{replies: [{text: x, tools: 5}]}]", "tools must be a list"),
         ("version: 1\nrules: [{replies: [{text: x, chunks: 0}]}]", "at least 1 character"),

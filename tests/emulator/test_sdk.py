@@ -5,6 +5,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -69,13 +70,14 @@ def test_a_plain_call(emulator: Emulator, client: Client) -> None:
 
 def test_a_stream_arrives_piece_by_piece(emulator: Emulator, client: Client) -> None:
     """Text comes in several deltas, the first long before the last."""
-    says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.02))
+    says(emulator, EmulatedReply("one two three", chunks=3, chunk_delay=0.2))
 
     with client().messages.stream(**CALL) as stream:
         arrivals = [(time.perf_counter(), piece) for piece in stream.text_stream]
         final = stream.get_final_message()
 
     assert [piece for _, piece in arrivals] == ["one", " tw", "o t", "hre", "e"]
+    # Pieces that came at once would be read within moments, however busy the machine.
     assert arrivals[-1][0] - arrivals[0][0] > 0.05
     assert final.stop_reason == "end_turn"
 
@@ -340,6 +342,24 @@ def test_the_asynchronous_client(emulator: Emulator) -> None:
             return [message.content[-1].text for message in await asyncio.gather(*calls)]
 
     assert asyncio.run(all_at_once()) == [f"You said {n}." for n in range(8)]
+
+
+def test_a_thousand_calls_at_once_do_not_mix(emulator: Emulator, client: Client) -> None:
+    """Twenty-four threads with fifty calls each, half of them streamed: each its own answer."""
+    emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
+    talk = client(max_retries=0)
+
+    def answer(number: int) -> str:
+        call = {**CALL, "messages": [{"role": "user", "content": str(number)}]}
+        if number % 2:
+            with talk.messages.stream(**call) as stream:
+                return str(stream.get_final_text())
+        return str(talk.messages.create(**call).content[-1].text)
+
+    with ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(answer, range(24 * 50)))
+
+    assert answers == [f"You said {number}." for number in range(24 * 50)]
 
 
 def test_parallel_cold_requests_all_write_the_cache(emulator: Emulator, client: Client) -> None:

@@ -55,7 +55,7 @@ def test_the_gate_catches_a_changed_rule(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "told"),
     [
-        ("two_repairs", 0, "2 repair(s), 3 judgement(s), 2 correction(s), 0 disagreement(s)"),
+        ("two_repairs", 0, "2 repairs, 3 judgements, 2 corrections, 0 disagreements"),
         ("disagreement", 1, "the engine says escalate (letters-to-others), the judge says deny"),
     ],
 )
@@ -65,6 +65,14 @@ def test_a_run_is_told(copy: Path, name: str, code: int, told: str) -> None:
 
     assert done.returncode == code, done.stderr
     assert told in done.stdout
+
+
+def test_a_live_run_that_was_never_recorded_names_the_command_that_records_it(copy: Path) -> None:
+    """Another one would record the emulated runs, and the live one would still be missing."""
+    done = run(copy, "verify.py", "live")
+
+    assert done.returncode != 0
+    assert "record.py --live" in done.stderr
 
 
 class Listening:

@@ -3,15 +3,12 @@
 from collections.abc import Callable
 
 import anthropic  # noqa: F401 - see below
+import httpcore2  # noqa: F401 - loaded by the first call of the SDK
 import pytest
+import yaml  # noqa: F401 - its C classes are made once in a process
 from plugin_project import Project
 
 # pytester forgets what an inner run imported; loaded here, it is loaded once.
-import pytest_regen.cassettes.vcr_adapter
-import pytest_regen.pytest_plugin.handles
-import pytest_regen.pytest_plugin.healing
-import pytest_regen.pytest_plugin.summary
-import pytest_regen.pytest_plugin.taping  # noqa: F401 - as above
 
 
 @pytest.fixture

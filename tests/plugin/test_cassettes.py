@@ -1,37 +1,13 @@
 """The cassette of a test in pytest: drift, misses in the summary, unplayed recordings, orphans."""
 
 import json
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 from plugin_project import Project
+from recorded_talk import CHANGED, FILE, TALK, say
 
 from pytest_regen.emulator import Emulator
-
-TALK = """
-    import pytest
-    from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
-
-    PROMPTS = ["first", "second", "third", "fourth", "fifth"]
-
-    def test_talk(cassette):
-        provider, said = AnthropicProvider(), []
-        for prompt in PROMPTS:
-            said.append(Message("user", prompt))
-            request = TurnRequest("", tuple(said), "claude-sonnet-5-5", 100)
-            said.append(Message("assistant", provider.send(request).text))
-"""
-CHANGED = TALK.replace('"third"', '"third, reworded"')
-FILE = "cassettes/test_talk/test_talk.yaml"
-
-
-def say(body: Mapping[str, object], *, headers: Mapping[str, str]) -> str:
-    """Answer with the number of messages sent."""
-    assert headers
-    messages = body["messages"]
-    assert isinstance(messages, list)
-    return f"reply {len(messages)}"
 
 
 @pytest.fixture
@@ -48,32 +24,6 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Itera
 def chunks(project: Project, file: str = FILE) -> list[str]:
     """Return the recordings of a cassette, one text each."""
     return (project.path / file).read_text("utf-8").split("\n- key: ")[1:]
-
-
-def test_one_prompt_changed_on_turn_three_of_five(project: Project) -> None:
-    """It fails with place and values; the command it prints re-records from there on."""
-    project.pytester.makepyfile(test_talk=TALK)
-    project.run("--regen-record=once").assert_outcomes(passed=1)
-    before = chunks(project)
-    project.pytester.makepyfile(test_talk=CHANGED)
-
-    failed = project.run("-W", "ignore")
-
-    failed.assert_outcomes(failed=1)
-    failed.stdout.fnmatch_lines(
-        [
-            "*nearest is interaction 3 at test_talk.yaml:*",
-            '*$.messages[[]4].content: recorded "third", sent "third, reworded"*',
-            "*next: pytest test_talk.py::test_talk --regen-record new_episodes --regen-drop*",
-            "FAILED test_talk.py::test_talk - test_talk.yaml has no answer*",
-        ]
-    )
-    command = "test_talk.py::test_talk --regen-record new_episodes --regen-drop-unplayed"
-    project.run(*command.split()).assert_outcomes(passed=1)
-    after = chunks(project)
-    assert after[:2] == before[:2]
-    assert len(after) == 5
-    project.run("-W", "ignore").assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("where", ["marker", "fixture", "ini", "table"])
@@ -234,20 +184,27 @@ def test_recordings_of_a_failed_test_wait(project: Project) -> None:
     assert not (project.path / f"{FILE}.partial").exists()
 
 
-def test_orphans_are_told_on_full_runs(project: Project) -> None:
-    """A file that no collected test claims; not where only some tests were asked for."""
-    two = textwrap.dedent(TALK) + "\n\ndef test_other(cassette): pass\n"
-    project.pytester.makepyfile(test_talk=two)
-    project.run("--regen-record=once").assert_outcomes(passed=2)
-    gone = project.path / "cassettes/test_talk/test_gone.yaml"
-    gone.write_bytes((project.path / FILE).read_bytes())
+def test_what_waits_is_told(project: Project) -> None:
+    """The end of the run says where the recordings of a failed test are."""
+    project.pytester.makepyfile(test_talk=TALK + "\n        assert False\n")
 
-    full = project.run("-W", "ignore", "-k", "talk")
-    part = project.run("-W", "ignore", "test_talk.py::test_talk")
+    result = project.run("--regen-record=once")
 
-    full.stdout.fnmatch_lines(["orphan: cassettes/test_talk/test_gone.yaml belongs to no test*"])
-    assert "test_talk.yaml belongs" not in full.stdout.str()
-    part.stdout.no_fnmatch_line("orphan*")
+    result.stdout.fnmatch_lines(["test_talk.py::test_talk failed: *test_talk.yaml.partial; *"])
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"), [("pytest.skip('no')", "skipped"), ("pytest.xfail('so')", "xfailed")]
+)
+def test_what_skips_or_fails_as_expected_is_replayed(
+    project: Project, end: str, outcome: str
+) -> None:
+    """It does so in every run, and so is recorded like a test that passes."""
+    project.pytester.makepyfile(test_talk=TALK + f"\n        {end}\n")
+
+    recorded, replayed = project.run("--regen-record=once"), project.run()
+
+    assert recorded.parseoutcomes() == replayed.parseoutcomes() == {outcome: 1}
 
 
 @pytest.mark.parametrize(
@@ -259,6 +216,9 @@ def test_orphans_are_told_on_full_runs(project: Project) -> None:
         ("name='../../x'", "leads out of"),
         ("name='/etc/x'", "leads out of"),
         ("nothing=1", "is unknown"),
+        ("name=''", "names no file"),
+        ("name='x/'", "names no file"),
+        ("name='a.json'", "name it a.yaml"),
     ],
 )
 def test_wrong_arguments_are_told(project: Project, argument: str, told: str) -> None:
@@ -271,7 +231,9 @@ def test_wrong_arguments_are_told(project: Project, argument: str, told: str) ->
     assert told in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("name", ["a/b-c.d", "con", "x" * 300, "ü" * 200, 'q:"<>|?*', "nul.txt"])
+@pytest.mark.parametrize(
+    "name", ["a/b-c.d", "con", "x" * 300, "ü" * 200, 'q:"<>|?*', "nul.txt", "a\\nb"]
+)
 def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
     """Separators make folders below the module's; reserved and long names get a safe one."""
     marked = TALK.replace("def test", f"@pytest.mark.cassette(name={name!r})\n    def test")
@@ -284,7 +246,7 @@ def test_any_name_becomes_a_safe_file(project: Project, name: str) -> None:
     [file] = (project.path / "cassettes/test_talk").rglob("*.yaml")
     assert len(file.name.encode()) <= 255
     assert file.name.lower().partition(".")[0] not in {"con", "nul"}
-    assert not set(file.name) & set('<>:"|?*')
+    assert not set(file.name) & set('<>:"|?*\n')
 
 
 def test_the_path_varies(project: Project) -> None:
@@ -300,4 +262,22 @@ def test_the_path_varies(project: Project) -> None:
         test_talk=marked.replace('st("", ', 'st("new", ').replace("100", "99")
     )
 
+    project.run("-W", "ignore").assert_outcomes(passed=1)
+
+
+def test_the_project_keeps_names_of_its_own_out(project: Project) -> None:
+    """What the hook's functions take out is not written, and the test replays all the same."""
+    project.pytester.makeconftest(
+        """
+        def pytest_regen_scrubbers(config):
+            return [lambda text: text.replace("third", "3rd")]
+        """
+    )
+    project.pytester.makepyfile(test_talk=TALK)
+
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+
+    text = (project.path / FILE).read_text("utf-8")
+    assert "third" not in text
+    assert text.count("3rd") == 3
     project.run("-W", "ignore").assert_outcomes(passed=1)

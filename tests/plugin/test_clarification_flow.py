@@ -41,6 +41,9 @@ FLOW = """
 """
 
 
+SECRET = "AKIAIOSFODNN7" + "EXAMPLE"
+
+
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> "Run":
     """Run a flow in a project of its own."""
@@ -122,7 +125,7 @@ def test_turns_that_are_not_taken_fail(run: "Run") -> None:
     result = run(last="pass")
 
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*1 recorded turn(s) were not taken*"])
+    result.stdout.fnmatch_lines(["*1 recorded turn not taken*"])
 
 
 def test_turns_that_were_not_recorded_fail(run: "Run") -> None:
@@ -172,3 +175,14 @@ def test_a_question_must_have_been_asked(run: "Run") -> None:
     last = "clarification_flow.flow = None; clarification_flow(ClarifyingAgent).skip()"
 
     run("--regen-record", "once", last=last).stdout.fnmatch_lines(["*no question was asked*"])
+
+
+def test_no_credential_stands_in_a_transcript(run: Run) -> None:
+    """It is kept beside the cassette, and is as clean; the flow is held against it all the same."""
+    for options in (("--regen-record", "once"), ()):
+        result = run(*options, said=f"my key:\\n{SECRET}", place=SECRET)
+        result.assert_outcomes(passed=1)
+
+    text = run.transcript.read_text("utf-8")
+    assert SECRET not in text
+    assert "[aws-key]" in text

@@ -1,11 +1,22 @@
 """What a failing type shows."""
 
 import re
+from pathlib import Path
 
 import pytest
+from command_line import command
 from plugin_project import Project
 from store_factory import GOOD
 from syrupy.assertion import SnapshotAssertion
+
+
+def edited_by_hand(project: Project, old: str = "Name", new: str = "FullName") -> Path:
+    """Rename a property of a store, made where there is none; return the source."""
+    folder = project.path / "generated" / "GET_v1_projects"
+    path = (folder if folder.exists() else project.store()) / "ProjectDataObject.cs"
+    before, begin, owner = path.read_text("utf-8").partition("BEGIN Owner")
+    path.write_text(before + begin + owner.replace(f"? {old} ", f"? {new} "), "utf-8")
+    return path
 
 
 def failures(result: pytest.RunResult) -> str:
@@ -27,6 +38,41 @@ def test_a_fault_on_the_second_page(project: Project, snapshot: SnapshotAssertio
     project.store(wrong={("ProjectDataObject", 2): wrong})
 
     assert failures(project.run()) == snapshot
+
+
+def test_an_edit_by_hand(project: Project, snapshot: SnapshotAssertion) -> None:
+    """It is kept or dropped: regenerating would refuse to touch it."""
+    edited_by_hand(project)
+
+    assert failures(project.run()) == snapshot
+
+
+def test_the_commands_for_an_edit_do_what_they_say(project: Project) -> None:
+    """One makes the edit the stored output, the other discards it."""
+    path = edited_by_hand(project)
+    keep, drop = commands(failures(project.run()))
+
+    assert command(*keep).code == 0
+    project.run().assert_outcomes(passed=3)
+    edited_by_hand(project, "FullName", "Nickname")
+    assert command(*drop, "--provider", "plugin_answers:Good").code == 0
+    assert "Nickname" not in path.read_text("utf-8")
+
+
+def commands(text: str) -> list[list[str]]:
+    """Return the words of the commands to keep and to drop an edit, without the program."""
+    lines = [line.split() for line in text.splitlines()]
+    return [line[2:] for line in lines if line[:1] in (["keep:"], ["drop:"])]
+
+
+def test_a_recording_is_replayed_not_made_again(project: Project) -> None:
+    """What is recorded needs no option that records."""
+    project.broken()
+    recording = project.path / "cassettes" / "regen" / "GET_v1_projects" / "Owner.yaml"
+    recording.parent.mkdir(parents=True)
+    recording.touch()
+
+    project.run().stdout.fnmatch_lines(["*regenerate:    pytest *::Owner --regen"])
 
 
 def test_a_store_that_cannot_be_opened(project: Project, snapshot: SnapshotAssertion) -> None:
@@ -53,5 +99,7 @@ def test_a_folder_to_be_quoted_is_quoted_in_commands(project: Project) -> None:
 
     result = project.run()
 
-    result.stdout.fnmatch_lines(["*pytest 'generated/GET_x?1? y::Owner' --regen"])
+    result.stdout.fnmatch_lines(
+        ["*pytest 'generated/GET_x?1? y::Owner' --regen --regen-record once"]
+    )
     result.stdout.fnmatch_lines(["*regenerate 'generated/GET_x?1? y' --type Owner --page 1"])

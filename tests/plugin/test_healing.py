@@ -179,3 +179,33 @@ def test_github_gets_a_table(project: Project, monkeypatch: pytest.MonkeyPatch) 
 
     table = (project.path / "summary.md").read_text("utf-8")
     assert f"| `{STORE}::Owner` | regenerated | clean | 1 | 140 |" in table
+
+
+@pytest.mark.parametrize(("choice", "code"), [("regenerated", 1), ("auto", 0), ("never", 0)])
+def test_a_session_that_learned_counts_as_regenerated(
+    pytester: pytest.Pytester, in_ci: Callable[[], None], choice: str, code: int
+) -> None:
+    """It changes no store, so that ``auto`` lets it pass in CI, too."""
+    in_ci()
+    pytester.makeini(f"[pytest]\nregen_fail_on = {choice}\n")
+    pytester.makepyfile(
+        """
+        import pytest
+        from pytest_regen.turns import ScriptedProvider
+
+        @pytest.fixture
+        def regen_provider():
+            return ScriptedProvider(["[1]", "[2]"])
+
+        @pytest.mark.regen
+        def test_two(generator_session):
+            session = generator_session(system="s", response=list[int])
+            assert session.ask("give") == [2]
+        """
+    )
+
+    result = pytester.runpytest_inprocess("-p", "no:syrupy")
+
+    assert result.parseoutcomes() == {"regenerated": 1}
+    assert result.ret == code
+    assert ("exit 1: a test passed only after" in result.stdout.str()) == bool(code)

@@ -87,6 +87,56 @@ def test_turns_and_heals_are_told(project: Project) -> None:
     assert order == sorted(order)
 
 
+PRICES = """
+    from pytest_regen.settings import Price
+
+    def pytest_regen_prices(config, model):
+        if model == "MODEL":
+            return ANSWER
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "told"),
+    [
+        # 100 tokens in and 40 out, as ``Good`` counts.
+        ("claude-sonnet-5-5", "", "$0.5000"),
+        ("claude-sonnet-5-5", "claude-sonnet-5-5", "$0.3000"),
+        ("another", "", "$0.00*"),
+    ],
+    ids=["hook", "table first", "price list last"],
+)
+def test_prices_of_ones_own(project: Project, model: str, table: str, told: str) -> None:
+    """The hook stands between the project's table and the price list."""
+    if table:
+        project.pytester.makepyprojecttoml(
+            f'[tool.pytest-regen.price."{table}"]\ninput = 1000\noutput = 5000\n'
+        )
+    project.broken()
+    hook = PRICES.replace("MODEL", model).replace("ANSWER", "Price(input=3000, output=5000.0)")
+    project.answered_by("Good", hook)
+
+    result = project.run("--regen", "--regen-record=once")
+
+    result.stdout.fnmatch_lines([f"regenerated: *, 100 tokens in, 40 out, {told}"])
+
+
+def test_a_price_that_is_none_is_refused(project: Project) -> None:
+    """The message shows the answer and what would be right."""
+    project.broken()
+    hook = PRICES.replace("MODEL", "claude-sonnet-5-5").replace("ANSWER", "{'input': 3}")
+    project.answered_by("Good", hook)
+
+    result = project.run("--regen", "--regen-record=once")
+
+    result.stdout.fnmatch_lines(
+        [
+            "*pytest_regen_prices answers {'input': 3} for 'claude-sonnet-5-5'*",
+            "*next: return *Price*",
+        ]
+    )
+
+
 @pytest.mark.parametrize("name", [name for name in vars(hookspecs) if name.startswith("pytest_")])
 def test_every_hook_is_documented(name: str) -> None:
     """A hook says what it is for and what its arguments are."""

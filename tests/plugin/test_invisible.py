@@ -56,3 +56,15 @@ def test_an_unused_run_loads_ten_modules_at_most_and_says_nothing(plain: Path) -
     assert sorted(path.name for path in plain.iterdir() if path.name != "__pycache__") == [
         "test_plain.py"
     ]
+
+
+def test_a_test_that_does_not_ask_has_no_fixture_of_ours(pytester: pytest.Pytester) -> None:
+    """Nothing is automatic, so that unmarked tests cost what they cost without the plugin."""
+    pytester.makepyfile(
+        """
+        def test_it(request):
+            assert request.fixturenames == ["request"]
+        """
+    )
+
+    pytester.runpytest_subprocess("-q", "-p", "no:syrupy").assert_outcomes(passed=1)

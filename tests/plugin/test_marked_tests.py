@@ -82,6 +82,24 @@ def test_a_candidate_that_does_not_help_is_put_back(renaming: Project) -> None:
     result.stdout.no_fnmatch_line("*During handling of the above*")
 
 
+def test_the_second_type_may_be_the_one_at_fault(renaming: Project) -> None:
+    """Passed only after regeneration is told as that, though work on another type was in vain."""
+    renaming.pytester.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.regen(types=["State", "Owner"])
+        def test_display_name(regen_store):
+            assert "DisplayName" in regen_store()["Owner"].source, "call it a display name"
+        """
+    )
+
+    result = renaming.run("--regen", "test_own.py")
+
+    assert result.parseoutcomes() == {"regenerated": 1}
+    result.stdout.fnmatch_lines(["not regenerated: *::State, *", "next: git diff *"])
+
+
 def test_fixtures_are_set_up_once(renaming: Project) -> None:
     """Only the body runs again; every fixture, of whatever scope, is the one of the first call."""
     renaming.pytester.makepyfile(
@@ -198,6 +216,27 @@ def test_an_error_that_is_no_assertion_is_not_healed(renaming: Project) -> None:
     result.stdout.no_fnmatch_line("*= regen =*")
 
 
+def test_an_agent_that_loses_context_is_not_healed(renaming: Project) -> None:
+    """No store is at fault for an agent's own code, so that none is written and nobody asked."""
+    renaming.pytester.makepyfile(
+        test_own="""
+        import pytest
+        from pytest_regen.testing import ContextLossError
+
+        @pytest.mark.regen(types="Owner")
+        def test_agent():
+            raise ContextLossError("carries_full_context", "leaves are lost", ["display.name"])
+        """
+    )
+    before = (renaming.path / STORE / "pages.json").read_bytes()
+
+    result = renaming.run("--regen", "test_own.py")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*= regen =*")
+    assert (renaming.path / STORE / "pages.json").read_bytes() == before
+
+
 def test_a_failure_that_names_no_type_is_told(renaming: Project) -> None:
     """The plugin does not guess; it says what to add."""
     renaming.pytester.makepyfile(
@@ -214,6 +253,32 @@ def test_a_failure_that_names_no_type_is_told(renaming: Project) -> None:
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["not regenerated: *test_it", "*give the marker types=*"])
+
+
+def test_a_failure_that_names_no_store_is_told(renaming: Project) -> None:
+    """Its own failure is shown, not ours; what to add stands in the summary."""
+    renaming.store("GET_another")
+    renaming.pytester.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.regen
+        def test_it():
+            assert False, "display"
+        """
+    )
+
+    result = renaming.run("--regen", "test_own.py")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*AssertionError: display",
+            "not regenerated: *test_it",
+            "*which store?",
+            "*next: *store=*",
+        ]
+    )
 
 
 def test_a_second_run_by_another_plugin_is_not_healed(renaming: Project) -> None:

@@ -2,6 +2,8 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,11 @@ from plugin_project import Project
 from store_factory import GOOD
 
 from pytest_regen.emulator import Emulator
+from pytest_regen.errors import ProviderError, RefusedError, TransportError
+from pytest_regen.pytest_plugin.cassettes.provider import recorded_in
+from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns.defaults import DEFAULT_MODEL
+from pytest_regen.turns.values import Message, Reply, TurnRequest
 
 OWNER = "cassettes/regen/GET_v1_projects/Owner.yaml"
 
@@ -42,6 +49,48 @@ def test_record_once_replay_for_ever(project: Project, emulator: Emulator) -> No
     assert len(emulator.requests) == 1
     assert "planted" not in (project.path / OWNER).read_text("utf-8")
     replayed.stdout.fnmatch_lines(["emulated: *"])
+
+
+def test_heals_are_kept_without_the_projects_own_names_too(
+    project: Project, emulator: Emulator
+) -> None:
+    """The hook's functions see prompts of stores as well; the copy heals from the recording."""
+    path = project.broken()
+    shutil.copytree(path, project.path / "kept")
+    project.pytester.makeconftest(
+        """
+        def pytest_regen_scrubbers(config):
+            return [lambda text: text.replace("JSON", "[format]")]
+        """
+    )
+
+    project.run("--regen", "--regen-record", "once")
+    shutil.rmtree(path)
+    shutil.copytree(project.path / "kept", path)
+    replayed = project.run("--regen")
+
+    assert "JSON" in str(emulator.requests)
+    assert "JSON" not in (project.path / OWNER).read_text("utf-8")
+    assert "[format]" in (project.path / OWNER).read_text("utf-8")
+    assert replayed.ret == 0
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_replay_costs_nothing_whatever_the_mode(project: Project) -> None:
+    """``once`` replays what the real API once answered, and nobody is charged a second time."""
+    path = project.broken()
+    shutil.copytree(path, project.path / "kept")
+    project.run("--regen", "--regen-record", "once")
+    shutil.rmtree(path)
+    shutil.copytree(project.path / "kept", path)
+    text = (project.path / OWNER).read_text("utf-8")
+    (project.path / OWNER).write_text(text.replace("source: emulator", "source: api"), "utf-8")
+
+    replayed = project.run("--regen", "--regen-record", "once")
+
+    replayed.stdout.fnmatch_lines(["regenerated: *Owner page 1, 1 call, *"])
+    replayed.stdout.no_fnmatch_line("emulated: *")
+    replayed.stdout.no_fnmatch_line("*, $*")
 
 
 def test_replay_without_a_recording_names_the_command(project: Project) -> None:
@@ -150,3 +199,43 @@ def test_a_test_that_connects_is_called_again_unhindered(
 
     result.stdout.fnmatch_lines(["E *no nickname", "still failing: *[[]no_progress[]]*"])
     assert len([one for one in emulator.requests if one.body]) == 1
+
+
+class Failing:
+    """Answers, or fails as it is told."""
+
+    def __init__(self, base_url: str, failures: list[ProviderError | None]) -> None:
+        self._inner = AnthropicProvider(base_url=base_url, api_key="sk-ant-emulated")
+        self._failures = failures
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Send the request, then fail if it is the turn to."""
+        reply = self._inner.send(request)
+        failure = self._failures.pop(0)
+        if failure is not None:
+            raise failure
+        return reply
+
+
+@pytest.mark.parametrize(
+    ("failures", "is_kept"),
+    [
+        ([None, RefusedError("no", hint="-")], True),
+        ([TransportError("cut", hint="-"), RefusedError("no", hint="-")], False),
+        ([TransportError("cut", hint="-"), None], False),
+    ],
+)
+def test_a_line_that_failed_once_spoils_the_recording(
+    tmp_path: Path, failures: list[ProviderError | None], *, is_kept: bool
+) -> None:
+    """A refusal is what the model said and is kept, but makes no broken line good again."""
+    path = tmp_path / "talk.yaml"
+    with (
+        Emulator(lambda _: "Yes.") as emulator,
+        recorded_in(Failing(emulator.base_url, failures), path, "once", record_command="-") as used,
+    ):
+        for _ in range(2):
+            with suppress(ProviderError):
+                used.send(TurnRequest("Be brief.", (Message("user", "Well?"),), DEFAULT_MODEL, 100))
+
+    assert path.exists() == is_kept

@@ -339,3 +339,26 @@ def test_blocked_by_p_no_ours_serves(suite: Project, monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(suite.path)
 
     suite.run("-p", "no:recording").assert_outcomes(passed=1)
+
+
+def test_a_record_mode_may_be_of_vcrpys_enum(pytester: pytest.Pytester) -> None:
+    """As its own documentation has it; a word that is no mode is refused."""
+    pytester.makepyfile(
+        """
+        import pytest
+        import vcr
+
+        @pytest.mark.vcr(record_mode=vcr.mode.NEW_EPISODES)
+        def test_enum():
+            pass
+
+        @pytest.mark.vcr(record_mode="sometimes")
+        def test_word():
+            pass
+        """
+    )
+
+    result = pytester.runpytest_inprocess("-p", "no:syrupy", "-p", "no:recording")
+
+    assert result.parseoutcomes() == {"passed": 1, "errors": 1}
+    result.stdout.fnmatch_lines(["*record_mode='sometimes'*"])

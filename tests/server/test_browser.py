@@ -1,17 +1,18 @@
 """The page in a real browser: with a keyboard alone, without JavaScript, and as it looks."""
 
 import json
-import time
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import browser, missing_browser
+from browsing import SCREENSHOTS, browser, contrast, missing_browser
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from serving_http import served
 from subject_flow import CHOICE, MESSAGE, PLACE, Model, app_of, writing
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.skipif(
     missing_browser() is not None, reason=f"no browser here: {missing_browser()}"
 )
 
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+OFFERED = "[role=listbox]:not([hidden]) [role=option]"
+"""A place that can be chosen now: a list that was closed keeps its places."""
+
 ASKED = ({**PLACE, "suggested_locations": ["Austin, TX", "Portland, OR"]}, CHOICE)
 
 
@@ -43,9 +46,13 @@ class Person:
         return self.wait(lambda: self.driver.find_elements(By.CSS_SELECTOR, selector))[0]
 
     def wait(self, condition: Callable[[], Any]) -> Any:
-        """Return what a condition says once it is true."""
+        """Return what a condition says once it is true; a page may be replaced meanwhile."""
         replaced = [StaleElementReferenceException]
-        return WebDriverWait(self.driver, 10, 0.02, replaced).until(lambda _: condition())
+        return WebDriverWait(self.driver, 30, 0.02, replaced).until(lambda _: condition())
+
+    def reads(self, selector: str, text: str) -> None:
+        """Wait until an element says this: the page before may have had such an element too."""
+        self.wait(lambda: self.sees(selector).text == text)
 
     def presses(self, *keys: str) -> None:
         """Press keys, one after another, wherever the focus is."""
@@ -124,6 +131,7 @@ def test_the_whole_flow_with_the_keyboard_alone(person: Person, model: Model) ->
     assert person.focused.get_attribute("role") == "combobox"
     person.presses("san")
     person.hears("places found")
+    person.sees(OFFERED)
     person.presses(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
     person.keeps_a_picture("3-places")
     person.presses(Keys.ENTER)
@@ -134,7 +142,7 @@ def test_the_whole_flow_with_the_keyboard_alone(person: Person, model: Model) ->
     person.presses(Keys.ENTER)
 
     person.hears("Your subject line")
-    assert person.focused.text == writing()["subject_line"]
+    person.wait(lambda: person.focused.text == writing()["subject_line"])
     person.keeps_a_picture("5-result")
     said = model.prompts[-1]
     assert '"San Francisco, CA" (city "San Francisco", state "California"' in said
@@ -155,7 +163,7 @@ def test_the_flow_without_javascript(without_script: Chrome, address: str, model
     person.keeps_a_picture("6-without-javascript")
     person.sees(".actions button").click()
 
-    assert person.sees("h1").text == writing()["subject_line"]
+    person.reads("h1", writing()["subject_line"])
     assert '"Portland, ME" (city "Portland", state "Maine"' in model.prompts[-1]
     assert 'selected "the city never capped it"' in model.prompts[-1]
 
@@ -168,7 +176,7 @@ def test_enter_in_any_field_continues(without_script: Chrome, address: str, mode
     person.sees("form .actions button").click()
     person.sees("#q0-text").send_keys("Austin, TX" + Keys.ENTER)
 
-    assert person.sees("h1").text == writing()["subject_line"]
+    person.reads("h1", writing()["subject_line"])
     assert '"Austin, TX"' in model.prompts[-1]
 
 
@@ -182,7 +190,7 @@ def test_skipping(script: str, request: pytest.FixtureRequest, address: str, mod
     person.sees("form .actions button").click()
     person.sees(".actions .quiet[value='skip']").click()
 
-    person.wait(lambda: person.sees("h1").text == writing()["subject_line"])
+    person.reads("h1", writing()["subject_line"])
     assert "(User skipped clarification)" in model.prompts[-1]
 
 
@@ -202,16 +210,26 @@ def requests_of(driver: Chrome) -> list[str]:
     return found
 
 
+def typed_at_once(box: WebElement, *words: str) -> None:
+    """Fill the box letter by letter, or word by word, faster than any machine is slow."""
+    steps = words if len(words) > 1 else [words[0][:end] for end in range(1, len(words[0]) + 1)]
+    box.parent.execute_script(
+        "for (const value of arguments[1]) {"
+        "  arguments[0].value = value;"
+        "  arguments[0].dispatchEvent(new Event('input', {bubbles: true}));"
+        "}",
+        box,
+        steps,
+    )
+
+
 def test_the_picker_waits_and_remembers(person: Person) -> None:
     """One search for a word typed at once, none for one typed before."""
     box = to_questions(person)
-    person.driver.execute_script("performance.clearResourceTimings()")
-
-    box.send_keys("austin")
-    person.wait(lambda: person.driver.find_elements(By.CSS_SELECTOR, "[role=option]"))
+    typed_at_once(box, "austin")
+    person.sees(OFFERED)
     first = requests_of(person.driver)
-    box.send_keys(Keys.BACKSPACE)
-    box.send_keys("n")
+    typed_at_once(box, "austi", "austin")
     person.wait(lambda: box.get_attribute("aria-expanded") == "true")
 
     assert len(first) == 1
@@ -223,17 +241,19 @@ def test_nothing_is_searched_while_somebody_types(person: Person) -> None:
     """The search starts 300 ms after the last letter, not before."""
     box = to_questions(person)
     person.driver.execute_script(
-        "window.typed = 0; window.asked = 0;"
+        "let typed = 0;"
         "const box = document.querySelector('[role=combobox]');"
-        "box.addEventListener('input', () => { window.typed = performance.now(); });"
+        "box.addEventListener('input', () => { typed = performance.now(); });"
         "const plain = window.fetch;"
-        "window.fetch = (...all) => { window.asked ||= performance.now(); return plain(...all); };"
+        "window.fetch = (...all) => {"
+        "  window.waited ||= performance.now() - typed;"
+        "  return plain(...all);"
+        "};"
     )
     box.send_keys("bost")
 
-    person.wait(lambda: person.driver.execute_script("return window.asked > 0"))
-    waited = person.driver.execute_script("return window.asked - window.typed")
-    assert 290 <= waited < 2_000
+    person.wait(lambda: person.driver.execute_script("return window.waited > 0"))
+    assert person.driver.execute_script("return window.waited") >= 290
 
 
 def test_the_picker_returns_city_state_and_country(person: Person) -> None:
@@ -243,7 +263,7 @@ def test_the_picker_returns_city_state_and_country(person: Person) -> None:
         "document.addEventListener('place', (event) => { window.place = event.detail; });"
     )
     box.send_keys("austin")
-    person.sees("[role=option]").click()
+    person.sees(OFFERED).click()
 
     assert person.driver.execute_script("return window.place") == {
         "city": {"name": "Austin"},
@@ -258,7 +278,7 @@ def test_escape_closes_the_list_and_nothing_else(person: Person) -> None:
     """The questions stay, the text stays, the focus stays."""
     box = to_questions(person)
     box.send_keys("austin")
-    person.sees("[role=option]")
+    person.sees(OFFERED)
     person.presses(Keys.ESCAPE)
 
     assert box.get_attribute("aria-expanded") == "false"
@@ -272,20 +292,20 @@ def test_enter_closes_an_open_list_before_it_sends(person: Person, model: Model)
     box = to_questions(person)
     asked = len(model.prompts)
     box.send_keys("san")
-    person.sees("[role=option]")
+    person.sees(OFFERED)
     person.presses(Keys.ENTER)
 
     assert box.get_attribute("aria-expanded") == "false"
     assert len(model.prompts) == asked
     person.presses(Keys.ENTER)
-    person.wait(lambda: person.sees("h1").text == writing()["subject_line"])
+    person.reads("h1", writing()["subject_line"])
 
 
 def test_the_list_can_be_followed_by_ear(person: Person) -> None:
     """The box names its list and the option in it; one option is selected at a time."""
     box = to_questions(person)
     box.send_keys("san")
-    person.sees("[role=option]")
+    person.sees(OFFERED)
     person.presses(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP)
 
     options = person.driver.find_elements(By.CSS_SELECTOR, "[role=option]")
@@ -317,12 +337,11 @@ def test_a_failure_is_told_and_everything_stays(with_script: Chrome) -> None:
         person.sees("#message").send_keys(MESSAGE)
         person.sees("form .actions button").click()
         person.sees("#alert")
-        focused = person.wait(lambda: person.focused.get_attribute("id"))
+        person.wait(lambda: person.focused.get_attribute("id") == "alert")
         person.keeps_a_picture("7-failure")
         kept = person.sees("#message").get_attribute("value")
         logged = person.complaints()
 
-    assert focused == "alert"
     assert kept == MESSAGE
     assert all("503" in message for message in logged)
 
@@ -341,11 +360,12 @@ def test_a_connection_that_breaks_loses_nothing(with_script: Chrome, model: Mode
 
 def test_two_submits_are_one(with_script: Chrome) -> None:
     """Whoever clicks twice asks once; meanwhile the page says that it works."""
-    calls: list[float] = []
+    calls: list[object] = []
+    clicked_twice = threading.Event()
 
-    def model(_: list[dict[str, str]]) -> str:
-        calls.append(time.monotonic())
-        time.sleep(0.4)
+    def model(turns: list[dict[str, str]]) -> str:
+        calls.append(turns)
+        assert clicked_twice.wait(timeout=60)
         return json.dumps(writing())
 
     with served(app_of(model)) as url:
@@ -356,7 +376,8 @@ def test_two_submits_are_one(with_script: Chrome) -> None:
         button.click()
         busy = person.sees("main").get_attribute("aria-busy")
         button.click()
-        person.wait(lambda: person.sees("h1").text == writing()["subject_line"])
+        clicked_twice.set()
+        person.reads("h1", writing()["subject_line"])
 
     assert busy == "true"
     assert len(calls) == 1
@@ -385,30 +406,4 @@ def test_text_can_be_read(person: Person) -> None:
     """Text stands out from its ground by at least 4.5 to 1, in what a person reads and presses."""
     to_questions(person)
     for selector in ("h1", "legend", ".hint", ".optional", "button:not(.quiet)", "summary", "h2"):
-        assert contrast(person, selector) >= 4.5, selector
-
-
-def contrast(person: Person, selector: str) -> float:
-    """Return the contrast of an element's text with the ground below it."""
-    ratio: float = person.driver.execute_script(
-        """
-        const luminance = (colour) => {
-          const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(Number).map((v) => {
-            const s = v / 255;
-            return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
-          });
-          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-        };
-        const clear = /rgba\\(.*, 0\\)|transparent/;
-        const text = document.querySelector(arguments[0]);
-        let ground = text;
-        while (clear.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
-        const [a, b] = [
-          luminance(getComputedStyle(text).color),
-          luminance(getComputedStyle(ground).backgroundColor),
-        ].sort((x, y) => y - x);
-        return (a + 0.05) / (b + 0.05);
-        """,
-        selector,
-    )
-    return ratio
+        assert contrast(person.driver, selector) >= 4.5, selector

@@ -99,16 +99,31 @@ def test_who_serves_nothing_imports_no_server(module: str) -> None:
 
 def test_the_application_does_not_need_uvicorn() -> None:
     """Any ASGI server will do: only the command imports one."""
-    assert "uvicorn" not in imported_by("import pytest_regen.server")
+    assert "uvicorn" not in imported_by("from pytest_regen.server import create_app")
 
 
 def test_without_the_extra_the_error_says_what_to_install() -> None:
     """Where Starlette is missing, importing the server names the extra."""
-    code = "sys.modules['starlette'] = None\nimport pytest_regen.server"
+    code = "sys.modules['starlette'] = None\nfrom pytest_regen.server import create_app"
 
     failed = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}"], check=False, capture_output=True, text=True
     )
 
     assert failed.returncode == 1
+    assert "pip install 'pytest-regen[server]'" in failed.stderr
+
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
+def test_without_the_extra_the_command_says_what_to_install(missing: str) -> None:
+    """One error, no traceback, exit code 2."""
+    code = f"import runpy, sys\nsys.modules[{missing!r}] = None\n"
+    code += "runpy.run_module('pytest_regen.server', run_name='__main__', alter_sys=True)"
+
+    failed = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
+
+    assert failed.returncode == 2
+    assert "Traceback" not in failed.stderr
     assert "pip install 'pytest-regen[server]'" in failed.stderr

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 from subject_flow import CHOICE, MESSAGE, PLACE, WORDS, Model, app_of, asking, client_of, writing
 
 from pytest_regen.errors import TransportError
+from pytest_regen.html import Html, element, joined
 from pytest_regen.server import Quota, ServerSettings
-from pytest_regen.server.html import Html, element, joined
 
 
 def opened(client: TestClient, **form: Any) -> Node:

@@ -126,7 +126,14 @@ def test_files_are_written_for_people_and_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"version": 2}', '{"version": 1}', "\udcff"]
+    "text",
+    [
+        *("", "{", "[]", "null", '{"version": 2}', '{"version": 1}', "\udcff"),
+        "[" * 100_000,
+        '{"version": 1, "input_hash": "h", "status": "blessed", "scenarios": []}',
+        '{"version": 1, "input_hash": "h", "status": "verified", "scenarios": [], "policy": [1]}',
+    ],
+    ids=lambda text: text[:80],
 )
 def test_a_damaged_artifact_is_a_missing_one(tmp_path: Path, text: str) -> None:
     """It costs a generation, not an error."""
@@ -152,3 +159,26 @@ def test_the_artifact_is_plain_json(tmp_path: Path) -> None:
     write_artifact(path, Artifact("h", "generated", (A,)))
 
     assert json.loads(path.read_text("utf-8"))["scenarios"] == [A.to_json()]
+
+
+def test_a_lone_surrogate_can_be_kept(tmp_path: Path) -> None:
+    """Models write them, as an escape; the file stays UTF-8 and reads back the same."""
+    path = tmp_path / "s.json"
+    artifact = Artifact("h", "generated", (scenario("/\ud800"),))
+
+    write_artifact(path, artifact)
+
+    assert read_artifact(path) == artifact
+
+
+def test_a_generation_is_neither_paid_in_vain_nor_lost(tmp_path: Path) -> None:
+    """A place that cannot be written is told first; a string names one as well."""
+    provider = ScriptedProvider([said([A])])
+    with pytest.raises(StoreWriteError):
+        generate_test_scenarios("x", TOOLS, provider=provider, artifact=tmp_path)
+    assert not provider.requests
+
+    found = generate_test_scenarios("x", TOOLS, provider=provider, artifact=f"{tmp_path}/s.json")
+
+    assert found.scenarios == (A,)
+    assert read_artifact(tmp_path / "s.json") is not None

@@ -72,7 +72,13 @@ def reply(tokens: int, number: int = 1) -> str:
     return json.dumps({"n": number, "words": prose(tokens, f"reply {number}")})
 
 
-@pytest.mark.parametrize(("system", "size"), [(2_000, 3_700), (8_000, 9_400), (20_000, 21_800)])
+REAL_SIZES = pytest.mark.parametrize(
+    ("system", "size"), [(2_000, 3_700), (8_000, 9_400), (20_000, 21_800)]
+)
+"""Tokens of real system prompts, and of the answers to them."""
+
+
+@REAL_SIZES
 def test_each_turn_reads_all_that_stood_in_the_request_before(
     api: Api, system: int, size: int
 ) -> None:
@@ -96,16 +102,21 @@ def test_each_turn_reads_all_that_stood_in_the_request_before(
     assert not any(report.cache.missed for report in talk.reports)
 
 
-def test_repairs_and_continuations_read_the_call_before_them(api: Api) -> None:
+@REAL_SIZES
+def test_repairs_and_continuations_read_the_call_before_them(
+    api: Api, system: int, size: int
+) -> None:
     """Within a turn requests only grow; the next turn reads what its first call wrote."""
-    talk = GeneratorSession(prose(8_000, "article"), Answer, provider=api.provider)
-    long = reply(6_000, 2)
+    talk = GeneratorSession(
+        prose(system, "article"), Answer, provider=api.provider, max_tokens=32_000
+    )
+    long = reply(size, 2)
     api.replies = [
-        reply(4_000),
-        prose(5_000, "not what was asked"),
-        EmulatedReply(long[:9_000], stop_reason="max_tokens"),
-        long[9_000:],
-        reply(100, 3),
+        reply(size),
+        prose(size, "not what was asked"),
+        EmulatedReply(long[: len(long) // 2], stop_reason="max_tokens"),
+        long[len(long) // 2 :],
+        reply(size, 3),
     ]
     for number in range(3):
         talk.ask(f"Question {number}: {prose(300, 'feedback')}")
@@ -115,11 +126,22 @@ def test_repairs_and_continuations_read_the_call_before_them(api: Api) -> None:
     went_on_from = [None, 0, 1, 2, 1]
     for now, origin in zip(exchanges, went_on_from, strict=True):
         if origin is not None:
-            size = exchanges[origin].input_tokens
+            stood = exchanges[origin].input_tokens
             assert now.reply is not None
-            assert size is not None
-            assert (now.reply.usage.cache_read_tokens or 0) >= size - SLACK
+            assert stood is not None
+            assert stood - SLACK <= (now.reply.usage.cache_read_tokens or 0) <= stood
     assert_cache_prefix_stable(talk.transcript)
+
+
+def test_a_session_without_a_cache_marks_nothing(api: Api) -> None:
+    """For models and providers that have none, or calls that are made once."""
+    talk = GeneratorSession(prose(2_000, "article"), Answer, provider=api.provider, cache=None)
+    api.replies = [reply(10), "no", reply(10)]
+    for number in range(2):
+        talk.ask(f"Question {number}")
+
+    assert not any("cache_control" in json.dumps(body) for body in api.bodies)
+    assert not any(report.cache.missed for report in talk.reports)
 
 
 def test_never_more_than_four_breakpoints(api: Api) -> None:
@@ -227,6 +249,36 @@ def test_scenario_sessions_keep_their_prefix(api: Api) -> None:
 
 
 # The helper must be able to fail.
+
+
+def test_a_history_that_was_tidied_up_is_found_on_the_wire(api: Api) -> None:
+    """A session goes on from an edited state: the bill is higher, and the helper says why."""
+    api.replies = [reply(3_700), reply(100), reply(100)]
+    talk = GeneratorSession(prose(2_000, "article"), Answer, provider=api.provider)
+    talk.ask("First?")
+    talk.ask("Second?")
+    state = talk.to_json()
+    state["history"][1]["content"] = reply(50)
+    GeneratorSession.from_json(state, Answer, provider=api.provider).ask("Third?")
+
+    with pytest.raises(AssertionError, match=r"messages\.1\.content\.0 of request 3 is not what"):
+        assert_cache_prefix_stable(api.bodies)
+
+
+def test_a_date_in_the_system_prompt_is_found_on_the_wire(api: Api) -> None:
+    """Any client's requests can be looked at, and the first difference is shown."""
+    api.replies = [reply(10), reply(10)]
+    for day in ("Monday", "Tuesday"):
+        api.provider.send(conversation("a", system=f"Today is {day}."))
+
+    with pytest.raises(AssertionError, match=r"system\.0 of request 2") as caught:
+        assert_cache_prefix_stable(api.bodies)
+
+    assert str(caught.value).endswith(
+        "  first difference after 9 characters\n"
+        "  before: 'Today is Monday.'\n"
+        "  now:    'Today is Tuesday.'"
+    )
 
 
 def conversation(*texts: str, system: str = "You count.") -> TurnRequest:

@@ -72,7 +72,7 @@ def test_the_page_does_what_it_says(
 
     printed = capsys.readouterr().out
     assert "['Aran', 'Dove', 'Corra'] 2" in printed
-    assert "1 scenarios, passed" in printed
+    assert "1 scenario, passed" in printed
     assert [one.description for one in program["scenarios"]] == [
         "Read the password file",
         "read /home/a",

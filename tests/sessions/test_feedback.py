@@ -22,7 +22,7 @@ def test_a_correction_tells_what_was_said_and_what_is_right() -> None:
 
 
 def test_a_bare_correction_tells_what_it_has() -> None:
-    """The original's three fields are enough."""
+    """Description, decision and reason are enough."""
     text = format_feedback_message(ScenarioFeedback(corrections=(correction("/etc", "deny"),)))
 
     assert "\"read /etc\": correct decision is 'deny' (reason: the constitution" in text
@@ -37,14 +37,14 @@ def test_a_discard_names_rule_and_decision() -> None:
 
 
 def test_a_probe_tells_tool_arguments_and_decision() -> None:
-    """As the requirement has it."""
+    """One line per probe."""
     text = format_feedback_message(ScenarioFeedback(probe_scenarios=(scenario("/v", "escalate"),)))
 
     assert '- files/read {"path":"/v"} -> escalate' in text
 
 
 def test_all_sections_stand_in_order_before_the_closing() -> None:
-    """Corrected, discarded, gaps, rules, other findings; then what is asked for."""
+    """Corrected, discarded, gaps, rules, other findings, tools; then what is asked for."""
     text = format_feedback_message(
         ScenarioFeedback(
             corrections=(correction("/a", "deny"),),
@@ -52,13 +52,18 @@ def test_all_sections_stand_in_order_before_the_closing() -> None:
             probe_scenarios=(scenario("/c"),),
             rule_changes=("reads need approval",),
             notes=("two lines\nof a failure",),
+            untested_tools=(("files", "write"), ("web", "fetch")),
         )
     )
 
-    titles = ("Corrected", "Discarded", "Coverage Gaps", "Changed Rules", "Other Findings")
+    titles = (
+        *("Corrected", "Discarded", "Coverage Gaps"),
+        *("Changed Rules", "Other Findings", "Untested Tools"),
+    )
     places = [text.index(f"## {title}") for title in titles]
     assert places == sorted(places)
     assert "- two lines\n  of a failure" in text
+    assert "- files/write\n- web/fetch" in text
     assert text.rstrip().endswith("with the replacements only.")
     assert text.index(CLOSING) > places[-1]
 
@@ -71,13 +76,18 @@ def test_empty_feedback_is_the_closing_alone() -> None:
 def test_what_was_said_is_not_said_again() -> None:
     """Only what is new is left; another wording of the same fact is not new."""
     first = ScenarioFeedback(
-        corrections=(correction("/a", "deny"),), discarded_scenarios=(discard("/b"),)
+        corrections=(correction("/a", "deny"),),
+        discarded_scenarios=(discard("/b"),),
+        untested_tools=(("files", "write"),),
     )
     known = Said().plus(first)
     again = correction("/a", "deny", corrected_reasoning="in other words")
     new = correction("/a", "escalate")
 
-    left = known.unsaid(first.model_copy(update={"corrections": (again, new, new)}))
+    tools = (("files", "write"), ("files", "read"))
+    update = {"corrections": (again, new, new), "untested_tools": tools}
+    left = known.unsaid(first.model_copy(update=update))
 
     assert left.corrections == (new,)
     assert not left.discarded_scenarios
+    assert left.untested_tools == (("files", "read"),)

@@ -5,12 +5,6 @@ from pathlib import Path
 import pytest
 
 # pytester forgets what an inner run imported; loaded here, it is loaded once.
-import pytest_regen.cassettes.vcr_adapter
-import pytest_regen.pytest_plugin.healing
-import pytest_regen.pytest_plugin.session_handles
-import pytest_regen.pytest_plugin.session_healing
-import pytest_regen.pytest_plugin.summary
-import pytest_regen.pytest_plugin.taping  # noqa: F401 - as above
 from pytest_regen.emulator import Emulator
 
 COUNTING = """
@@ -127,6 +121,26 @@ def test_asked_once():
     assert run(pytester).parseoutcomes() == {"failed": 1, "passed": 1}
 
 
+def test_an_agent_that_loses_context_asks_nobody_again(pytester: pytest.Pytester) -> None:
+    """What the code of an agent drops, no turn of a session can mend."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+from pytest_regen.testing import ContextLossError
+
+@pytest.mark.regen(attempts=3)
+def test_agent(generator_session):
+    generator_session(system="Count.", response=Answer).ask("How many?")
+    raise ContextLossError("carries_full_context", "leaves are lost")
+
+def test_asked_once():
+    assert len(PROVIDER.requests) == 1
+"""
+    )
+
+    assert run(pytester).parseoutcomes() == {"failed": 1, "passed": 1}
+
+
 def test_attempts_are_bounded_and_the_failure_is_the_tests_own(pytester: pytest.Pytester) -> None:
     """After the attempts allowed the last assertion stands."""
     pytester.makepyfile(
@@ -161,6 +175,97 @@ def test_typo(generator_session):
     result.stdout.fnmatch_lines(["*AttributeError*"])
 
 
+ASYNCHRONOUS = """
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+pytestmark = pytest.mark.anyio
+"""
+
+
+def test_an_asynchronous_test_learns_as_well(pytester: pytest.Pytester) -> None:
+    """``aask`` remembers what was asked before, and asks the last again with the failure."""
+    pytester.makepyfile(
+        COUNTING
+        + ASYNCHRONOUS
+        + """
+@pytest.mark.regen(attempts=3)
+async def test_three(generator_session):
+    session = generator_session(system="Count.", response=Answer)
+    assert (await session.aask("First?")).number == 1
+    assert (await session.aask("How many?")).number == 3, "three are wanted"
+    assert len(PROVIDER.requests) == session.turn_count == 3
+    assert "three are wanted" in session.history[-2].content
+"""
+    )
+
+    assert run(pytester).parseoutcomes() == {"regenerated": 1}
+
+
+def test_an_asynchronous_test_waits_without_blocking(pytester: pytest.Pytester) -> None:
+    """The provider's own asynchronous form is awaited, and the hooks around a turn are called."""
+    pytester.makeconftest(
+        """
+        HEARD = []
+
+        def pytest_regen_before_turn(request):
+            HEARD.append(("before", len(request.messages)))
+
+        def pytest_regen_after_turn(reply):
+            HEARD.append(("after", reply.text))
+        """
+    )
+    pytester.makepyfile(
+        COUNTING
+        + ASYNCHRONOUS
+        + """
+import asyncio
+from conftest import HEARD
+
+class Waiting(ScriptedProvider):
+    def __init__(self, asked, told):
+        super().__init__(LINES)
+        self.asked, self.told = asked, told
+
+    async def asend(self, request):
+        self.asked.set()
+        await self.told.wait()
+        return self.send(request)
+
+@pytest.fixture
+def events():
+    return asyncio.Event(), asyncio.Event()
+
+@pytest.fixture
+def regen_provider(events):
+    return Waiting(*events)
+
+async def test_both_go_on(generator_session, events):
+    asked, told = events
+    session = generator_session(system="Count.", response=Answer)
+    turn = asyncio.create_task(session.aask("How many?"))
+    await asyncio.wait_for(asked.wait(), 10)
+    told.set()
+    assert (await turn).number == 1
+    assert HEARD == [("before", 1), ("after", LINES[0])]
+"""
+    )
+
+    assert run(pytester).parseoutcomes() == {"passed": 1}
+
+
+def test_asynchronous_scenarios_are_mended(pytester: pytest.Pytester) -> None:
+    """``ascenarios`` returns what ``scenarios`` does, in every call of the body."""
+    asynchronous = SCENARIOS.replace("def test_right", "async def test_right").replace(
+        'scenario_session(system="Be exact.", annotations=TOOLS).scenarios()',
+        'await scenario_session(system="Be exact.", annotations=TOOLS).ascenarios()',
+    )
+    pytester.makepyfile(asynchronous.replace("PROVIDER = ", f"{ASYNCHRONOUS}\nPROVIDER = "))
+
+    assert run(pytester).parseoutcomes() == {"regenerated": 1}
+
+
 def test_scenario_corrections_lead_to_replacements(pytester: pytest.Pytester) -> None:
     """Corrections are put in place, replacements are merged, and the test passes as G."""
     pytester.makepyfile(SCENARIOS)
@@ -185,7 +290,7 @@ def test_never(scenario_session):
     result = run(pytester, "-k", "never")
 
     assert result.parseoutcomes()["failed"] == 1
-    result.stdout.fnmatch_lines(["*always the same*", "*told in an earlier turn*"])
+    result.stdout.fnmatch_lines(["*always the same*", "*sent in an earlier turn*"])
 
 
 def test_turns_are_recorded_and_replayed(

@@ -10,7 +10,7 @@ A, B, C = scenario("/a"), scenario("/b"), scenario("/c")
 
 
 def test_a_corrected_scenario_makes_room_and_replacements_come_last() -> None:
-    """The requirement's merge."""
+    """What was wrong is removed, what replaces it appended."""
     merged = merge_replacements([A, B], [C], [correction("/a", "deny")], [])
 
     assert merged == [B, C]

@@ -1,9 +1,6 @@
 """Scenarios turn by turn: what is sent, what is returned, what is never lost."""
 
-import asyncio
 import json
-import re
-import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,11 +29,9 @@ from pytest_regen.sessions import (
     ScenarioFeedback,
     ScenarioGeneratorSession,
     TestScenario,
-    ToolAnnotation,
     generate_scenarios,
-    plan_groups,
 )
-from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest, Usage
+from pytest_regen.turns import Provider, Reply, ScriptedProvider, Usage
 
 A, B, C = scenario("/a"), scenario("/b", "deny"), scenario("/c")
 CORRECTED = ScenarioFeedback(corrections=(correction("/b", "escalate"),))
@@ -54,7 +49,7 @@ def told(provider: ScriptedProvider, number: int = -1) -> str:
     return provider.requests[number].messages[-1].content
 
 
-# What the original project asserted of its session.
+# Turn by turn.
 
 
 def test_handwritten_come_first_then_what_is_new() -> None:
@@ -70,10 +65,12 @@ def test_handwritten_come_first_then_what_is_new() -> None:
 def test_regenerate_returns_replacements_only() -> None:
     """The caller merges; turns are counted."""
     talk = session(ScriptedProvider([said([A, B]), said([C])]), [handwritten("/h")])
+    counts = [talk.turn_count]
     talk.generate()
+    counts.append(talk.turn_count)
 
     assert talk.regenerate(CORRECTED) == [C]
-    assert talk.turn_count == 2
+    assert [*counts, talk.turn_count] == [0, 1, 2]
 
 
 def test_messages_grow_and_the_system_prompt_stays() -> None:
@@ -117,10 +114,10 @@ def test_without_tools_nobody_is_asked() -> None:
     assert not provider.requests
 
 
-# Defects of the original, numbered as in its analysis.
+# What must not happen to a session.
 
 
-def test_16_one_bad_answer_does_not_abort_the_session() -> None:
+def test_one_bad_answer_does_not_abort_the_session() -> None:
     """After a failed turn the next one works, and what was known is known."""
     provider = ScriptedProvider([said([A, B]), "no", "no", "no", said([C])])
     talk = session(provider)
@@ -132,7 +129,7 @@ def test_16_one_bad_answer_does_not_abort_the_session() -> None:
     assert talk.turn_count == 2
 
 
-def test_17_a_failed_turn_poisons_nothing() -> None:
+def test_a_failed_turn_poisons_nothing() -> None:
     """No dangling message, no bad answer, no turn counted."""
     provider = ScriptedProvider([TransportError("dead", hint="again"), "no", said([A])])
     talk = session(provider)
@@ -146,7 +143,7 @@ def test_17_a_failed_turn_poisons_nothing() -> None:
     assert talk.history[1].content == said([A])
 
 
-def test_18_a_correction_tells_the_old_decision_and_the_request() -> None:
+def test_a_correction_tells_the_old_decision_and_the_request() -> None:
     """The session completes what the caller left out."""
     provider = ScriptedProvider([said([A, B]), said([])])
     talk = session(provider)
@@ -158,7 +155,7 @@ def test_18_a_correction_tells_the_old_decision_and_the_request() -> None:
     assert "ask-outside" in told(provider)
 
 
-def test_19_feedback_is_told_once() -> None:
+def test_feedback_is_told_once() -> None:
     """Discards and probes of earlier turns are in the history; only what is new is sent."""
     provider = ScriptedProvider([said([A, B]), said([]), said([])])
     talk = session(provider)
@@ -175,7 +172,7 @@ def test_19_feedback_is_told_once() -> None:
     assert "/p" not in told(provider, 2)
 
 
-def test_19_the_same_feedback_again_is_no_progress() -> None:
+def test_the_same_feedback_again_is_no_progress() -> None:
     """It would be answered as before; no request is made."""
     provider = ScriptedProvider([said([A, B]), said([])])
     talk = session(provider)
@@ -188,7 +185,7 @@ def test_19_the_same_feedback_again_is_no_progress() -> None:
     assert len(provider.requests) == 2
 
 
-def test_19_turns_and_tokens_are_limited() -> None:
+def test_turns_and_tokens_are_limited() -> None:
     """A loop cannot run away."""
     reply = Reply(said([A, B]), usage=Usage(500, 100))
     talk = session(ScriptedProvider([reply]), max_turns=1)
@@ -201,7 +198,7 @@ def test_19_turns_and_tokens_are_limited() -> None:
         spent.regenerate(CORRECTED)
 
 
-def test_21_a_cut_reply_is_continued() -> None:
+def test_a_cut_reply_is_continued() -> None:
     """And the history holds one answer."""
     text = said([A, B])
     provider = ScriptedProvider([Reply(text[:200], "max_tokens"), text[200:]])
@@ -211,7 +208,7 @@ def test_21_a_cut_reply_is_continued() -> None:
     assert len(talk.history) == 2
 
 
-def test_21_complete_items_are_saved_from_a_reply_cut_for_good() -> None:
+def test_complete_items_are_saved_from_a_reply_cut_for_good() -> None:
     """What was written is kept, the rest of the tools is asked about apart."""
     cut = Reply(said([A, B])[:-40], "model_context_window_exceeded")
     write = scenario("/w", tool="write")
@@ -223,7 +220,7 @@ def test_21_complete_items_are_saved_from_a_reply_cut_for_good() -> None:
     assert len(talk.history) == 4
 
 
-def test_22_servers_go_with_their_own_tools() -> None:
+def test_servers_go_with_their_own_tools() -> None:
     """A tool of another server is repaired: that item alone is asked for again."""
     wrong = scenario("/x", request={"server_name": "web", "tool_name": "read", "arguments": {}})
     provider = ScriptedProvider([said([A, wrong]), said([C])])
@@ -234,7 +231,7 @@ def test_22_servers_go_with_their_own_tools() -> None:
     assert "The other 1 are kept." in told(provider)
 
 
-def test_22_arguments_are_checked() -> None:
+def test_arguments_are_checked() -> None:
     """By the tool's schema."""
     wrong = scenario("/x", request=request("/x", mode="TEXT"))
     provider = ScriptedProvider([said([A, wrong]), said([C])])
@@ -243,7 +240,7 @@ def test_22_arguments_are_checked() -> None:
     assert "'mode' is \"TEXT\"" in told(provider)
 
 
-def test_22_duplicates_in_one_answer_are_left_out() -> None:
+def test_duplicates_in_one_answer_are_left_out() -> None:
     """The first one of a request stays, whatever the order of its arguments."""
     twin = scenario("/a", "deny", description="twin")
     talk = session(ScriptedProvider([said([A, twin])]))
@@ -252,14 +249,15 @@ def test_22_duplicates_in_one_answer_are_left_out() -> None:
     assert "'twin' asks what 'read /a' asks" in talk.reports[-1].notes[0]
 
 
-def test_22_an_empty_list_is_no_set() -> None:
+def test_an_empty_list_is_no_set() -> None:
     """The model is asked again; in the end it is an error, not an empty success."""
     provider = ScriptedProvider([said([])] * 3)
 
-    with pytest.raises(ReplyFormatError):
+    with pytest.raises(ReplyFormatError, match="the reply holds no scenario"):
         session(provider).generate()
 
-    assert "the list is empty" in told(provider)
+    assert "the list is empty; every tool needs at least one scenario" in told(provider)
+    assert "of your 0" not in told(provider)
 
 
 def test_what_cannot_be_mended_is_left_out_and_told() -> None:
@@ -281,7 +279,7 @@ def test_what_cannot_be_mended_is_left_out_and_told() -> None:
         f"{said([A])}\n{said([B])}",
     ],
 )
-def test_23_prose_and_fences_hide_nothing(first: str) -> None:
+def test_prose_and_fences_hide_nothing(first: str) -> None:
     """The answer is found without a repair."""
     talk = session(ScriptedProvider([first]))
 
@@ -339,6 +337,19 @@ def test_contradictory_handwritten_scenarios_are_refused() -> None:
     session(ScriptedProvider([]), [handwritten("/a", "deny"), handwritten("/a")])
 
 
+@pytest.mark.parametrize(
+    "limit",
+    [{"batch_size": -1}, {"batch_size": 0}, {"parallel": 0}, {"token_budget": -1}],
+    ids=str,
+)
+def test_a_limit_that_allows_nothing_is_refused(limit: dict[str, Any]) -> None:
+    """It is neither taken for the default nor answered with an empty set."""
+    ((name, value),) = limit.items()
+
+    with pytest.raises(UsageError, match=f"{name} is {value}"):
+        session(ScriptedProvider([]), **limit)
+
+
 def test_a_tool_annotated_twice_is_refused() -> None:
     """Which one counts?"""
     with pytest.raises(UsageError, match="twice"):
@@ -355,7 +366,7 @@ def test_a_second_first_turn_is_refused() -> None:
 
 
 def test_a_replacement_with_the_old_mistake_is_repaired() -> None:
-    """The original wrong expectation is not taken again."""
+    """A wrong expectation is not taken again."""
     provider = ScriptedProvider([said([A, B]), said([B]), said([scenario("/b", "escalate")])])
     talk = session(provider)
     talk.generate()
@@ -372,154 +383,6 @@ def test_a_replacement_that_contradicts_a_person_is_left_out() -> None:
     talk.generate()
 
     assert talk.regenerate(CORRECTED) == [C]
-
-
-# Groups of tools.
-
-
-MANY = tuple(
-    ToolAnnotation(server_name=f"s{number // 40}", tool_name=f"t{number}") for number in range(120)
-)
-
-
-def one_each(asked: TurnRequest) -> str:
-    """Answer with one scenario for each tool that a message lists."""
-    lines = re.findall(r"^- (s\d)/(t\d+)$", asked.messages[-1].content, re.MULTILINE)
-    return said(
-        scenario("/", request={"server_name": s, "tool_name": t}, description=t) for s, t in lines
-    )
-
-
-@pytest.mark.parametrize(
-    ("tools", "size", "calls"), [(10, 25, 1), (25, 25, 1), (26, 25, 2), (120, 25, 5), (42, None, 1)]
-)
-def test_tools_are_asked_in_groups(tools: int, size: int | None, calls: int) -> None:
-    """One call while the answer is expected to fit; then groups of about the same size."""
-    groups = plan_groups(MANY[:tools], max_tokens=16_384, batch_size=size)
-
-    assert len(groups) == calls
-    assert [one for group in groups for one in group] == list(MANY[:tools])
-    assert max(map(len, groups)) - min(map(len, groups)) <= 1
-
-
-def test_groups_share_the_system_prompt_and_one_turn() -> None:
-    """Each has a history of its own; together they are one committed turn."""
-    provider = ScriptedProvider(one_each)
-    talk = ScenarioGeneratorSession("Be exact.", MANY, provider=provider)
-
-    found = talk.generate()
-
-    assert {one.request.tool for one in found} == {one.tool for one in MANY}
-    assert len({one.system for one in provider.requests}) == 1
-    assert (talk.turn_count, len(talk.history)) == (1, 2 * len(provider.requests))
-
-
-def test_the_first_group_is_asked_alone_and_the_others_at_once() -> None:
-    """One call writes the system prompt to the cache, the rest reads it."""
-    lock, running, most = threading.Lock(), 0, []
-
-    def watched(asked: TurnRequest) -> str:
-        nonlocal running
-        with lock:
-            running += 1
-            most.append(running)
-        together.wait(5) if len(most) > 1 else None
-        with lock:
-            running -= 1
-        return one_each(asked)
-
-    together = threading.Barrier(2)
-    talk = ScenarioGeneratorSession(
-        "x", MANY[:60], provider=ScriptedProvider(watched), batch_size=20, parallel=2
-    )
-    talk.generate()
-
-    assert most == [1, 1, 2]
-
-
-def test_feedback_goes_to_the_group_that_has_the_tool() -> None:
-    """Other groups are not asked; notes concern all."""
-    provider = ScriptedProvider(one_each)
-    talk = ScenarioGeneratorSession("x", MANY[:60], provider=provider, batch_size=20)
-    found = talk.generate()
-    first = correction("/", "deny", scenario_description=found[30].description)
-    provider.requests.clear()
-
-    talk.regenerate(ScenarioFeedback(corrections=(first,)))
-    assert len(provider.requests) == 1
-    assert found[30].request.tool_name in provider.requests[0].messages[0].content
-    provider.requests.clear()
-
-    talk.regenerate(ScenarioFeedback(notes=("too few edges",)))
-    assert len(provider.requests) == 3
-    assert talk.turn_count == 3
-
-
-def test_a_group_that_failed_is_asked_again_alone() -> None:
-    """What others answered is kept until the turn succeeds, and not before in the history."""
-    failures = [TransportError("dead", hint="again")]
-
-    def flaky(asked: TurnRequest) -> Any:
-        is_second = "- s0/t20\n" in asked.messages[0].content
-        return failures.pop() if failures and is_second else one_each(asked)
-
-    provider = ScriptedProvider(flaky)
-    talk = ScenarioGeneratorSession("x", MANY[:60], provider=provider, batch_size=20)
-    with pytest.raises(TransportError):
-        talk.generate()
-    assert (talk.history, talk.turn_count, len(provider.requests)) == ((), 0, 3)
-
-    assert len(talk.generate()) == 60
-    assert len(provider.requests) == 4
-
-
-def test_handwritten_are_told_to_the_group_of_their_tool() -> None:
-    """Others have no use for them."""
-    own = scenario(
-        "/", "allow", request={"server_name": "s0", "tool_name": "t25"}, source="handwritten"
-    )
-    provider = ScriptedProvider(one_each)
-    ScenarioGeneratorSession("x", MANY[:60], [own], provider=provider, batch_size=20).generate()
-
-    told_to = ["exist already" in one.messages[0].content for one in provider.requests]
-    assert sum(told_to) == 1
-
-
-# Twins and state.
-
-
-def test_the_asynchronous_twins_do_the_same() -> None:
-    """Generation in groups and regeneration, in an event loop."""
-
-    async def conversation() -> tuple[int, list[TestScenario]]:
-        talk = ScenarioGeneratorSession(
-            "x", MANY[:60], provider=ScriptedProvider(one_each), batch_size=20
-        )
-        first = await talk.agenerate()
-        return len(first), await talk.aregenerate(ScenarioFeedback(notes=("more",)))
-
-    count, more = asyncio.run(conversation())
-
-    assert (count, more) == (60, [])
-
-
-def test_a_session_is_carried_away_and_goes_on() -> None:
-    """Groups, memory and what was told go along; the next request is the same."""
-    provider = ScriptedProvider(one_each)
-    talk = ScenarioGeneratorSession("x", MANY[:60], provider=provider, batch_size=20)
-    talk.generate()
-    talk.regenerate(ScenarioFeedback(notes=("a",)))
-    data = json.loads(json.dumps(talk.to_json()))
-    other = ScenarioGeneratorSession.from_json(data, provider=provider)
-
-    assert (other.history, other.turn_count, other.usage) == (talk.history, 2, talk.usage)
-    with pytest.raises(NoProgressError):
-        other.regenerate(ScenarioFeedback(notes=("a",)))
-    provider.requests.clear()
-    for one in (talk, other):
-        one.regenerate(ScenarioFeedback(notes=("b",)))
-    asked = sorted(json.dumps([m.content for m in one.messages]) for one in provider.requests)
-    assert asked[::2] == asked[1::2]
 
 
 def test_progress_is_told() -> None:

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from pytest_regen.errors import (
     BudgetError,
@@ -18,7 +18,7 @@ from pytest_regen.errors import (
 from pytest_regen.regeneration import Budget
 from pytest_regen.sessions import GeneratorSession
 from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest, Usage
-from pytest_regen.turns.steps import CONTINUE
+from pytest_regen.turns.repairing import CONTINUE
 
 
 class Answer(BaseModel):
@@ -167,6 +167,34 @@ def test_a_check_of_the_callers_own_leads_to_a_repair() -> None:
     assert "- it is odd" in provider.requests[1].messages[-1].content
 
 
+@pytest.mark.parametrize("found", ["it is odd", ("it is odd",), iter(["it is odd"])], ids=type)
+def test_a_check_says_one_problem_or_several(found: Any) -> None:
+    """Text is one complaint, not one for each of its letters."""
+    provider = ScriptedProvider([said(1), said(2)])
+    session(provider).ask("Even?", check=lambda one: found if one.n % 2 else None)
+
+    told = provider.requests[1].messages[-1].content
+    assert told.startswith("The reply cannot be used:\n- it is odd\n\n")
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], ()], ids=repr)
+def test_a_check_that_finds_nothing_lets_the_value_pass(nothing: Any) -> None:
+    """However it says so."""
+    assert session(ScriptedProvider([said(1)])).ask("One?", check=lambda _: nothing).n == 1
+
+
+@pytest.mark.parametrize("verdict", [True, False, 3], ids=repr)
+def test_a_check_that_returns_a_verdict_is_refused(verdict: Any) -> None:
+    """Whether True is good or bad, nobody knows; the error says what to return."""
+    talk = session(ScriptedProvider([said(1)]))
+
+    with pytest.raises(UsageError, match=f"check= returned {verdict}") as caught:
+        talk.ask("One?", check=lambda _: verdict)
+
+    assert "list of problems" in caught.value.hint
+    assert talk.turn_count == 0
+
+
 def test_turns_are_limited() -> None:
     """The turn after the last is refused before anything is sent."""
     provider = ScriptedProvider([said(1), said(2)])
@@ -257,62 +285,6 @@ def test_the_asynchronous_twin_does_the_same() -> None:
     assert talk.turn_count == 2
 
 
-def test_a_cancelled_turn_leaves_the_session_as_it_was() -> None:
-    """A time-out around a turn costs that turn alone, and gives its reservation back."""
-
-    class Stuck(ScriptedProvider):
-        async def asend(self, request: TurnRequest) -> Reply:
-            await asyncio.sleep(60)
-            return self.send(request)
-
-    budget = Budget(100_000)
-    talk = session(Stuck([said(1)]), shared_budget=budget)
-
-    async def impatient() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(talk.aask("One?"), 0.01)
-
-    asyncio.run(impatient())
-
-    assert (talk.turn_count, talk.history, budget.spent) == (0, (), 0)
-    assert talk.ask("One?").n == 1
-
-
-def test_a_session_is_carried_away_and_goes_on() -> None:
-    """Through JSON: the next request is the one the first session would have sent."""
-    provider = ScriptedProvider([said(1), said(2), said(2)])
-    talk = session(provider, model="claude-opus-5")
-    talk.ask("One?")
-
-    data = json.loads(json.dumps(talk.to_json()))
-    other = GeneratorSession.from_json(data, Answer, provider=provider)
-    assert (other.history, other.turn_count, other.usage) == (talk.history, 1, talk.usage)
-    talk.ask("Two?")
-    other.ask("Two?")
-
-    assert provider.requests[1] == provider.requests[2]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kind": "something"},
-        {"version": 9},
-        {"history": [{"role": "user", "content": "dangling"}]},
-        {"history": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]},
-        {"history": ["words"]},
-        {"history": None},
-    ],
-    ids=str,
-)
-def test_what_is_no_session_is_not_restored(change: dict[str, Any]) -> None:
-    """A poisoned history is refused, not carried on."""
-    data = session(ScriptedProvider([])).to_json() | change
-
-    with pytest.raises(UsageError, match="no session"):
-        GeneratorSession.from_json(data, Answer, provider=ScriptedProvider([]))
-
-
 def test_the_transcript_is_a_log_without_repetition() -> None:
     """Each call with what is new in it; the system prompt once."""
     talk = session(ScriptedProvider([said(1), "no", said(2)]))
@@ -339,32 +311,3 @@ def test_steps_are_told() -> None:
         "Repairing the reply (1/2)...",
         "The reply was cut; asking for its rest (1/3)...",
     ]
-
-
-def test_structured_output_closes_every_object() -> None:
-    """The schema goes along with each request."""
-    provider = ScriptedProvider([said(1)])
-    session(provider, structured_output=True).ask("One?")
-
-    schema = provider.requests[0].response_schema
-    assert schema is not None
-    assert schema["additionalProperties"] is False
-
-
-class FreeForm(BaseModel):
-    """What structured output cannot hold."""
-
-    arguments: dict[str, str]
-
-
-class Bounded(BaseModel):
-    """What the API refuses."""
-
-    n: int = Field(ge=1)
-
-
-@pytest.mark.parametrize(("type_", "why"), [(FreeForm, "arguments"), (Bounded, "minimum")])
-def test_structured_output_refuses_what_would_not_survive(type_: type, why: str) -> None:
-    """An object of free form could hold nothing, and a bound is an error of the API."""
-    with pytest.raises(UsageError, match=why):
-        GeneratorSession("x", type_, provider=ScriptedProvider([]), structured_output=True)

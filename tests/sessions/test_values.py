@@ -1,6 +1,7 @@
 """Scenarios as values: identity, aliases, expectations, arguments."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from pytest_regen.sessions import (
     are_similar,
     argument_problems,
     expectation_holds,
+    undecided_roles,
 )
 
 JSON = st.recursive(
@@ -93,7 +95,7 @@ def test_no_request_holds_nan() -> None:
         request("/a", size=float("nan"))
 
 
-def test_a_verdict_in_the_original_form_is_read() -> None:
+def test_a_verdict_in_its_nested_form_is_read() -> None:
     """``blame`` may be nested; one that corrects needs the right decision."""
     nested = {
         "scenarioDescription": "x",
@@ -148,6 +150,58 @@ def test_a_tool_without_a_schema_has_no_objections() -> None:
 
     assert not argument_problems(request("/", anything=1), FETCH)
     assert not argument_problems(request("/", anything=1), tool)
+
+
+def conditional(*conditions: Mapping[str, object]) -> ToolAnnotation:
+    """Return a tool whose path is read where one of these conditions holds."""
+    when = [{"condition": one, "roles": ["read-path"]} for one in conditions]
+    roles = {"default": ["read-path", "delete-path"], "when": when}
+    return ToolAnnotation.model_validate(
+        {"serverName": "files", "toolName": "tag", "args": {"path": roles, "label": ["none"]}}
+    )
+
+
+LISTS = {"arg": "mode", "equals": "list"}
+MAKES = {"arg": "mode", "in": ["create", "rename"]}
+DRY = {"arg": "dry", "equals": True}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "arguments", "missing"),
+    [
+        ([LISTS, MAKES], {}, "'mode', which is missing"),
+        ([LISTS, MAKES], {"mode": "LIST"}, "'mode', which is \"LIST\""),
+        ([LISTS, MAKES], {"mode": None}, "'mode', which is missing"),
+        ([LISTS, MAKES], {"mode": "list"}, ""),
+        ([LISTS, MAKES], {"mode": "rename"}, ""),
+        ([DRY, LISTS], {"dry": True}, ""),
+        ([DRY, LISTS], {"dry": False}, "'mode', which is missing"),
+        ([DRY], {}, ""),
+        ([DRY], {"dry": False}, ""),
+        ([{"arg": "force", "is": "falsy"}], {"force": True}, ""),
+        ([{"arg": "force", "is": "absent"}, LISTS], {}, ""),
+        ([{"arg": "force", "is": "present"}, LISTS], {"force": 0}, ""),
+        ([{"arg": "force", "is": "truthy"}, LISTS], {"force": []}, ""),
+        ([{"arg": "depth", "equals": 1}], {"depth": True}, "'depth', which is true"),
+    ],
+)
+def test_roles_that_a_request_leaves_undecided_are_told(
+    conditions: list[dict[str, object]], arguments: dict[str, object], missing: str
+) -> None:
+    """A choice by value that is missing or unknown; not one of two sides, nor one that holds."""
+    one = request("/a").model_copy(update={"arguments": {"path": "/a", **arguments}})
+
+    told = undecided_roles(one, conditional(*conditions))
+
+    expected = f"the roles of 'path' depend on {missing}: the default ones count"
+    assert told == ((expected,) if missing else ())
+
+
+def test_roles_without_conditions_are_never_undecided() -> None:
+    """Nor are those of an argument that is not given."""
+    assert undecided_roles(request("/a"), READ) == ()
+    bare = request("/a").model_copy(update={"arguments": {"label": "x"}})
+    assert undecided_roles(bare, conditional(LISTS)) == ()
 
 
 def test_enums_inside_lists_are_looked_at() -> None:

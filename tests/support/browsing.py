@@ -4,9 +4,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from selenium.common.exceptions import SessionNotCreatedException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+"""Where pictures are left, as artifacts of the run."""
 
 FLAGS = (
     "--headless",
@@ -43,7 +48,7 @@ def browser(
             options.add_experimental_option(
                 "prefs", {"profile.managed_default_content_settings.javascript": 2}
             )
-        driver = Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        driver = _started(options)
         try:
             if dark:
                 driver.execute_cdp_cmd(
@@ -53,3 +58,39 @@ def browser(
             yield driver
         finally:
             driver.quit()
+
+
+def _started(options: ChromeOptions, *, attempts: int = 3) -> Chrome:
+    """Start the browser; where a busy machine was too slow for its own start, once more."""
+    try:
+        return Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    except SessionNotCreatedException:
+        if attempts == 1:
+            raise
+        return _started(options, attempts=attempts - 1)
+
+
+def contrast(driver: Chrome, selector: str) -> float:
+    """Return the contrast of an element's text with the ground below it."""
+    ratio: float = driver.execute_script(
+        """
+        const luminance = (colour) => {
+          const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(Number).map((v) => {
+            const s = v / 255;
+            return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+          });
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const clear = /rgba\\(.*, 0\\)|transparent/;
+        const text = document.querySelector(arguments[0]);
+        let ground = text;
+        while (clear.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
+        const [a, b] = [
+          luminance(getComputedStyle(text).color),
+          luminance(getComputedStyle(ground).backgroundColor),
+        ].sort((x, y) => y - x);
+        return (a + 0.05) / (b + 0.05);
+        """,
+        selector,
+    )
+    return ratio

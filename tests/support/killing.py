@@ -51,7 +51,7 @@ def kill_at_every_effect(
 
 
 def kill_at_random_moments(
-    work: str, template: Path, space: Path, count: int, *, within: int = 60
+    work: str, template: Path, space: Path, count: int, *, within: int = 60, begun: str = ""
 ) -> list[Killed]:
     """Run ``work``, which never ends by itself, and kill it ``count`` times at any moment.
 
@@ -61,8 +61,10 @@ def kill_at_random_moments(
         space: as there.
         count: how often.
         within: milliseconds after its start at which it is dead.
+        begun: a file of the copy that is there once the work is under way. Of four kills three
+            then count from there, so that a slow machine does not only kill what is starting.
     """
-    return _driven("moments", work, template, space, count, within)
+    return _driven("moments", work, template, space, count, within, begun)
 
 
 def run_together(work: str, folder: Path, count: int) -> list[Killed]:
@@ -75,9 +77,9 @@ def run_alone(work: str, folder: Path) -> str:
     return _driven("alone", work, folder, folder)[0].effect
 
 
-def _driven(how: str, work: str, template: Path, space: Path, *counts: int) -> list[Killed]:
+def _driven(how: str, work: str, template: Path, space: Path, *choices: int | str) -> list[Killed]:
     done = subprocess.run(
-        [sys.executable, __file__, how, work, template, space, *map(str, counts)],
+        [sys.executable, __file__, how, work, template, space, *map(str, choices)],
         capture_output=True,
         text=True,
         check=False,
@@ -135,19 +137,35 @@ def _at_every_effect(
 
 
 def _at_random_moments(
-    work: Callable[[Path], None], template: Path, space: Path, count: int, within: int
+    work: Callable[[Path], None],
+    template: Path,
+    space: Path,
+    count: int,
+    within: int,
+    *,
+    begun: str,
 ) -> list[tuple[str, str]]:
     chance = random.Random(20260102)
     seen = []
     for number in range(count):
         folder = _copied(template, space, number)
         pid = _fork(lambda: work(folder))  # noqa: B023 - forked at once
+        if begun and number % 4:
+            _wait_for(folder / begun)
         time.sleep(chance.uniform(1, within) / 1000)
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         assert status == signal.SIGKILL, f"the work failed: {status}"
         seen.append((str(folder), "at a random moment"))
     return seen
+
+
+def _wait_for(path: Path) -> None:
+    for _ in range(60_000):
+        if path.exists():
+            return
+        time.sleep(0.001)
+    raise TimeoutError(f"{path} is not there after a minute")
 
 
 def _together(work: Callable[[Path, int], None], folder: Path, count: int) -> list[tuple[str, str]]:
@@ -166,16 +184,16 @@ def _together(work: Callable[[Path, int], None], folder: Path, count: int) -> li
     return [(str(folder), "")]
 
 
-def _main(how: str, name: str, template: str, space: str, *numbers: str) -> None:
+def _main(how: str, name: str, template: str, space: str, *choices: str) -> None:
     for loaded_late in ("filelock", "pytest_regen.sources"):
         importlib.import_module(loaded_late)  # Once here, instead of in each child.
     module, function = name.split(":")
     work = getattr(importlib.import_module(module), function)
-    counts = [int(number) for number in numbers]
+    counts = [int(choice) for choice in choices[:2]]
     if how == "effects":
         seen = _at_every_effect(work, Path(template), Path(space), *counts)
     elif how == "moments":
-        seen = _at_random_moments(work, Path(template), Path(space), *counts)
+        seen = _at_random_moments(work, Path(template), Path(space), *counts, begun=choices[2])
     elif how == "alone":
         seen = [(template, work(Path(template)))]
     else:

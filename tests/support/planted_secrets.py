@@ -1,6 +1,9 @@
 """Credentials of more than forty kinds, none of them real, to be planted and looked for."""
 
-__all__ = ["HEX", "KINDS", "PLANTED"]
+import base64
+import re
+
+__all__ = ["HEX", "KINDS", "MIXED", "NAMED", "NEWER", "PLANTED", "core"]
 
 HEX = "0123456789abcdef" * 5
 MIXED = "a1B2c3D4e5F6g7H8i9J0" * 4
@@ -72,3 +75,45 @@ KINDS = {
     "assigned-yaml": "api_key: " + "9f8e7d6c5b4a39281706",
 }
 """More than forty kinds. Put together from pieces, so that scanners of this file find nothing."""
+
+NEWER = {
+    "bedrock": "ABSK" + base64.b64encode(f"BedrockAPIKey-{MIXED[:40]}".encode()).decode(),
+    "bedrock-short": "bedrock-api-key-" + base64.b64encode(f"bedrock.{MIXED}".encode()).decode(),
+    "google-client": "GOCSPX-" + MIXED[:28],
+    "gemini": "AQ.Ab8" + MIXED[:40],
+    "nvidia": "nvapi-" + MIXED[:60],
+    "pinecone": "pcsk_" + MIXED[:60],
+    "tavily": "tvly-" + MIXED[:32],
+    "elevenlabs": "sk_" + HEX[:48],
+    "fireworks": "fw_" + MIXED[:24],
+    "voyage": "pa-" + MIXED[:43],
+    "terraform": f"{MIXED[:14]}.atlasv1.{MIXED[:60]}",
+    "mailchimp": HEX[:32] + "-us12",
+    "putty": f"PuTTY-User-Key-File-3: x\nPrivate-Lines: 2\n{MIXED[:64]}\n{MIXED[:40]}",
+    "redis": "redis://:" + "hunter2hunter@db.example:6379",
+    "user of an address": f"https://{MIXED[:24]}@git.example/x.git",
+}
+"""Kinds that came later."""
+
+NAMED = {
+    "sts": f"<SecretAccessKey>{MIXED[:40]}</SecretAccessKey>",
+    "pass": "DB_PASS=" + MIXED[:18],
+    "arrow": f"'api_key' => '{MIXED[:32]}'",
+    "walrus": f'apiKey := "{MIXED[:32]}"',
+    "typed": f"api_key: str = '{MIXED[:32]}'",
+    "function": f'key=os.getenv("K", "{MIXED[:32]}")',
+    "markdown": f"**API key**: `{MIXED[:32]}`",
+    "prose": f"the api key is {MIXED[:32]}, I think",
+    "flag": f"deploy --api-key {MIXED[:32]} --now",
+    "scheme": f"Authorization: Token {MIXED[:40]}",
+    "netrc": f"machine h login u password {MIXED[:18]}",
+    "signs": "password=hG7kL9!qW2$zX4cV8b1N",
+}
+"""Random values that only a name makes credentials."""
+
+
+def core(secret: str) -> str:
+    """Return what of a secret must not be seen: its last long word."""
+    words = [word for word in re.findall(r"[A-Za-z0-9]+", secret) if len(word) > 11]
+    found = [word for word in words if word not in {"SecretAccessKey", "Authorization"}]
+    return found[-1] if found else "MIIB"

@@ -1,8 +1,12 @@
 """Cassettes for tests: turns recorded from the emulator through the real SDK and real vcrpy."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import httpx2
+import pytest
 
 from pytest_regen.cassettes import CassetteRun, RecordMode, use_cassette
 from pytest_regen.emulator import Emulator
@@ -24,11 +28,14 @@ def record(
     *,
     mode: RecordMode = "once",
     responder: Callable[..., Any] = echo,
+    max_retries: int = 2,
     **options: Any,
 ) -> tuple[list[Reply | RegenError], CassetteRun]:
     """Make these turns with the emulator while the cassette records; return what came of them."""
     with Emulator(responder) as emulator:
-        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        provider = AnthropicProvider(
+            api_key=KEY, base_url=emulator.base_url, max_retries=max_retries
+        )
         with use_cassette(path, mode=mode, **options) as run:
             outcomes = [outcome(provider, request) for request in requests]
         provider.close()
@@ -43,6 +50,24 @@ def outcome(provider: Any, request: TurnRequest) -> Reply | RegenError:
         return error
     assert isinstance(reply, Reply)
     return reply
+
+
+@contextmanager
+def answering(answer: Callable[[httpx2.Request], httpx2.Response]) -> Iterator[None]:
+    """Let a function answer where httpx2 would use the network; enter it before a cassette."""
+
+    def handle_request(_self: httpx2.HTTPTransport, request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        return answer(request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx2.HTTPTransport, "handle_request", handle_request)
+        yield
+
+
+def plain_client() -> httpx2.Client:
+    """Return a client that does not read the certificates it has no use for: 80 ms each time."""
+    return httpx2.Client(verify=False)
 
 
 def replaying(**options: Any) -> AnthropicProvider:

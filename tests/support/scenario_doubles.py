@@ -53,7 +53,7 @@ def handwritten(path: str, expected: str = "not-allow", **changes: Any) -> TestS
 
 
 def correction(path: str, decision: str, **changes: Any) -> ScenarioCorrection:
-    """Return a correction that names its scenario by description, as the original does."""
+    """Return a correction that names its scenario by description alone."""
     options: dict[str, Any] = {
         "scenario_description": f"read {path}",
         "corrected_decision": decision,
@@ -70,7 +70,7 @@ def discard(path: str, expected: str = "allow") -> DiscardedScenario:
 
 
 def said(scenarios: Iterable[TestScenario]) -> str:
-    """Return what a model says that has these scenarios in mind, in the original's camelCase."""
+    """Return what a model says that has these scenarios in mind, in camelCase."""
     items = [
         {
             "description": one.description,

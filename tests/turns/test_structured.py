@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError, field_validator
 
 from pytest_regen.errors import RefusedError, ReplyFormatError
 from pytest_regen.turns import (
@@ -56,6 +56,7 @@ GOOD = '{"a": 1}'
         f'{{"a": 7, "b": [\n```json\n{GOOD}\n```',
         f"{GOOD} and a stray }} brace",
         f"Set {{note: here}} then {GOOD}",
+        f"An open {{ in prose, an open [ too, and then {GOOD}",
     ],
 )
 def test_the_value_is_found_wherever_it_stands(text: str) -> None:
@@ -187,6 +188,22 @@ def test_the_hint_says_nothing_that_versions_of_pydantic_differ_in() -> None:
     assert free["default"] == {"additionalProperties": True, "const": 1, "enum": [1]}
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Literal["a", "b"], Literal["b", "a"]),
+        (Literal["a", 1], Literal[1, "a"]),
+        (dict[str, int | str], dict[str, str | int]),
+    ],
+)
+def test_the_order_of_choices_is_nothing_in_a_hint(one: Any, other: Any) -> None:
+    """Types that are equal are exchanged for each other by ``typing``, as long as it remembers."""
+    hints = {schema_to_prompt_hint(TypeAdapter(each)) for each in (one, other)}
+
+    assert one == other
+    assert len(hints) == 1
+
+
 def test_a_schema_beyond_json_schema_gets_a_plain_hint() -> None:
     """What cannot be described is asked for in words."""
 
@@ -207,12 +224,32 @@ def test_repairs_are_counted(bad: int) -> None:
     )
 
     assert (found.output, found.repair_attempts) == (Answer(a=1), bad)
+    assert {request.system for request in provider.requests} == {"Be exact."}
     assert [len(request.messages) for request in provider.requests] == [1, 3, 5][: bad + 1]
     assert told == [f"Repairing the reply ({n}/2)..." for n in range(1, bad + 1)]
     if bad:
         last = provider.requests[-1].messages
         assert "a: Input should be a valid integer" in last[-1].content
         assert [bool(message.cache) for message in last] == [*[False] * (2 * bad), True]
+
+
+def test_what_a_type_says_beyond_its_schema_is_repaired_as_well() -> None:
+    """A validator of its own is told to the model in its own words."""
+
+    class Even(Answer):
+        @field_validator("a")
+        @classmethod
+        def _is_even(cls, value: int) -> int:
+            if value % 2:
+                raise ValueError(f"{value} is odd")
+            return value
+
+    provider = ScriptedProvider([GOOD, '{"a": 2}'])
+
+    assert generate_object_with_repair(provider, Even, prompt="Even?").output.a == 2
+    assert "a: Value error, 1 is odd" in provider.requests[1].messages[-1].content
+    with pytest.raises(ReplyFormatError, match="does not fit"):
+        parse_json_with_schema(GOOD, Even)
 
 
 def test_the_last_error_is_raised_when_repairs_are_used_up() -> None:

@@ -14,6 +14,7 @@ from pytest_regen.turns.wire import (
     reply_from_body,
     reply_from_events,
     request_body,
+    sse_data,
     sse_events,
 )
 
@@ -181,6 +182,13 @@ def test_a_stream_says_what_its_pieces_say(text: str, pieces: int) -> None:
     )
 
     assert reply_from_events(sse_events(wire)).text == text
+
+
+def test_one_space_behind_the_colon_is_not_part_of_the_data() -> None:
+    """The others are, lines of one event are joined, and comments and names are no data."""
+    wire = "event: a\r\ndata:  two\r\ndata:none\r\n\r\n: a comment\n\ndata: cut"
+
+    assert list(sse_data(wire)) == [" two\nnone", "cut"]
 
 
 @given(length=st.integers(0, 6))

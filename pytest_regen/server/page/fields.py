@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_regen.context.values import MAX_ANSWER, MAX_LABEL, ClarificationQuestion
+from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL, ClarificationQuestion
+from pytest_regen.html import Child, Html, element, isolated
 from pytest_regen.server.gazetteer import Place
-from pytest_regen.server.html import Child, Html, element, isolated
 
 __all__ = ["Filled", "question_field"]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from pytest_regen.context.questions import ClarificationQuestion
 from pytest_regen.context.text import is_blank
-from pytest_regen.context.values import ClarificationQuestion
 from pytest_regen.server.gazetteer import Gazetteer
 from pytest_regen.server.page.fields import Filled
 

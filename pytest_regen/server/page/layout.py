@@ -1,6 +1,6 @@
 """What every view of the page shares: the frame, the alert, the description as it was written."""
 
-from pytest_regen.server.html import Child, Html, document, element, isolated
+from pytest_regen.html import Child, Html, document, element, isolated
 
 __all__ = ["alert", "framed", "written"]
 

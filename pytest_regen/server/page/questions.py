@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_regen.context.values import ClarificationQuestion, ConversationContext
-from pytest_regen.server.html import Html, element, isolated
+from pytest_regen.context.questions import ClarificationQuestion
+from pytest_regen.context.values import ConversationContext
+from pytest_regen.html import Html, element, isolated
 from pytest_regen.server.page.fields import Filled, question_field
 from pytest_regen.server.page.layout import alert, framed, written
 

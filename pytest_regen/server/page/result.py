@@ -1,7 +1,7 @@
 """The last view: the subject line and what came with it."""
 
 from pytest_regen.context.values import Generate
-from pytest_regen.server.html import Child, Html, element, isolated
+from pytest_regen.html import Child, Html, element, isolated
 from pytest_regen.server.page.layout import framed, written
 
 __all__ = ["result_page"]

@@ -1,7 +1,7 @@
 """The first view: one box for the description."""
 
 from pytest_regen.context.values import MAX_DESCRIPTION
-from pytest_regen.server.html import Html, element
+from pytest_regen.html import Html, element
 from pytest_regen.server.page.layout import NAME, alert, framed
 
 __all__ = ["start_page"]

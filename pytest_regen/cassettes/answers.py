@@ -1,0 +1,47 @@
+"""What a recorded answer says, whole or as a stream, and with which headers a client gets it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.turns.failures import is_retried_status
+from pytest_regen.turns.wire import StreamedMessage, sse_events, usage_of
+
+__all__ = ["message_of", "playable_headers", "tokens_of"]
+
+
+def message_of(found: Interaction) -> Mapping[str, Any]:
+    """Return an answer's JSON object, of a stream the message it adds up to; empty for others."""
+    if not found.is_stream:
+        body = json_or_none(found.response_body)
+        return body if isinstance(body, Mapping) else {}
+    message = StreamedMessage()
+    for event in sse_events(found.response_body.decode("utf-8", "replace")):
+        message.feed(event)
+    return message.as_json()
+
+
+def tokens_of(message: Mapping[str, Any]) -> dict[str, int]:
+    """Return the tokens an answer names: ``input``, ``output``, ``cache_read``, ``cache_write``."""
+    usage = usage_of(message.get("usage"))
+    known = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+    }
+    return {name: count for name, count in known.items() if count is not None}
+
+
+def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
+    """Return the response headers that a client is given in replay."""
+    headers = dict(taken.response_headers)
+    if is_retried_status(taken.status):
+        # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
+        headers.pop("retry-after", None)
+        headers["retry-after-ms"] = ("1",)
+    headers.pop("content-length", None)
+    if taken.end == "complete" and not taken.is_stream:
+        headers["content-length"] = (str(len(taken.response_body)),)
+    return headers

@@ -1,0 +1,81 @@
+"""The cassettes in use, innermost last; clients are patched once for all of them."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Protocol
+
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.errors import CassetteError
+
+__all__ = ["CassetteInUse", "in_use", "innermost"]
+
+
+class CassetteInUse(Protocol):
+    """A cassette in use, as patched clients know it."""
+
+    def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
+        """Return the recorded answer, or ``None`` where the request is to be sent.
+
+        Raises:
+            CassetteMiss: nothing was recorded, and nothing may be sent.
+        """
+        ...
+
+    def signal(self, error: CassetteError) -> BaseException:
+        """Return what to raise so that ``error`` passes through clients without a retry."""
+        ...
+
+    def record(self, exchange: WireExchange) -> None:
+        """Keep a request that was sent and its answer.
+
+        Raises:
+            CassetteMiss: it cannot be written.
+        """
+        ...
+
+
+class _Active:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.runs: list[CassetteInUse] = []
+        self.patches = ExitStack()
+
+
+_active = _Active()
+
+
+def innermost() -> CassetteInUse | None:
+    """Return the cassette that was put to use last, if any."""
+    with _active.lock:
+        return _active.runs[-1] if _active.runs else None
+
+
+@contextmanager
+def in_use(run: CassetteInUse, patch: Callable[[ExitStack], None]) -> Iterator[None]:
+    """Count ``run`` among the cassettes in use while the block runs.
+
+    The first patches the clients and the last undoes it, in whatever order blocks end: undone
+    one by one, patches of two threads would put back what the other had already taken away.
+
+    Args:
+        run: the cassette.
+        patch: enters what patches the clients into a stack.
+    """
+    with _active.lock:
+        if not _active.runs:
+            with ExitStack() as patches:
+                patch(patches)
+                _active.patches = patches.pop_all()
+        _active.runs.append(run)
+    try:
+        yield
+    finally:
+        with _active.lock:
+            # From the end: the same cassette may be in use twice.
+            _active.runs.reverse()
+            _active.runs.remove(run)
+            _active.runs.reverse()
+            if not _active.runs:
+                _active.patches.close()

@@ -1,0 +1,148 @@
+"""HTTP clients patched by vcrpy's patches (all but httpx's); the innermost cassette decides.
+
+vcrpy's own lookup, files and filters have no part in this: its patches ask a cassette object
+whether it can play a response, play it, or keep a new one, and the object put there asks ours.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from vcr.cassette import Cassette
+from vcr.patch import CassettePatcherBuilder
+from vcr.record_mode import RecordMode as VcrRecordMode
+
+from pytest_regen.cassettes.answers import playable_headers
+from pytest_regen.cassettes.clients.active import CassetteInUse, in_use, innermost
+from pytest_regen.cassettes.clients.transports import end_streams, patch_transports
+from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.errors import CassetteError
+
+__all__ = ["patched_clients"]
+
+_TAKEN = "_regen_taken"
+"""Where an answer waits on vcrpy's request, between being found and being played."""
+
+_RUN = "_regen_run"
+"""Where the cassette that was asked is noted on it."""
+
+_OURS = ("httpx", "httpx2")
+"""What ``transports`` patches: vcrpy would read streams to their end first."""
+
+_IMPORTED_AS = {
+    "requests": "requests",
+    "boto3": "botocore",
+    "urllib3": "urllib3",
+    "httplib2": "httplib2",
+    "tornado": "tornado",
+    "aiohttp": "aiohttp",
+}
+"""vcrpy looks for each of them every time; where one is not installed that is time lost."""
+
+
+@contextmanager
+def patched_clients(run: CassetteInUse) -> Iterator[None]:
+    """Let every HTTP client ask ``run`` first: by our transports, the others by vcrpy's patches."""
+    try:
+        with in_use(run, _patch):
+            yield
+    finally:
+        end_streams(run)
+
+
+def _patch(patches: ExitStack) -> None:
+    for patcher in _builder().build():
+        patches.enter_context(patcher)
+    patch_transports(patches)
+
+
+@cache
+def _builder() -> Any:  # noqa: ANN401 - vcrpy ships no types
+    # One for all: it makes a class of every kind of connection, which takes longer than patching.
+    cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL, skip_patchers=_skipped())
+    return CassettePatcherBuilder(cassette)
+
+
+@cache
+def _skipped() -> tuple[str, ...]:
+    missing = [name for name, module in _IMPORTED_AS.items() if find_spec(module) is None]
+    return (*_OURS, *missing)
+
+
+class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
+    """What vcrpy's patches talk to: the run that was innermost when a request was made."""
+
+    @property
+    def write_protected(self) -> bool:
+        """Never: what may not be sent has raised by the time vcrpy asks."""
+        return False
+
+    def can_play_response_for(self, request: Any) -> bool:  # noqa: ANN401 - vcrpy's own type
+        """Take the answer now: another thread may ask for the same one before it is played."""
+        if getattr(request, _TAKEN, None) is None:
+            run = innermost()
+            # None: a connection made while a cassette was in use is used after its end.
+            taken = run and run.take(request.method, request.uri, _sent(request, run))
+            setattr(request, _RUN, run)
+            setattr(request, _TAKEN, taken)
+        return getattr(request, _TAKEN) is not None
+
+    def play_response(self, request: Any) -> dict[str, Any]:  # noqa: ANN401 - vcrpy's own type
+        """Return the answer that was taken."""
+        taken = getattr(request, _TAKEN)
+        setattr(request, _TAKEN, None)
+        return _response(taken)
+
+    def append(self, request: Any, response: Mapping[str, Any]) -> None:  # noqa: ANN401 - vcrpy's
+        """Record an answer that came over the network."""
+        run: CassetteInUse | None = getattr(request, _RUN, None)
+        if run is None:
+            return
+        run.record(
+            WireExchange(
+                method=request.method,
+                uri=request.uri,
+                request_headers=_headers(request.headers),
+                request_body=_sent(request, run),
+                status=int(response["status"]["code"]),
+                reason=str(response["status"].get("message") or ""),
+                response_headers=_headers(response["headers"]),
+                response_body=body_bytes((response.get("body") or {}).get("string")),
+            )
+        )
+
+    def __contains__(self, request: Any) -> bool:  # noqa: ANN401 - vcrpy's own type
+        return self.can_play_response_for(request)
+
+
+def _sent(request: Any, run: CassetteInUse) -> bytes:  # noqa: ANN401 - vcrpy's own type
+    """Return the body of a request; one that cannot be read is no request for a cassette."""
+    try:
+        return body_bytes(request.body)
+    except CassetteError as error:
+        raise run.signal(error) from None
+
+
+def _response(taken: Interaction) -> dict[str, Any]:
+    headers = {name: list(values) for name, values in playable_headers(taken).items()}
+    headers["content-length"] = [str(len(taken.response_body))]
+    return {
+        "status": {"code": taken.status, "message": taken.reason},
+        "headers": headers,
+        "body": {"string": taken.response_body},
+    }
+
+
+def _headers(headers: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {
+        str(name): tuple(text_of_header(value) for value in _listed(values))
+        for name, values in headers.items()
+    }
+
+
+def _listed(values: object) -> Iterable[object]:
+    return values if isinstance(values, list | tuple) else (values,)

@@ -1,0 +1,142 @@
+"""A cassette of vcrpy in use: which drift and which misses there were, and what is said of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.cassettes.clients.expecting import is_expected
+from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
+from pytest_regen.cassettes.files.reading import StoredInteraction
+from pytest_regen.cassettes.keys import keys_of
+from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.misses import Asked, Drift, drift_between, miss
+from pytest_regen.cassettes.tape import Tape
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.errors import CassetteMissError
+from pytest_regen.turns.interception import CassetteMiss
+
+__all__ = ["VcrOptions", "VcrRun"]
+
+
+@dataclass(frozen=True, slots=True)
+class VcrOptions:
+    """What a suite says about one cassette."""
+
+    path: str
+    """Name of the cassette, or a path, from ``folder``."""
+    folder: Path
+    mode: str
+    config: Mapping[str, Any]
+    """Arguments of ``vcr.VCR.use_cassette``."""
+    extra: tuple[str, ...]
+    """Further cassettes that are replayed, never written."""
+    configure: Callable[[Any], object]
+    """Called with the VCR object before it is used."""
+    diff_folder: Path | None = None
+    test: Callable[..., object] | None = None
+    """The test's function; where it names vcrpy's own exception, it gets that for a miss."""
+
+
+@dataclass(slots=True)
+class VcrRun:
+    """A cassette of vcrpy in use."""
+
+    path: Path
+    cassette: Any = None
+    """vcrpy's own object."""
+    replays: bool = True
+    """Whether nothing is sent."""
+    command: str = ""
+    """What to run so that it is recorded anew."""
+    theirs: type[BaseException] = CassetteMiss
+    """What vcrpy raises for a miss."""
+    test: Callable[..., object] | None = None
+    matching: Matching = field(default_factory=Matching)
+    drifts: list[Drift] = field(default_factory=list)
+    missed: list[Asked] = field(default_factory=list)
+    """Misses that vcrpy raised in its own words, because those were expected."""
+    unwritten: BaseException | None = None
+    """What kept the cassette from being written."""
+    signals_misses: bool = True
+    """Whether a miss crosses clients as a signal that none retries; else it is an error."""
+    _pending: list[CassetteMissError] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """How many recordings there are."""
+        return len(self.cassette)
+
+    @property
+    def unplayed(self) -> int:
+        """How many recordings nobody asked for, where nothing is sent."""
+        return self.total - len(self.cassette.play_counts) if self.replays else 0
+
+    def note_drift(self, asked: Asked, number: int, recorded: bytes) -> None:
+        """Note where a request differs from recording ``number`` (from 1), which answered it."""
+        drift = drift_between(self.path, asked, number, recorded, self.matching)
+        if drift is not None:
+            self.drifts.append(drift)
+
+    def refuse(self, asked: Asked) -> None:
+        """Raise a signal that no client retries, for a request without a recording.
+
+        Not where the code that waits names vcrpy's own exception: that gets just that.
+        """
+        if is_expected(self.theirs, test=self.test, outside=("vcr", str(__package__))):
+            self.missed.append(asked)
+            return
+        error = self._miss(asked)
+        self._pending.append(error)
+        raise CassetteMiss(error) if self.signals_misses else error
+
+    def take_untold_miss(self, failure: BaseException | None = None) -> CassetteMissError | None:
+        """Return the first miss that was not reported, and take all of them as reported.
+
+        Args:
+            failure: what a test failed with; vcrpy's exception may be behind it.
+        """
+        pending, self._pending = self._pending, []
+        if pending:
+            return pending[0]
+        if self.missed and any(isinstance(one, self.theirs) for one in _behind(failure)):
+            return self._miss(self.missed[0])
+        return None
+
+    def _miss(self, asked: Asked) -> CassetteMissError:
+        tape = Tape(self._stored())
+        for number, count in self.cassette.play_counts.items():
+            if count:
+                tape.mark(number + 1)
+        keys = list(keys_of(asked.method, asked.uri, asked.body))
+        return miss(
+            self.path,
+            tape,
+            asked,
+            key=next(filter(tape.knows, keys), keys[-1]),
+            exists=self.path.exists() or self.total > 0,
+            matching=self.matching,
+            command=self.command,
+        )
+
+    def _stored(self) -> Iterator[StoredInteraction]:
+        for request in self.cassette.requests:
+            found = Interaction(
+                request.method, request.uri, comparable_bytes(request.body), 200, "", b""
+            )
+            # The cheap key: looking for credentials in each takes longer than all the rest.
+            key = next(keys_of(found.method, found.uri, found.request_body))
+            yield StoredInteraction.parsed(self.path, 0, key, b"", found)
+
+
+def _behind(failure: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those that led to it, those in groups among them."""
+    waiting, seen = [failure], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [one.__cause__, one.__context__]
+        waiting += one.exceptions if isinstance(one, BaseExceptionGroup) else ()

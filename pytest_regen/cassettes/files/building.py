@@ -1,0 +1,136 @@
+"""One parsed interaction as a value, or the error that says what is wrong with it."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, get_args
+from urllib.parse import urlsplit
+
+from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.files.parsing import unreadable
+from pytest_regen.cassettes.values import Interaction, StreamEnd
+
+__all__ = ["built_interaction"]
+
+_OURS: Final = frozenset({"key", "recorded_at", "tokens", "stream", "request", "response"})
+"""What an interaction of ours consists of; a misspelt one would be silently without effect."""
+
+_STATUSES: Final = range(100, 1000)
+
+
+def built_interaction(data: object, path: Path, line: int) -> Interaction:
+    """Return a parsed interaction, ours or of vcrpy, as a value.
+
+    Args:
+        data: what stands in the file.
+        path: the cassette.
+        line: the line the interaction starts at.
+
+    Raises:
+        CassetteUnreadableError: something is missing, or is not what it has to be.
+    """
+    try:
+        found = _built(data)
+        urlsplit(found.uri)
+    except KeyError as error:
+        why = f"this interaction is incomplete: {error.args[0]!r} is missing"
+        raise unreadable(path, why, line=line) from None
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
+    except UndecodableBodyError as error:
+        raise unreadable(path, str(error), line=line) from None
+    except RecursionError:
+        why = "this interaction is broken: a body is nested too deeply"
+        raise unreadable(path, why, line=line) from None
+    return found
+
+
+def _built(value: object) -> Interaction:
+    data = _mapping(value, "it")
+    unknown = sorted(map(str, set(data) - _OURS)) if "key" in data else []
+    if unknown:
+        raise ValueError(f"it has the unknown key {unknown[0]!r}")
+    request, response = _mapping(data["request"], "request"), _mapping(data["response"], "response")
+    status = _mapping(response["status"], "status")
+    content, headers = decoded_body(_body(response), _headers(response, is_ours="key" in data))
+    return Interaction(
+        method=_text(request["method"], "method"),
+        uri=_text(request["uri"], "uri"),
+        request_body=_body(request),
+        status=_status(status["code"]),
+        # Required even where it is empty: it is the last line of an interaction.
+        reason=str(status["message"] or ""),
+        response_body=content,
+        request_headers=_headers(request, is_ours="key" in data),
+        response_headers=headers,
+        **_stream(data),
+    )
+
+
+def _mapping(value: object, name: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is {_shown(value)}, no mapping")
+    return value
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name} is {_shown(value)}, no text")
+    return value
+
+
+def _shown(value: object) -> str:
+    return "empty" if value is None or value == "" else repr(value)[:40]
+
+
+def _status(value: object) -> int:
+    is_number = isinstance(value, str | int) and not isinstance(value, bool)
+    if not is_number or not str(value).isdecimal() or int(str(value)) not in _STATUSES:
+        raise ValueError(f"the status is {_shown(value)}, no number of three digits")
+    return int(str(value))
+
+
+def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a stream arrived, where that was kept."""
+    if data.get("stream") is None:
+        return {}
+    kept = _mapping(data["stream"], "stream")
+    if kept["end"] not in get_args(StreamEnd):
+        raise ValueError(f"a stream cannot end {kept['end']!r}")
+    chunks = kept["chunks"]
+    pairs = chunks if isinstance(chunks, list) else [chunks]
+    for pair in pairs:
+        if not isinstance(pair, list) or [type(one) for one in pair] != [int, int] or min(pair) < 0:
+            raise ValueError(f"a piece of a stream is {_shown(pair)}, no [milliseconds, bytes]")
+    return {"end": kept["end"], "chunks": tuple((ms, size) for ms, size in pairs)}
+
+
+def _body(part: Mapping[str, Any]) -> bytes:
+    """Return a body as vcrpy stores it, or as the JSON some projects' serializers put there."""
+    if "parsed_body" in part:
+        return _json(part["parsed_body"])
+    body = part["body"]
+    if isinstance(body, Mapping) and body:
+        body = body["base64_string" if "string" not in body else "string"]
+    if not body and not isinstance(body, bool | int | float):
+        return b""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    return _json(body)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+
+
+def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:
+    headers = part["headers"] if is_ours else part.get("headers")
+    return dict(_header_pairs(_mapping(headers, "headers"))) if headers else {}
+
+
+def _header_pairs(headers: Mapping[Any, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, values in headers.items():
+        listed: Iterable[object] = values if isinstance(values, list | tuple) else [values]
+        yield str(name).lower(), tuple(str(value) for value in listed)

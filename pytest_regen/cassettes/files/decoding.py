@@ -1,0 +1,186 @@
+"""Compressed bodies made readable, because what cannot be read cannot be checked for secrets."""
+
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["UndecodableBodyError", "decoded_body", "unpacked"]
+
+_LARGEST = 1 << 28
+"""Bytes: a few kilobytes can be made to stand for more than there is memory."""
+
+_PIECE = 1 << 12
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_GZIP_MAGIC = b"\x1f\x8b"
+_BINARY = re.compile("[\x00-\x08\x0e-\x1f\ud800-\udfff]")
+_MODULES = {
+    "br": ("brotli", "brotlicffi"),
+    "zstd": ("compression.zstd", "backports.zstd", "zstandard"),
+}
+"""What decodes what the standard library does not. HTTP clients ask for an encoding only where one
+of these is installed, and any of them will do."""
+
+
+class UndecodableBodyError(Exception):
+    """The body is compressed in a way that cannot be undone here."""
+
+
+def decoded_body(
+    body: bytes, headers: Mapping[str, tuple[str, ...]], *, is_whole: bool = True
+) -> tuple[bytes, dict[str, tuple[str, ...]]]:
+    """Return ``body`` without its content encoding, and the headers that are then true.
+
+    A body that was decoded before but kept its header, as some recorders leave it, stays as it is.
+
+    Args:
+        body: as it came over the wire.
+        headers: response headers, names in lower case.
+        is_whole: whether it ended where it should; otherwise what is there is decoded.
+
+    Raises:
+        UndecodableBodyError: the encoding is unknown, its decoder is not installed, or the body is
+            broken or far too large.
+    """
+    kept = {n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}}
+    names = [n.strip().lower() for n in ",".join(headers.get("content-encoding", ())).split(",")]
+    for name in reversed([n for n in names if n and n != "identity"]):
+        body = _decoded(name, body, is_whole=is_whole)
+    return body, kept
+
+
+def unpacked(body: bytes) -> bytes:
+    """Return ``body`` decompressed if its first bytes say gzip or zstd, else unchanged.
+
+    The same text is packed differently by every clock and every version of a library.
+    """
+    for decode, mark in ((_gzip, _GZIP_MAGIC), (_zstd, _ZSTD_MAGIC)):
+        if body.startswith(mark):
+            try:
+                plain, ended = decode(body)
+            except UndecodableBodyError:
+                return body
+            return plain if ended else body
+    return body
+
+
+def _decoded(name: str, body: bytes, *, is_whole: bool) -> bytes:
+    decode = _DECODERS.get(name)
+    if decode is None:
+        raise UndecodableBodyError(f"the body has the unknown content encoding {name!r}")
+    if not body:
+        return body
+    plain, ended = decode(body)
+    if is_whole and not ended:
+        raise UndecodableBodyError("the compressed body is broken: it ends too early")
+    return plain
+
+
+def _gzip(body: bytes) -> tuple[bytes, bool]:
+    if not _GZIP_MAGIC.startswith(body[:2]):
+        return body, True
+    return _inflated(body, 16 + zlib.MAX_WBITS)
+
+
+def _deflate(body: bytes) -> tuple[bytes, bool]:
+    if body[:1] in {b"{", b"["}:
+        return body, True
+    # Some send it without the header of two bytes; this is how one is recognized.
+    has_header = len(body) == 1 or (body[0] & 15 == 8 and int.from_bytes(body[:2]) % 31 == 0)  # noqa: PLR2004 - RFC 1950
+    return _inflated(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+
+
+def _inflated(body: bytes, bits: int) -> tuple[bytes, bool]:
+    decoder = zlib.decompressobj(bits)
+    try:
+        plain = decoder.decompress(body, _LARGEST + 1)
+    except zlib.error as error:
+        raise UndecodableBodyError(f"the compressed body is broken: {error}") from error
+    if len(plain) > _LARGEST:
+        raise _too_large()
+    return plain, decoder.eof
+
+
+def _brotli(body: bytes) -> tuple[bytes, bool]:
+    module = _installed("br")
+    decoder = module.Decompressor()
+    # One of the two packages of that name calls it otherwise.
+    step = getattr(decoder, "process", None) or decoder.decompress
+    try:
+        return _joined(step(piece) for piece in _pieces(body)), decoder.is_finished()
+    except module.error as error:
+        return _plain_text(body, error), True
+
+
+def _zstd(body: bytes) -> tuple[bytes, bool]:
+    if not _ZSTD_MAGIC.startswith(body[:4]):
+        return _plain_text(body, "it does not begin as zstd does"), True
+    module = _installed("zstd")
+    decoder = _zstd_decoder(module)
+
+    def steps() -> Iterator[bytes]:
+        nonlocal decoder
+        for piece in _pieces(body):
+            rest = piece
+            while rest:
+                if decoder.eof:  # a body may be of several frames
+                    decoder = _zstd_decoder(module)
+                yield decoder.decompress(rest)
+                rest = decoder.unused_data if decoder.eof else b""
+
+    try:
+        return _joined(steps()), decoder.eof
+    except module.ZstdError as error:
+        return _plain_text(body, error), True
+
+
+def _zstd_decoder(module: Any) -> Any:  # noqa: ANN401 - either of the modules
+    decoder = module.ZstdDecompressor()
+    return decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder
+
+
+def _installed(name: str) -> Any:  # noqa: ANN401 - a module
+    for module in _MODULES[name]:
+        try:
+            return import_module(module)
+        except ImportError:
+            continue
+    raise UndecodableBodyError(
+        f"the body has the content encoding {name!r}, and none of {', '.join(_MODULES[name])} is "
+        "installed"
+    )
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    return (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+
+
+def _joined(pieces: Iterator[bytes]) -> bytes:
+    found, size = [], 0
+    for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size > _LARGEST:
+            raise _too_large()
+    return b"".join(found)
+
+
+def _too_large() -> UndecodableBodyError:
+    return UndecodableBodyError(f"the compressed body holds more than {_LARGEST >> 20} MB")
+
+
+def _plain_text(body: bytes, why: object) -> bytes:
+    """Return a body that is text already; what is neither text nor compressed is broken."""
+    if _BINARY.search(body.decode("utf-8", "surrogateescape")):
+        raise UndecodableBodyError(f"the compressed body is broken: {why}")
+    return body
+
+
+_DECODERS: Mapping[str, Callable[[bytes], tuple[bytes, bool]]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}

@@ -1,0 +1,159 @@
+"""The text of a cassette: YAML that vcrpy loads, JSON bodies laid out so that a diff can be read.
+
+A file of ours is a comment, ``version``, ``metadata`` and ``interactions``, each interaction
+headed by its key. That lets a reader find every recording without parsing any.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pytest_regen.cassettes.answers import message_of, tokens_of
+from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.values import Headers, Interaction
+
+__all__ = ["FIRST_LINE", "INTERACTIONS", "header_text", "interaction_text"]
+
+FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
+"""A file that starts so is laid out as this module writes it."""
+
+INTERACTIONS: Final = "interactions:\n"
+
+_PRINTABLE = re.compile(
+    "[\n\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*"
+)
+"""What a YAML literal block can hold as it is; line ends other than LF would be rewritten."""
+
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+
+_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./+-]*(?: [A-Za-z0-9_./+-]+)*")
+_WORDS_OF_YAML = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+
+
+def header_text(metadata: Mapping[str, Any]) -> str:
+    """Return everything that stands before the first interaction."""
+    lines = [FIRST_LINE, "version: 1\n", "metadata:\n"]
+    lines += _mapping(metadata, "  ")
+    return "".join(lines) + INTERACTIONS
+
+
+def _mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield f"{indent}{name}:\n"
+            yield from _mapping(value, indent + "  ")
+        elif isinstance(value, list | tuple):
+            yield f"{indent}{name}:\n" if value else f"{indent}{name}: []\n"
+            yield from (f"{indent}- {_scalar(str(item))}\n" for item in value)
+        else:
+            yield f"{indent}{name}: {_scalar(str(value))}\n"
+
+
+def interaction_text(interaction: Interaction) -> str:
+    """Return one interaction as it stands in the file.
+
+    ``status`` comes last, so that a file cut anywhere inside an interaction is seen to be cut.
+    """
+    request, response = interaction.request_body, interaction.response_body
+    answer = _laid_out(response, is_stream=interaction.is_stream)
+    headers = dict(interaction.response_headers)
+    if interaction.end == "complete":
+        headers["content-length"] = (str(_length(answer)),)
+    return (
+        f"- key: {interaction.key}\n"
+        f"{_tokens(interaction)}"
+        f"{_stream(interaction)}"
+        "  request:\n"
+        f"    method: {_scalar(interaction.method)}\n"
+        f"    uri: {_scalar(interaction.uri)}\n"
+        f"{_headers(interaction.request_headers)}"
+        f"    body: {_block(_laid_out(request), '      ')}\n"
+        "  response:\n"
+        f"{_headers(dict(sorted(headers.items())))}"
+        "    body:\n"
+        f"      string: {_block(answer, '        ')}\n"
+        "    status:\n"
+        f"      code: {interaction.status}\n"
+        f"      message: {_scalar(interaction.reason)}\n"
+    )
+
+
+def _tokens(interaction: Interaction) -> str:
+    """Return what the answer says it cost, where it does; for people, nothing reads it."""
+    found = tokens_of(message_of(interaction))
+    listed = ", ".join(f"{name}: {count}" for name, count in found.items())
+    return f"  tokens: {{{listed}}}\n" if found else ""
+
+
+def _stream(interaction: Interaction) -> str:
+    """Return how a stream arrived; JSON is YAML, and one line of it is no noise in a review."""
+    if interaction.end == "complete" and not interaction.chunks:
+        return ""
+    chunks = json.dumps([list(one) for one in interaction.chunks], separators=(", ", ":"))
+    return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
+
+
+def _laid_out(body: bytes, *, is_stream: bool = False) -> str | bytes:
+    """Return a body as text where it is text, JSON spread over lines."""
+    value = None if is_stream else json_or_none(body)
+    if value is not None:
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+        # Outside strings JSON is ASCII, so these can only stand where an escape may.
+        return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body
+
+
+def _length(body: str | bytes) -> int:
+    return len(body if isinstance(body, bytes) else body.encode())
+
+
+def _headers(headers: Headers) -> str:
+    if not headers:
+        return "    headers: {}\n"
+    lines = ["    headers:\n"]
+    for name, values in headers.items():
+        lines.append(f"      {_scalar(name)}:\n")
+        lines += [f"      - {_scalar(value)}\n" for value in values]
+    return "".join(lines)
+
+
+def _block(body: str | bytes, indent: str) -> str:
+    if isinstance(body, bytes):
+        encoded = base64.encodebytes(body).decode().rstrip("\n")
+        return "!!binary |\n" + _indented(encoded, indent)
+    if not _fits_literal(body):
+        return _quoted(body)
+    stripped = body.rstrip("\n")
+    ends = len(body) - len(stripped)
+    # "-" ends the text at its last line, nothing keeps one line end, "+" keeps them all.
+    style = {0: "|-", 1: "|"}.get(ends, "|+")
+    return f"{style}\n" + _indented(body[:-1] if ends else body, indent)
+
+
+def _fits_literal(text: str) -> bool:
+    return (
+        "\n" in text.strip("\n")
+        and text[0] not in " \t\n"
+        and _PRINTABLE.fullmatch(text) is not None
+    )
+
+
+def _indented(text: str, indent: str) -> str:
+    return "\n".join(indent + line if line else "" for line in text.split("\n"))
+
+
+def _scalar(text: str) -> str:
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS_OF_YAML:
+        return text
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """Return a double-quoted YAML scalar on one line; JSON's escapes are a subset of YAML's."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)

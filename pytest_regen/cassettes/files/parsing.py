@@ -1,0 +1,340 @@
+"""The text of cassettes parsed into plain values, whoever wrote it; what is unsafe is refused.
+
+Cassettes travel: they are merged, fetched, downloaded. So nothing is constructed, nothing may nest
+or refer to itself until the memory is full, and of a duplicate key no value is chosen in silence.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pytest_regen.cassettes.files.places import shown_path
+from pytest_regen.cassettes.strict_json import DuplicateKeyError, unique_keys
+from pytest_regen.errors import CassetteUnreadableError
+
+__all__ = [
+    "checked_content",
+    "guarded_loader",
+    "parsed_json",
+    "parsed_yaml",
+    "refuse_cut",
+    "text_of",
+    "unreadable",
+]
+
+DEEPEST = 100
+"""Levels of YAML; the parser in C has no bound of its own, and takes the process with it."""
+
+_EXPANDED = 1_000_000
+_TIMES = 20
+"""What references may make of a file, in characters and in times its own length."""
+
+_MERGED = 1_000
+"""Keys that merges may give a mapping."""
+
+_PYTHON_TAG = re.compile(r"!!python/[^\s]*|tag:yaml\.org,2002:python/[^\s>]*")
+_REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
+_UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_MARKS_OF_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONFLICTS = (b"<<<<<<< ", b">>>>>>> ")
+_POINTERS = (
+    (b"version https://git-lfs.github.com/spec/", "Git LFS", "git lfs pull"),
+    (b"/annex/objects/", "git-annex", "git annex get {path}"),
+)
+
+
+def checked_content(path: Path, data: bytes) -> bytes:
+    """Return the bytes of a cassette without a byte order mark and with LF line ends.
+
+    Raises:
+        CassetteUnreadableError: the bytes are not text, or the file is empty, a Git LFS pointer
+            or an unresolved merge.
+    """
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if not data or data.isspace():
+        raise unreadable(path, "the file is empty", line=1)
+    if data.startswith(_MARKS_OF_ORDER):
+        hint = "save it as UTF-8"
+        raise unreadable(path, "the file is UTF-16 or UTF-32, not UTF-8 text", line=1, hint=hint)
+    for start, keeper, command in _POINTERS:
+        if data.startswith(start):
+            why = f"the file is a pointer of {keeper}: the cassette itself was not fetched"
+            raise unreadable(path, why, line=1, hint=command.format(path=path))
+    data = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
+    for mark in _CONFLICTS:
+        # Bodies are indented, so that nothing else of a cassette begins a line with these.
+        at = 0 if data.startswith(mark) else data.find(b"\n" + mark) + 1
+        if at or data.startswith(mark):
+            why = f"a merge left a conflict in it: {mark.decode().strip()}"
+            hint = "resolve the conflict; keep one side, and record again what is missing"
+            raise unreadable(path, why, line=data.count(b"\n", 0, at) + 1, hint=hint)
+    return data
+
+
+def text_of(path: Path, data: bytes | memoryview, line: int = 1) -> str:
+    """Return bytes of a cassette as text.
+
+    Args:
+        path: the cassette.
+        data: its bytes, or some of them.
+        line: the line they start at.
+
+    Raises:
+        CassetteUnreadableError: they are no UTF-8.
+    """
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        at = line + error.object[: error.start].count(b"\n")
+        raise unreadable(path, "the file is binary, not UTF-8 text", line=at) from None
+
+
+def parsed_yaml(
+    text: str,
+    path: Path,
+    line: int = 1,
+    *,
+    loader: Any = None,  # noqa: ANN401 - a class of PyYAML's
+) -> tuple[object, list[int]]:
+    """Parse YAML that may only be made of plain values.
+
+    Args:
+        text: the YAML.
+        path: the cassette it stands in.
+        line: the line it starts at.
+        loader: what ``guarded_loader`` returned; by default one of plain values only.
+
+    Returns:
+        The value, and the lines that the interactions of a whole cassette start at.
+
+    Raises:
+        CassetteUnreadableError: it is broken, or asks for more than values.
+    """
+    import yaml  # noqa: PLC0415 - 20 ms that a suite without cassettes need not spend
+
+    parser = None
+    try:
+        parser = (loader or _plain_loader())(text)
+        node = parser.get_single_node()
+        lines = [line + item.start_mark.line for item in _items(node)]
+        value = parser.construct_document(node) if node is not None else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        # The parser in C takes the end of a text for a line of its own.
+        at = min(mark.line, text.count("\n")) if mark else 0
+        raise _problem(path, str(error.problem), line + at) from None
+    except RecursionError:
+        raise unreadable(path, "the YAML is nested too deeply", line=line) from None
+    except (yaml.YAMLError, ValueError) as error:
+        found = _UNPRINTABLE.search(text)
+        if found is None:
+            raise unreadable(path, f"the YAML is broken: {error}", line=line) from None
+        at = line + text.count("\n", 0, found.start())
+        why = f"the YAML is broken: it holds the character U+{ord(found[0]):04X} as it is"
+        raise unreadable(path, why, line=at) from None
+    finally:
+        if parser is not None:
+            parser.dispose()
+    if "&" in text and _REFERENCE.search(text):
+        _refuse_expanding(value, len(text), path, line)
+    return value, lines
+
+
+def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
+    """Return the error for what PyYAML stumbled over."""
+    tag = _PYTHON_TAG.search(problem)
+    if not tag:
+        return unreadable(path, f"the YAML is broken: {problem}", line=line)
+    return unreadable(
+        path,
+        f"the file asks for a Python object ({tag[0].rstrip(chr(39))})",
+        line=line,
+        hint="do not load it: a cassette never needs that tag, and loading it could run code; "
+        "delete the file and record it again",
+    )
+
+
+def _items(node: Any) -> list[Any]:  # noqa: ANN401 - PyYAML's nodes
+    """Return the nodes of the interactions of a cassette."""
+    pairs = node.value if node is not None and node.id == "mapping" else []
+    return next((v.value for k, v in pairs if k.value == "interactions" and v.id == "sequence"), [])
+
+
+def parsed_json(text: str, path: Path) -> tuple[object, list[int]]:
+    """Parse a cassette that is JSON; returns and raises as ``parsed_yaml`` does."""
+    try:
+        value = json.loads(text, object_pairs_hook=unique_keys)
+    except json.JSONDecodeError as error:
+        raise unreadable(path, f"the JSON is broken: {error.msg}", line=error.lineno) from None
+    except DuplicateKeyError as error:
+        why = f"the JSON is broken: {error}"
+        raise unreadable(path, why, line=_line_of(str(error), text, path)) from None
+    except RecursionError:
+        raise unreadable(path, "the JSON is nested too deeply", line=1) from None
+    except ValueError as error:
+        raise unreadable(path, f"the JSON is broken: {error}", line=1) from None
+    return value, list(_item_lines(text)) if isinstance(value, Mapping) else []
+
+
+def _line_of(problem: str, text: str, path: Path) -> int:
+    """Return where JSON has a problem: it is YAML, and that parser knows where things stand."""
+    try:
+        parsed_yaml(text, path)
+    except CassetteUnreadableError as error:
+        return (problem in error.why and error.line) or 1
+    return 1
+
+
+def _item_lines(text: str) -> Iterator[int]:
+    """Yield the lines that the interactions of a JSON cassette start at."""
+    start = re.search(r'"interactions"\s*:\s*\[', text)
+    at, decoder = start.end() if start else len(text), json.JSONDecoder()
+    line, counted = 1, 0
+    while found := re.compile(r"[\s,]*(?=\{)").match(text, at):
+        line, counted = line + text.count("\n", counted, found.end()), found.end()
+        yield line
+        _, at = decoder.raw_decode(text, found.end())
+
+
+def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
+    """Refuse a foreign cassette that ends in the middle of its last line.
+
+    vcrpy writes the version last.
+
+    Raises:
+        CassetteUnreadableError: it does.
+    """
+    if not text.endswith(("\n", "}")) and "version" not in data:
+        line = text.count("\n") + 1
+        raise unreadable(path, "the file is cut: its last line does not end", line=line)
+
+
+def _refuse_expanding(value: object, length: int, path: Path, line: int) -> None:
+    """Refuse a value that is far larger than its text, or holds itself."""
+    try:
+        weight = _weight(value, {})
+    except RecursionError:
+        weight = None
+    if weight is None or weight > _EXPANDED + _TIMES * length:
+        why = "it refers to itself, so often that it would not fit into memory"
+        raise unreadable(path, why, line=line, hint="delete the file and record it again")
+
+
+def _weight(value: Any, known: dict[int, int]) -> int:  # noqa: ANN401 - parsed YAML
+    """Return how many characters a value has, once all references are followed."""
+    if isinstance(value, str | bytes):
+        return len(value) + 1
+    if not isinstance(value, Mapping | list | tuple | set):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = 10**30  # until it is known; so is what holds itself
+        inner = [*value, *value.values()] if isinstance(value, Mapping) else value
+        known[id(value)] = 1 + sum(_weight(item, known) for item in inner)
+    return known[id(value)]
+
+
+@cache
+def _plain_loader() -> Any:  # noqa: ANN401 - a class of PyYAML's
+    import yaml  # noqa: PLC0415 - as above
+
+    return guarded_loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
+    """Return a loader that bounds its work and refuses duplicate keys.
+
+    Args:
+        base: one of PyYAML's safe loaders, or a class made from one.
+    """
+    from yaml.constructor import ConstructorError  # noqa: PLC0415 - as above
+
+    def refuse(node: Any, why: str) -> NoReturn:  # noqa: ANN401 - PyYAML's nodes
+        raise ConstructorError(None, None, why, node.start_mark)
+
+    class Guarded(base):  # type: ignore[misc]  # known at run time
+        """Safe, bounded, exact."""
+
+        def __init__(self, stream: str) -> None:
+            super().__init__(stream)
+            self._depth = 0
+            self._seen: set[int] = set()
+
+        def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ANN401, ARG002
+            """Count how deep the node is; the parser calls this for each."""
+            self._depth += 1
+            if self._depth > DEEPEST:
+                refuse(current_node, f"it is nested more than {DEEPEST} levels deep")
+
+        def ascend_resolver(self) -> None:
+            self._depth -= 1
+
+        def flatten_mapping(self, node: Any) -> None:  # noqa: ANN401 - PyYAML's nodes
+            """Before merges are followed, refuse what is named twice."""
+            if id(node) in self._seen:
+                return
+            self._seen.add(id(node))
+            merges = _refuse_twice(node, refuse)
+            super().flatten_mapping(node)
+            if merges and len(node.value) > _MERGED:
+                refuse(node, f"more than {_MERGED} keys are merged into one mapping")
+
+    for tag in ("bool", "int", "float", "timestamp", "binary"):
+        name = f"tag:yaml.org,2002:{tag}"
+        known = base.yaml_constructors[name]
+        exact = _exact_binary if tag == "binary" else known
+        Guarded.add_constructor(name, _placed(exact, refuse))
+    return Guarded
+
+
+def _refuse_twice(node: Any, refuse: Any) -> bool:  # noqa: ANN401 - PyYAML's nodes
+    """Refuse a mapping that names a key twice; return whether others are merged into it."""
+    seen: set[tuple[str, str]] = set()
+    for key, value in node.value:
+        if key.id == "scalar":
+            if (key.tag, key.value) in seen:
+                refuse(key, f"the key {key.value!r} stands twice")
+            seen.add((key.tag, key.value))
+        if key.tag.endswith(":merge") and len(value.value) > _MERGED:
+            refuse(key, f"more than {_MERGED} mappings are merged into one")
+    return any(tag.endswith(":merge") for tag, _ in seen)
+
+
+def _placed(construct: Any, refuse: Any) -> Any:  # noqa: ANN401 - functions of PyYAML's
+    """Return a constructor whose errors say where they are."""
+
+    def constructed(loader: Any, node: Any) -> object:  # noqa: ANN401 - as PyYAML calls it
+        try:
+            found: object = construct(loader, node)
+        except (ValueError, ArithmeticError, LookupError, AttributeError):
+            kind = node.tag.rpartition(":")[2]
+            refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
+        return found
+
+    return constructed
+
+
+def _exact_binary(loader: Any, node: Any) -> bytes:  # noqa: ANN401 - as PyYAML calls it
+    """Return binary data; PyYAML would drop the characters it does not know."""
+    import base64  # noqa: PLC0415 - few cassettes hold any
+
+    return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
+
+
+def unreadable(
+    path: Path, why: str, *, line: int | None = None, hint: str = "", is_edited: bool = False
+) -> CassetteUnreadableError:
+    """Return the error for a file that is no cassette, or must not be loaded."""
+    place = f"{shown_path(path)}:{line}" if line else shown_path(path)
+    return CassetteUnreadableError(
+        f"{place}: the cassette cannot be read",
+        why=why,
+        hint=hint or "restore the file from version control, or delete it and record it again",
+        line=line,
+        is_edited=is_edited,
+    )

@@ -1,0 +1,327 @@
+"""Recordings on their way to disk: appended to a partial file, promoted whole, never with a key."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_regen.atomic import refuse_obstacle, replace_file
+from pytest_regen.cassettes.files.appending import append_whole, recover, stamp_of
+from pytest_regen.cassettes.files.format import FIRST_LINE, header_text, interaction_text
+from pytest_regen.cassettes.files.places import partial_path
+from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.replacing import behind_links, move_file, unwritable
+from pytest_regen.cassettes.strict_json import too_deep
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.errors import CassetteError
+from pytest_regen.modes import RecordMode
+from pytest_regen.turns.secrets import find_secrets, scrub_text
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+__all__ = ["CassetteWriter", "checked_text"]
+
+_LOCK_SECONDS = 30.0
+_PARTIAL_NAMES = 1_000
+_NAMED_PARTS = 3
+"""How much of a path a test names: what lies above is the project's."""
+
+
+class CassetteWriter:
+    """Writes the recordings of one run.
+
+    Nothing touches the cassette itself before ``promote``; the partial file is a cassette of its
+    own, so a killed run loses at most the answer that was on its way.
+
+    Args:
+        path: the cassette.
+        mode: whether recordings that are there already stay.
+        file: the cassette as it was read, if it was.
+    """
+
+    def __init__(self, path: Path, mode: RecordMode, file: CassetteFile | None = None) -> None:
+        self._path = behind_links(path)
+        self._mode = mode
+        self._file = file
+        self._metadata: dict[str, Any] = {}
+        self._recorded: list[StoredInteraction] = []
+        self._partial: Path | None = None
+        self._lock: BaseFileLock | None = None
+
+    def refuse_unwritable(self) -> None:
+        """Refuse a place where nothing can be kept, before an answer is paid for.
+
+        Raises:
+            CassetteError: the cassette is a folder, its folder cannot be written, or its name
+                holds a credential.
+        """
+        if self._partial is not None:
+            return
+        _refuse_telling_name(self._path)
+        try:
+            refuse_obstacle(self._path)
+        except (OSError, ValueError) as error:
+            raise unwritable(self._path, error) from None
+
+    def append(self, interaction: Interaction, source: str, model: str = "") -> None:
+        """Append a recording to the partial file.
+
+        Args:
+            interaction: the recording, scrubbed.
+            source: ``api``, ``emulator`` or ``other``: who gave the answer.
+            model: the model asked, where the request names one.
+
+        Raises:
+            CassetteError: the folder cannot be written, or a credential would be.
+        """
+        text = _text_of(interaction)
+        checked_text(self._path, text)
+        try:
+            if self._partial is None:
+                self._metadata = _metadata(source, model)
+                self._partial = self._claimed_partial()
+                # Head and recording in one: a cassette without any does not load.
+                whole = header_text(self._metadata) + text
+                self._partial.write_text(whole, "utf-8", newline="\n")
+            else:
+                with self._partial.open("a", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+        except (OSError, ValueError) as error:
+            raise unwritable(self._path, error) from None
+        self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
+        self._metadata = _merged_metadata(self._metadata, _metadata(source, model))
+
+    def promote(self, drop: Iterable[str] = ()) -> None:
+        """Make the cassette hold what was recorded, in one step.
+
+        Args:
+            drop: keys of recordings that leave it; of equal ones the last. Where nothing would be
+                left, nothing leaves.
+
+        Raises:
+            CassetteError: the folder cannot be written; the partial file stays.
+        """
+        leaving = Counter(drop)
+        if self._partial is None and not leaving:
+            return
+        try:
+            with _locked(self._path):
+                refuse_obstacle(self._path)
+                recover(self._path)
+                if self._partial is None:
+                    self._drop(leaving)
+                else:
+                    self._promote(self._partial, leaving)
+                    self._partial.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(self._path, error) from None
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Let go of the partial file, which stays where it was not promoted."""
+        if self._lock is not None:
+            _release(self._lock)
+            self._lock = None
+
+    @property
+    def partial(self) -> Path | None:
+        """The partial file of this run, once something was recorded."""
+        return self._partial
+
+    def _promote(self, partial: Path, drop: Counter[str]) -> None:
+        old = self._current()
+        kept = _without_last(self._kept(old), drop)
+        metadata = _merged_metadata(old.metadata if kept and old else {}, self._metadata)
+        appends = old is not None and kept == old.interactions and self._can_append(old, metadata)
+        day = str(metadata["recorded_at"])
+        if old is not None and (appends or kept):
+            # The head tells the day of what was there first; what is new tells its own.
+            metadata["recorded_at"] = str(old.metadata.get("recorded_at") or day)
+        dated = day if day != metadata["recorded_at"] else ""
+        texts = [_dated(stored.text, dated) for stored in self._recorded]
+        if appends:
+            append_whole(self._path, "".join(texts).encode())
+        elif not kept and _starts_with(partial, header_text(metadata).encode()):
+            # What was recorded is all there is, and stands whole in a file already.
+            move_file(partial, self._path)
+        else:
+            before = [stored.text for stored in kept]
+            replace_file(self._path, header_text(metadata) + "".join([*before, *texts]))
+
+    def _drop(self, leaving: Counter[str]) -> None:
+        old = self._current()
+        kept = _without_last(old.interactions, leaving) if old else ()
+        if old and kept and kept != old.interactions:
+            texts = "".join(stored.text for stored in kept)
+            replace_file(self._path, header_text(old.metadata) + texts)
+
+    def _current(self) -> CassetteFile | None:
+        """Return the cassette as it is now."""
+        if self._mode == "rewrite":
+            return None
+        if self._file is not None and self._file.stamp == stamp_of(self._path):
+            return self._file
+        # Another process promoted recordings of its own meanwhile.
+        return read_cassette(self._path)
+
+    def _can_append(self, old: CassetteFile, metadata: Mapping[str, Any]) -> bool:
+        """Whether the cassette may keep its head, and new recordings stand behind the old."""
+        same = all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
+        # Line ends of a checkout on Windows are left as they are only by writing all anew.
+        return same and old.is_laid_out and _starts_with(self._path, FIRST_LINE.encode())
+
+    def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
+        if old is None:
+            return ()
+        if self._mode != "all":
+            return old.interactions
+        again = {stored.key for stored in self._recorded}
+        return tuple(stored for stored in old.interactions if stored.key not in again)
+
+    def _claimed_partial(self) -> Path:
+        """Return a partial file no living run writes; one that a dead run left is taken over."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, _PARTIAL_NAMES):
+            candidate = partial_path(self._path, number)
+            lock = _acquired(candidate)
+            if lock is not None:
+                self._lock = lock
+                return candidate
+        raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
+
+
+def _text_of(interaction: Interaction) -> str:
+    try:
+        return interaction_text(interaction)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _dated(text: str, day: str) -> str:
+    """Return a recording with the day it was made, where the head of the file says another."""
+    if not day:
+        return text
+    head, _, rest = text.partition("\n")
+    return f"{head}\n  recorded_at: {day}\n{rest}"
+
+
+def _starts_with(path: Path, start: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(start)) == start
+    except OSError:
+        return False
+
+
+def _without_last(
+    kept: tuple[StoredInteraction, ...], drop: Counter[str]
+) -> tuple[StoredInteraction, ...]:
+    left = []
+    for stored in reversed(kept):
+        if drop[stored.key]:
+            drop[stored.key] -= 1
+        else:
+            left.append(stored)
+    return tuple(reversed(left))
+
+
+def _refuse_telling_name(path: Path) -> None:
+    place = "/".join(path.parts[-_NAMED_PARTS:])
+    kinds = find_secrets(place)
+    if kinds:
+        raise CassetteError(
+            f"{scrub_text(place)}: the name of the cassette holds a credential "
+            f"({', '.join(kinds)})",
+            why="names of files are seen by everyone who sees the folder",
+            hint="give the cassette another name",
+        )
+
+
+def checked_text(path: Path, text: str) -> str:
+    """Return what is to be written, if no credential stands in it.
+
+    Raises:
+        CassetteError: one does.
+    """
+    kinds = find_secrets(text)
+    if kinds:
+        raise CassetteError(
+            f"{scrub_text(path.name)}: a recording was not written, it holds a credential "
+            f"({', '.join(kinds)})",
+            why="it is spread so that it cannot be replaced without changing the recording",
+            hint="keep the credential out of the request, then record again",
+        )
+    return text
+
+
+def _metadata(source: str, model: str) -> dict[str, Any]:
+    from datetime import UTC, datetime  # noqa: PLC0415 - only a recording run tells the day
+
+    return {
+        # The day, no more: a recording made again must not differ where nothing changed.
+        "recorded_at": datetime.now(UTC).date().isoformat(),
+        "recorded_by": {
+            name: installed
+            for name in ("pytest-regen", "anthropic", "vcrpy")
+            if (installed := _installed(name))
+        },
+        "source": source,
+        "models": [model] if model else [],
+    }
+
+
+def _installed(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - as above
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _merged_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a file that holds both; a mixed one names both of its sources."""
+    sources = {*str(old.get("source") or "").split(", "), str(new["source"])} - {""}
+    known = old.get("models")
+    models = {*new["models"], *map(str, known if isinstance(known, list) else ())}
+    return {**old, **new, "source": ", ".join(sorted(sources)), "models": sorted(models)}
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
+
+
+def _acquired(path: Path) -> "BaseFileLock | None":
+    import filelock  # noqa: PLC0415 - only a recording run locks
+
+    lock = filelock.FileLock(_lock_path(path), timeout=0)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        return None
+    return lock
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the cassette's own lock while it is replaced."""
+    import filelock  # noqa: PLC0415 - only a recording run locks
+
+    lock = filelock.FileLock(_lock_path(path), timeout=_LOCK_SECONDS)
+    try:
+        lock.acquire()
+    except TimeoutError as error:
+        raise OSError(f"another process holds {lock.lock_file}") from error
+    try:
+        yield
+    finally:
+        _release(lock)
+
+
+def _release(lock: "BaseFileLock") -> None:
+    # Removed while held: filelock gives a lock on a removed file to nobody.
+    Path(lock.lock_file).unlink(missing_ok=True)
+    lock.release()

@@ -1,0 +1,197 @@
+"""What may be asked and what may be said to it, as values: strict, bounded, frozen."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from pytest_regen.context.text import is_blank
+
+__all__ = [
+    "MAX_ANSWER",
+    "MAX_ID",
+    "MAX_LABEL",
+    "MAX_OPTIONS",
+    "MAX_QUESTION",
+    "MAX_SUGGESTIONS",
+    "MIN_OPTIONS",
+    "Answer",
+    "AsTuple",
+    "ChoiceAnswer",
+    "ClarificationQuestion",
+    "Id",
+    "Label",
+    "LocationLevel",
+    "Option",
+    "PlaceAnswer",
+    "QuestionType",
+    "TextAnswer",
+    "Value",
+    "problem",
+    "said",
+]
+
+MAX_QUESTION: Final = 300
+MAX_ANSWER: Final = 1_000
+"""Characters; so are the other limits of texts."""
+MAX_LABEL: Final = 200
+"""Of an option, a place, a placeholder."""
+MAX_ID: Final = 64
+MAX_SUGGESTIONS: Final = 5
+MIN_OPTIONS: Final = 2
+MAX_OPTIONS: Final = 4
+
+QuestionType = Literal["location_picker", "open_text", "multiple_choice"]
+LocationLevel = Literal["city", "state", "country"]
+
+
+def said(text: str) -> str:
+    """Return ``text``, unless it is blank; a pydantic validator."""
+    if is_blank(text):
+        raise PydanticCustomError("blank", "Text must not be blank")
+    return text
+
+
+def _tuple(value: object) -> object:
+    # JSON has no tuples, and strict models take nothing else for one.
+    return tuple(value) if isinstance(value, list) else value
+
+
+Id = Annotated[str, Field(max_length=MAX_ID), AfterValidator(said)]
+Label = Annotated[str, Field(max_length=MAX_LABEL), AfterValidator(said)]
+AsTuple = BeforeValidator(_tuple)
+
+
+class Value(BaseModel):
+    """What the values of a clarification share: strict, frozen, closed, silent about its input."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        populate_by_name=True,
+        alias_generator=AliasGenerator(validation_alias=to_camel),
+    )
+
+
+class Option(Value):
+    """One answer that a multiple-choice question offers."""
+
+    id: Id
+    label: Label
+
+
+_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
+    "location_picker": frozenset({"location_level", "prefilled_location", "suggested_locations"}),
+    "open_text": frozenset(),
+    "multiple_choice": frozenset({"options", "allow_other"}),
+}
+_TYPED: Final = frozenset[str]().union(*_OF_TYPE.values())
+
+
+class ClarificationQuestion(Value):
+    """A question that the agent asks; which fields it may carry follows from its ``type``."""
+
+    id: Id
+    question: Annotated[str, Field(max_length=MAX_QUESTION), AfterValidator(said)]
+    type: QuestionType
+    required: bool = False
+    """Whether a page waits for an answer before it goes on. Skipping is possible all the same."""
+    placeholder: Label | None = None
+    location_level: LocationLevel | None = None
+    """Of a location picker, which has one always; ``city`` where it was not said."""
+    prefilled_location: Label | None = None
+    """Of a location picker: what stands in it at first."""
+    suggested_locations: Annotated[
+        tuple[Label, ...] | None, AsTuple, Field(min_length=1, max_length=MAX_SUGGESTIONS)
+    ] = None
+    """Of a location picker: guesses, shown as buttons."""
+    options: Annotated[
+        tuple[Option, ...] | None, AsTuple, Field(min_length=MIN_OPTIONS, max_length=MAX_OPTIONS)
+    ] = None
+    """Of a multiple choice, which has two to four always."""
+    allow_other: bool | None = None
+    """Of a multiple choice: whether words of one's own are an answer; true where not said."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        given = {key: value for key, value in data.items() if value is not None}
+        kind = given.get("type")
+        if kind == "location_picker" and "locationLevel" not in given:
+            given.setdefault("location_level", "city")
+        if kind == "multiple_choice" and "allowOther" not in given:
+            given.setdefault("allow_other", True)
+        return given
+
+    @model_validator(mode="after")
+    def _typed(self) -> Self:
+        foreign = sorted((_TYPED - _OF_TYPE[self.type]) & self.model_fields_set)
+        if foreign:
+            raise problem("not_of_type", f"A question of type {self.type} has no {foreign[0]}")
+        if self.type == "multiple_choice":
+            _check_options(self.options)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _dump(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+
+def _check_options(options: tuple[Option, ...] | None) -> None:
+    if options is None:
+        raise problem("options_missing", "A multiple choice needs 2 to 4 options")
+    for what in ("id", "label"):
+        if len({getattr(option, what) for option in options}) < len(options):
+            raise problem("options_repeated", f"Two options have the same {what}")
+
+
+def problem(code: str, message: str) -> PydanticCustomError:
+    """Return the error of a validator."""
+    # Braces in a message are placeholders; what is filled in stays as it is.
+    return PydanticCustomError(code, "{problem}", {"problem": message})
+
+
+class TextAnswer(Value):
+    """An answer in words, to an ``open_text`` question."""
+
+    kind: Literal["text"] = "text"
+    text: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(said)]
+
+
+class PlaceAnswer(Value):
+    """A place, to a ``location_picker`` question."""
+
+    kind: Literal["place"] = "place"
+    label: Label
+    """As shown: ``San Francisco, CA``."""
+    city: Label | None = None
+    state: Label | None = None
+    country: Label | None = None
+
+
+class ChoiceAnswer(Value):
+    """Options chosen by id, words of one's own, or both, to a ``multiple_choice`` question."""
+
+    kind: Literal["choice"] = "choice"
+    selected: Annotated[tuple[Id, ...], AsTuple, Field(max_length=MAX_OPTIONS)] = ()
+    other: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(said)] | None = None
+
+
+Answer = Annotated[TextAnswer | PlaceAnswer | ChoiceAnswer, Field(discriminator="kind")]

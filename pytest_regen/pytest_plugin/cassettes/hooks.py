@@ -1,0 +1,171 @@
+"""Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.pytest_plugin.cassettes.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.cassettes.own_lines import own_lines
+from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
+from pytest_regen.turns.interception import CassetteMiss
+
+__all__ = ["cassette_hooks", "note", "note_drift"]
+
+_NAME = "regen-cassettes"
+
+
+def cassette_hooks(config: pytest.Config) -> None:
+    """Register the hooks, once; the first test that uses a cassette calls this in its set-up."""
+    if not config.pluginmanager.has_plugin(_NAME):
+        config.pluginmanager.register(_CassetteHooks(), _NAME)
+
+
+def note(
+    item: pytest.Item,
+    kind: Literal["miss", "drift", "unplayed"],
+    path: Path,
+    what: object,
+    *,
+    command: str,
+    failed: bool = False,
+) -> None:
+    """Keep something about the cassette of a test for the end of the run.
+
+    Args:
+        item: the test.
+        kind: ``unplayed`` recordings are too many; else the cassette is not what the test asks for.
+        path: the cassette.
+        what: what is to be told.
+        command: what to run next.
+        failed: whether the test fails with it and so tells it itself.
+    """
+    file = os.path.relpath(path, item.config.rootpath)
+    cassette_log(item.config).add(
+        [CassetteNote(kind, str(what), item.nodeid, file, command, failed)]
+    )
+    if kind != "unplayed":
+        note_drift(item, path)
+
+
+def note_drift(item: pytest.Item, path: Path) -> None:
+    """Remember that a cassette is not what the test asks for."""
+    cassette_log(item.config).drifted.add(os.path.relpath(path, item.config.rootpath))
+
+
+def _note_miss(item: pytest.Item, path: Path, error: CassetteError) -> None:
+    what = f"{error.what}\n{error.why}" if error.why else error.what
+    note(item, "miss", path, what, command=error.hint, failed=True)
+
+
+class _CassetteHooks:
+    """What happens around the call of a test whose cassette is in use."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail with the miss itself, whatever a client made of it on its way to the test."""
+        error: BaseException | None = None
+        try:
+            result = yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise
+        except BaseException as caught:  # noqa: BLE001 - the miss itself is one
+            error, result = caught, None
+        missed = _missed(item, error)
+        if missed is not None:
+            # Where the test noticed, its lines are the ones to show.
+            raise missed.with_traceback(error.__traceback__ if error else None)
+        if error is not None:
+            raise error
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Let a miss be an ordinary error once it has left the fixture that asked.
+
+        Of anything else pytest does not remember that the fixture failed; the next test that
+        wants it would end in an assertion of pytest's own.
+        """
+        try:
+            return (yield)
+        except BaseException as caught:
+            told = None if isinstance(caught, Exception) else _cassette_error(caught)
+            if told is None:
+                raise
+            error = told.with_traceback(caught.__traceback__)
+        key = fixturedef.cache_key(request)  # type: ignore[arg-type]  # it is one of those
+        fixturedef.cached_result = (None, key, (error, error.__traceback__))
+        raise error
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let misses be ordinary errors from here on.
+
+        At anything else that a fixture's end raises pytest drops the ends of the other fixtures,
+        and the cassette would stay in use.
+        """
+        for run in (item.stash.get(CASSETTE, None), item.stash.get(VCR_RUN, None)):
+            if run is not None:
+                run.signals_misses = False
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Show what is missing at the line that asked for it, and in the line of the summary."""
+        error = call.excinfo.value if call.excinfo is not None else None
+        if error is None:
+            return (yield)
+        told = _missed(item, error) if call.when == "setup" else None
+        told = told or _cassette_error(error)
+        if told is None:
+            return (yield)
+        whole = item.config.option.fulltrace
+        lines = error.__traceback__ if whole else own_lines(item, error.__traceback__)
+        call.excinfo = pytest.ExceptionInfo.from_exception(
+            told.with_traceback(lines or error.__traceback__)
+        )
+        report = yield
+        if lines is None:
+            report.longrepr = call.excinfo.getrepr(style="value")
+        # Else the summary would start with the name of our class.
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None:
+            crash.message = str(told)
+        if crash is not None and lines is None:
+            # What is left is a line of ours, which says nothing to anybody.
+            path, line, _ = item.reportinfo()
+            crash.path, crash.lineno = str(path), (line or 0) + 1
+        return report
+
+
+def _cassette_error(error: BaseException) -> CassetteError | None:
+    """Return the error of ours that this is, carries, or, where several ended badly, holds."""
+    if isinstance(error, CassetteMiss):
+        return error.error
+    if isinstance(error, CassetteError):
+        return error
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return next((found for one in inner if (found := _cassette_error(one))), None)
+
+
+def _missed(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+    """Return the first miss that the test has not told itself."""
+    own, theirs = item.stash.get(CASSETTE, None), item.stash.get(VCR_RUN, None)
+    missed: CassetteError | None = None
+    if own is not None:
+        missed = own.take_untold_miss()
+        told = missed or failure
+        if isinstance(told, CassetteMissError):
+            _note_miss(item, own.path, told)
+    elif theirs is not None:
+        missed = theirs.take_untold_miss(failure)
+        if missed is not None:
+            _note_miss(item, theirs.path, missed)
+    return missed

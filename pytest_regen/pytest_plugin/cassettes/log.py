@@ -1,0 +1,167 @@
+"""The section on cassettes at the end of a run: drift, unplayed recordings, orphans."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from pytest_regen.pytest_plugin.cassettes.orphans import is_full_run, orphans
+from pytest_regen.pytest_plugin.marks import cassette_mark
+
+__all__ = ["CassetteLog", "CassetteNote", "cassette_log"]
+
+_NAME = "regen-cassette-log"
+_DRIFTED = "regen/drifted"
+
+
+@dataclass(frozen=True, slots=True)
+class CassetteNote:
+    """One thing to tell about a cassette."""
+
+    kind: Literal["miss", "drift", "unplayed", "orphan", "hint"]
+    what: str
+    test: str = ""
+    """Node id."""
+    cassette: str = ""
+    """The file, from the rootdir."""
+    next: str = ""
+    """What to run or to do."""
+    failed: bool = False
+    """Whether the test failed with it, so that the section need not say it again."""
+
+    def __str__(self) -> str:
+        name = Path(self.cassette).name
+        match self.kind:
+            case "orphan":
+                return f"orphan: {self.cassette}: {self.what}; {self.next}"
+            case "unplayed":
+                return f"unplayed: {self.test}: {name}: {self.what}; next: {self.next}"
+            case "hint":
+                return f"{self.what}; {self.next}"
+            case _:
+                return f"{self.kind}: {self.test}: {name}: {self.what}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return asdict(self)
+
+
+_STEPPED_BACK = CassetteNote(
+    "hint",
+    "pytest-recording is installed and serves the tests marked vcr",
+    next="uninstall it, or pass -p no:recording, and pytest-regen does",
+)
+
+
+def cassette_log(config: pytest.Config) -> "CassetteLog":
+    """Return the log of this run, made and registered when it is first needed."""
+    known = config.pluginmanager.get_plugin(_NAME)
+    if isinstance(known, CassetteLog):
+        return known
+    log = CassetteLog(config)
+    config.pluginmanager.register(log, _NAME)
+    return log
+
+
+class CassetteLog:
+    """Hears of cassettes while tests are collected and run, and tells at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.notes: list[CassetteNote] = []
+        self.drifted: set[str] = set()
+        """Cassettes that are not what their tests ask for, from the rootdir."""
+        self._claimed: set[Path] = set()
+        """The cassettes that the collected tests say they use."""
+        self._users: dict[Path, dict[str, bool]] = {}
+        """Tests with a cassette of their own, by cassette: node id, and whether it was named."""
+        self.begun: set[Path] = set()
+        """Shared cassettes that were recorded from scratch in this run."""
+        self._used: set[Path] = set()
+        """Others that were used."""
+        self._modules: dict[Path, bool] = {}
+        """The modules collected, and whether a test of theirs uses cassettes."""
+
+    def add(self, notes: Iterable[CassetteNote]) -> None:
+        """Keep notes, each once."""
+        self.notes += [note for note in notes if note not in self.notes]
+
+    def take_over(self, said: Mapping[str, Any]) -> None:
+        """Keep what a worker sent."""
+        self.add(CassetteNote(**note) for note in said["notes"])
+        self.drifted.update(said["drifted"])
+        self._used.update(map(Path, said["used"]))
+
+    def use(self, file: Path) -> None:
+        """Note that a test uses a cassette, which it may not have said before."""
+        path = Path(os.path.abspath(file))  # noqa: PTH100 - a link is where it stands
+        if path not in self._claimed:
+            self._used.add(path)
+
+    def users(self, path: Path) -> Mapping[str, bool]:
+        """Return the collected tests whose own cassette this is, and whether it was named so."""
+        return self._users.get(path, {})
+
+    def claim(self, items: Iterable[pytest.Item]) -> None:
+        """Note which files the collected tests would use, before any of them is deselected."""
+        from pytest_regen.pytest_plugin.cassettes.names import (  # noqa: PLC0415 - few runs
+            cassettes_claimed,
+            own_cassette,
+        )
+
+        served = self._config.pluginmanager.has_plugin("regen-recording")
+        if not served and any(item.get_closest_marker("vcr") is not None for item in items):
+            self.add([_STEPPED_BACK])
+        for item in items:
+            files = cassettes_claimed(item)
+            self._claimed.update(files)
+            own = own_cassette(item) if files else None
+            if own is not None:
+                users = self._users.setdefault(own, {})
+                users[item.nodeid] = cassette_mark(item).name is not None
+            self._modules[item.path] = self._modules.get(item.path, False) or bool(files)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Look for orphans, where every test was collected; a worker sends what it found."""
+        if is_full_run(session):
+            found = orphans(self._modules, self._claimed, session.config)
+            self.add(map(self._orphan, found))
+        output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["regen_cassettes"] = {
+                "notes": [note.to_json() for note in self.notes],
+                "drifted": sorted(self.drifted),
+                "used": sorted(map(str, self._used)),
+            }
+            return
+        used = {self._orphan(file) for file in self._used}
+        self.notes = [note for note in self.notes if note not in used]
+        cache: pytest.Cache | None = getattr(session.config, "cache", None)
+        if cache is not None and (self.drifted or cache.get(_DRIFTED, [])):
+            # `pytest-regen cassettes check` tells of them.
+            cache.set(_DRIFTED, sorted(self.drifted))
+
+    def _orphan(self, path: Path) -> CassetteNote:
+        file = os.path.relpath(path, self._config.rootpath)
+        return CassetteNote(
+            "orphan",
+            "no test of this run asks for it",
+            cassette=file,
+            next="delete it if none of another run does",
+        )
+
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+        """Print the section, if there is anything to tell."""
+        told = [note for note in self.notes if not note.failed]
+        if told:
+            terminalreporter.write_sep("=", "cassettes", yellow=True)
+        for note, following in zip_longest(told, told[1:]):
+            terminalreporter.write_line(str(note))
+            if note.kind == "drift" and (following is None or following.next != note.next):
+                # One command serves all that drifted in a test.
+                terminalreporter.write_line(f"next: {note.next}")

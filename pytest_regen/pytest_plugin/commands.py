@@ -1,0 +1,62 @@
+"""Commands that messages name as the next step, ready for a shell."""
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_regen.pytest_plugin.cassettes.names import cassette_of_type
+from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.checks import StoreCheck
+
+__all__ = [
+    "adopt_command",
+    "heal_command",
+    "is_edited",
+    "mending_command",
+    "node_command",
+    "regenerate_command",
+]
+
+
+def node_command(nodeid: str, *more: str) -> str:
+    """Return the command that runs just one node, or several, with options."""
+    return " ".join(map(shlex.quote, ["pytest", nodeid, *more]))
+
+
+def heal_command(nodeid: str, cassette: Path) -> str:
+    """Return the command that heals one node.
+
+    What was never recorded cannot be replayed: the command records it.
+    """
+    record = () if cassette.exists() else ("--regen-record", "once")
+    return node_command(nodeid, "--regen", *record)
+
+
+def regenerate_command(place: str, type_name: str, page: int | None = None) -> str:
+    """Return the command that regenerates just this page, or the type."""
+    command = f"pytest-regen regenerate {shlex.quote(place)} --type {shlex.quote(type_name)}"
+    return f"{command} --page {page}" if page is not None else command
+
+
+def adopt_command(place: str, type_name: str) -> str:
+    """Return the command that makes a type as it was edited by hand the stored one."""
+    return f"pytest-regen adopt {shlex.quote(place)} --type {shlex.quote(type_name)}"
+
+
+def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
+    """Return the command that mends a type with these errors.
+
+    An edit by hand is not regenerated, but kept or dropped.
+    """
+    if is_edited(issues):
+        return adopt_command(check.place, type_name)
+    cassette = cassette_of_type(check.config, check.path, type_name)
+    return heal_command(f"{check.place}::{type_name}", cassette)
+
+
+def is_edited(issues: Iterable[Issue]) -> bool:
+    """Return whether a type with these errors was edited by hand, and so is left alone."""
+    return any(issue.code == "DRIFT" for issue in issues)

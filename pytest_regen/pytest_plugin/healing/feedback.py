@@ -1,0 +1,135 @@
+"""What a failing test says to the model, and about which types it says it."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.pytest_plugin.checks import check_of
+from pytest_regen.pytest_plugin.failures import UnitError
+from pytest_regen.pytest_plugin.locate import store_path
+from pytest_regen.pytest_plugin.marks import RegenMark, regen_mark
+from pytest_regen.pytest_plugin.nodes import DAMAGED, TypeItem
+from pytest_regen.regeneration.values import Feedback
+from pytest_regen.testing import FeedbackError
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["Target", "Unclear", "feedback_of", "is_feedback", "relevant", "targets_of"]
+
+_LONGEST = 2_000
+"""Characters of an assertion that go into a correction; the rest is rarely what matters."""
+
+_NOISE = (
+    (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
+    (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
+    (re.compile(r"[^\s'\"]*[/\\]pytest-of-[^\s/\\]+[/\\]pytest-\d+"), "<tmp>"),
+)
+"""What differs from run to run: colours, addresses of objects, pytest's temporary folders. A
+correction with any of it could not be replayed."""
+
+
+class Unclear(Exception):  # noqa: N818 - not raised past the plugin
+    """A failure does not say what is to be regenerated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One type to regenerate, and what is wrong with it beyond its validation."""
+
+    store: Path
+    type_name: str
+    feedback: tuple[Feedback, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells targets of one test apart."""
+        return str(self.store), self.type_name
+
+
+def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
+    """Return the types that a failure is about, those that it names itself first.
+
+    Raises:
+        Unclear: no type can be told.
+        UnknownTypeError: the marker or an issue names a type that the store does not have.
+    """
+    if isinstance(item, TypeItem):
+        # A store that cannot be opened has nothing to regenerate from.
+        if item.name == DAMAGED or not isinstance(failure, UnitError):
+            return []
+        return [Target(item.path, item.name, item.check.user_errors(item.name))]
+    if not is_feedback(failure):
+        return []
+    mark = regen_mark(item)
+    said = feedback_of(item, failure)
+    if not said:
+        return []
+    return _targets(item, mark, said)
+
+
+def _targets(item: pytest.Item, mark: RegenMark, said: Sequence[Feedback]) -> list[Target]:
+    path = store_path(item)
+    check = check_of(item.config, path)
+    named = [one.type_name for one in said if isinstance(one, Issue) and one.type_name]
+    loose = any(isinstance(one, str) or not one.type_name for one in said)
+    resolve = check.store.resolve_type
+    marked = [resolve(name) for name in mark.types]
+    names = dict.fromkeys([*map(resolve, named), *(marked if loose else [])])
+    if not names:
+        raise Unclear(
+            "the failure names no type of the store; give the marker types=[…], or the issue a "
+            "type_name"
+        )
+    if marked:
+        names = {name: None for name in names if name in marked}
+    return [Target(check.path, name, relevant(said, name)) for name in names]
+
+
+def relevant(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ...]:
+    """Return what of ``feedback`` is about a type, or about no type in particular."""
+    return tuple(
+        one for one in feedback if isinstance(one, str) or one.type_name in {None, type_name}
+    )
+
+
+def is_feedback(failure: BaseException | None) -> bool:
+    """Return whether a failure is about what a model wrote: a failed assertion, but for one kind.
+
+    A ``ContextLossError`` is about the code of an agent that drops what it was told. No reply can
+    mend that, and neither store nor session is at fault.
+    """
+    from pytest_regen.testing import ContextLossError  # noqa: PLC0415 - store items never ask
+
+    is_assertion = isinstance(failure, AssertionError | pytest.fail.Exception)
+    return is_assertion and not isinstance(failure, ContextLossError)
+
+
+def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ...]:
+    """Return what a failure tells the model: its own feedback, else its words.
+
+    With ``on=[codes]`` on the marker, only issues of those codes count.
+    """
+    if isinstance(failure, UnitError):
+        return failure.issues
+    on = regen_mark(item).on
+    if isinstance(failure, FeedbackError):
+        said: tuple[Feedback, ...] = failure.feedback
+    else:
+        said = (_words(item, failure),)
+    if on is None:
+        return said
+    return tuple(one for one in said if isinstance(one, Issue) and one.code in on)
+
+
+def _words(item: pytest.Item, failure: BaseException) -> str:
+    """Return a failure in words that are the same on every machine and in every run."""
+    text = str(failure).strip().replace(f"{item.config.rootpath}{os.sep}", "")
+    for pattern, stable in _NOISE:
+        text = pattern.sub(stable, text)
+    if not isinstance(failure, AssertionError | pytest.fail.Exception):
+        text = f"{type(failure).__name__}: {text}"
+    text = text or "the test failed without a message"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

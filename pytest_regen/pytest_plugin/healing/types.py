@@ -1,0 +1,198 @@
+"""A failing item, regenerated and called again.
+
+The loop sits inside the call phase: fixtures are set up once, there is one report, and async,
+parametrized and non-function items heal alike, because pytest's own way of calling them is used.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.errors import RegenError
+from pytest_regen.pytest_plugin.cassettes.names import cassette_of_test, cassette_of_type
+from pytest_regen.pytest_plugin.checks import StoreCheck, check_of, forget
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.costs import cost_in
+from pytest_regen.pytest_plugin.failures import UnitError
+from pytest_regen.pytest_plugin.healing.feedback import (
+    Target,
+    Unclear,
+    feedback_of,
+    relevant,
+    targets_of,
+)
+from pytest_regen.pytest_plugin.healing.records import Heal, add_heal
+from pytest_regen.pytest_plugin.healing.stories import heal_of, planned, skipped
+from pytest_regen.pytest_plugin.marks import regen_mark
+from pytest_regen.pytest_plugin.nodes import TypeItem
+from pytest_regen.pytest_plugin.providers import turn_settings
+from pytest_regen.regeneration import HealResult, heal_type
+from pytest_regen.regeneration.values import Feedback
+
+__all__ = ["call_again"]
+
+
+def call_again(item: pytest.Item, failure: BaseException) -> BaseException | None:
+    """Regenerate what a failing item is about, call it again, and return the failure that is left.
+
+    ``None`` means that it passes now.
+    """
+    return _Work(item, failure).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What came of asking for one type."""
+
+    result: HealResult
+    left: BaseException | None
+    """What the item fails with now."""
+    cost: str
+    """US dollars; empty where nothing was paid, or nobody knows the price."""
+
+
+class _Calls:
+    """Calls an item about candidates, and remembers how the last call ended."""
+
+    def __init__(self, item: pytest.Item, target: Target, left: BaseException | None) -> None:
+        self._item = item
+        self._target = target
+        self.left = left
+
+    def __call__(self) -> Sequence[Feedback]:
+        """Call the item and return what it has to say about the type."""
+        forget(self._item.config, self._target.store)
+        self.left = None
+        try:
+            self._item.runtest()
+        except (Exception, pytest.fail.Exception) as error:
+            if isinstance(error, pytest.xfail.Exception):
+                raise
+            self.left = error
+            return relevant(feedback_of(self._item, error), self._target.type_name)
+        return ()
+
+
+class _Work:
+    """The healing of one item."""
+
+    def __init__(self, item: pytest.Item, failure: BaseException) -> None:
+        self._item = item
+        self._choices = choices_of(item.config)
+        self._rounds = self._choices.attempts(regen_mark(item).attempts) - 1
+        self._failure: BaseException | None = failure
+        self._tried: set[tuple[str, str]] = set()
+
+    def run(self) -> BaseException | None:
+        """Heal one type after the other, until the item passes or nothing is left to try."""
+        while self._failure is not None:
+            target = self._next_target(self._failure) if self._rounds else None
+            if target is None:
+                break
+            self._tried.add(target.key)
+            if self._is_chosen(target):
+                self._heal(target)
+        return self._failure
+
+    def _next_target(self, failure: BaseException) -> Target | None:
+        try:
+            targets = targets_of(self._item, failure)
+        except (Unclear, RegenError, pytest.UsageError) as error:
+            self._record(Heal(self._item.nodeid, "skipped", why=str(error)))
+            return None
+        return next((one for one in targets if one.key not in self._tried), None)
+
+    def _is_chosen(self, target: Target) -> bool:
+        unit = f"{self._check(target).place}::{target.type_name}"
+        only = self._choices.only
+        return not only or any(one == unit or fnmatchcase(unit, one) for one in only)
+
+    def _check(self, target: Target) -> StoreCheck:
+        return check_of(self._item.config, target.store)
+
+    def _heal(self, target: Target) -> None:
+        check = self._check(target)
+        nodeid, unit = self._item.nodeid, f"{check.place}::{target.type_name}"
+        try:
+            if check.store.is_stale(target.type_name) and not self._choices.ignore_stale:
+                why = "its pages were written for another IR (STALE)"
+                self._record(skipped(nodeid, unit, why, "--regen-ignore-stale"))
+            elif self._choices.dry_run:
+                self._record(planned(nodeid, check, target, _cassette(self._item, target)))
+            else:
+                self._conclude(target, self._ask(target))
+        except RegenError as error:
+            self._record(skipped(nodeid, unit, str(error)))
+
+    def _ask(self, target: Target) -> _Asked:
+        item, calls = self._item, _Calls(self._item, target, self._failure)
+        with turn_settings(item, _cassette(item, target), item.nodeid) as turns:
+            result = heal_type(
+                target.store,
+                target.type_name,
+                settings=turns.settings,
+                rounds=self._rounds,
+                feedback=target.feedback,
+                check=self._checker(target, calls),
+                ignore=self._check(target).ignored,
+            )
+            result = replace(result, emulated=result.emulated or turns.is_emulated)
+            is_live = turns.is_live
+        cost = self._cost(target, result) if is_live else ""
+        forget(item.config, target.store)
+        if not result.regenerated:
+            # What the rejected candidate said is not what the files on disk deserve.
+            return _Asked(result, self._failure, cost)
+        if isinstance(item, TypeItem):
+            calls()
+        return _Asked(result, calls.left, cost)
+
+    def _checker(self, target: Target, calls: _Calls) -> Callable[[], Sequence[Feedback]] | None:
+        """Return how the item is asked about a candidate; validation alone needs no asking."""
+        item = self._item
+        if not isinstance(item, TypeItem):
+            return calls
+        if not item.config.hook.pytest_regen_validators.get_hookimpls():
+            return None
+        forget(item.config, target.store)
+        return lambda: self._validators(target)
+
+    def _validators(self, target: Target) -> Sequence[Feedback]:
+        forget(self._item.config, target.store)
+        return self._check(target).user_errors(target.type_name)
+
+    def _conclude(self, target: Target, asked: _Asked) -> None:
+        item, self._failure = self._item, asked.left
+        item.config.hook.pytest_regen_after_heal(item=item, result=asked.result)
+        heal = heal_of(
+            item.nodeid,
+            self._check(target),
+            asked.result,
+            feedback=target.feedback,
+            passed=asked.left is None,
+            cost=asked.cost,
+        )
+        self._record(heal)
+
+    def _cost(self, target: Target, result: HealResult) -> str:
+        """Return what live calls cost; what was emulated cost nothing."""
+        if not result.calls or result.emulated:
+            return ""
+        model = self._choices.model or self._check(target).store.envelope.model
+        cost = cost_in(self._item.config, result.usage, model)
+        return "" if cost is None else f"{cost:.4f}"
+
+    def _record(self, heal: Heal) -> None:
+        add_heal(self._item, heal)
+        if isinstance(self._failure, UnitError) and heal.why:
+            self._failure.healing = f"Not regenerated: {heal.why}"
+
+
+def _cassette(item: pytest.Item, target: Target) -> Path:
+    """Return the file in which the regeneration of a type is recorded."""
+    if not isinstance(item, TypeItem):
+        return cassette_of_test(item)
+    return cassette_of_type(item.config, target.store, target.type_name)

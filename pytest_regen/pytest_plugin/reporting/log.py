@@ -1,0 +1,189 @@
+"""Hears of the run what the report tells, and writes it at the end; never in a worker."""
+
+import json
+import os
+from collections.abc import Collection, Generator, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_regen.pytest_plugin.cassettes.log import cassette_log
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.healing.records import record_on
+from pytest_regen.pytest_plugin.locate import from_rootdir
+from pytest_regen.pytest_plugin.providers import scrubber_of
+from pytest_regen.pytest_plugin.reporting.items import description_on
+from pytest_regen.pytest_plugin.reporting.report import Entry, Json, cleaned, report_of
+from pytest_regen.pytest_plugin.reporting.target import report_path, write_report
+from pytest_regen.turns.secrets import scrub_text
+
+if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.summary import RunLog
+
+__all__ = ["report_to"]
+
+_STOPPED = {3: "internal error", 4: "usage error"}
+"""What ends a run early without saying so, by pytest's exit code."""
+
+
+def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
+    """Let the run end with the report that was asked for.
+
+    Args:
+        config: pytest's configuration.
+        stores: the stores of the run.
+        summary: tells the terminal what became of the report.
+
+    Raises:
+        pytest.UsageError: it could not be written where it is to go.
+    """
+    path = report_path(config)
+    places = [from_rootdir(store, config.rootpath) for store in stores]
+    log = _ReportLog(config, path, places, summary)
+    config.pluginmanager.register(log, "regen-report")
+
+
+class _ReportLog:
+    """Writes ``--regen-report``.
+
+    Args:
+        config: pytest's configuration.
+        path: the file; its ending chooses the format.
+        stores: the stores of the run, as node ids spell them.
+        summary: tells the terminal what became of the report.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        path: Path,
+        stores: Collection[str],
+        summary: "RunLog",
+    ) -> None:
+        self._config = config
+        self._choices = choices_of(config)
+        self._path = path
+        self._stores = frozenset(stores)
+        self._summary = summary
+        self._entries: dict[str, Entry] = {}
+        self._collection_errors: dict[str, Json] = {}
+        self._stopped = ""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            error = {"id": report.nodeid, "text": _shown(report)}
+            self._collection_errors[report.nodeid] = error
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how a phase of an item of ours ended."""
+        said = description_on(report)
+        # A worker that crashed sends a report that no item of its own has described.
+        if said is None and report.nodeid.partition("::")[0] not in self._stores:
+            return
+        if report.when == "setup" or report.nodeid not in self._entries:
+            # An item that another plugin starts again is told as it ended at last.
+            self._entries[report.nodeid] = Entry(report.nodeid)
+        entry = self._entries[report.nodeid]
+        if said is not None:
+            entry.kind = said["kind"]
+            entry.issues = said["issues"] if said["issues"] is not None else entry.issues
+            entry.command = said["next"] or entry.command
+        record = record_on(report)
+        entry.heals = record.heals if record is not None else entry.heals
+        entry.hear(self._category(report), _text_of(report))
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note that the run ended before its end."""
+        self._stopped = str(excinfo.value) or excinfo.typename
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Write the report, when all others have said what they know and how the run ends."""
+        yield
+        report = cleaned(self._report(session), self._clean)
+        try:
+            write_report(self._path, _rendered(report, self._path.suffix.lower()))
+        except OSError as error:
+            # Whoever asked for a report must not take a green run for one that has it.
+            why = f"{error.strerror or error}: {self._place}"
+            self._summary.report = f"no report: {why}"
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        else:
+            self._summary.report = f"report: {self._place}"
+
+    @property
+    def _place(self) -> str:
+        return os.path.relpath(self._path, self._config.invocation_params.dir)
+
+    def _category(self, report: pytest.TestReport) -> str:
+        """Return pytest's word for how a phase ended, as the terminal has it."""
+        found = self._config.hook.pytest_report_teststatus(report=report, config=self._config)
+        return str(found[0]) if found else ""
+
+    def _report(self, session: pytest.Session) -> Json:
+        log = cassette_log(self._config)
+        cassettes = {
+            "drifted": sorted(log.drifted),
+            "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
+        }
+        errors = list(self._collection_errors.values())
+        return report_of(self._run(session), self._entries.values(), errors, cassettes)
+
+    def _run(self, session: pytest.Session) -> Json:
+        choices = self._choices
+        stopped = session.shouldfail or session.shouldstop or self._stopped
+        return {
+            "mode": self._mode,
+            "record": choices.record_mode(),
+            "model": choices.model,
+            "attempts": choices.attempts(),
+            "budget": choices.budget,
+            "ci": choices.in_ci,
+            "exit_code": int(session.exitstatus),
+            "stopped": str(stopped or _STOPPED.get(int(session.exitstatus), "")),
+            "why_failed": self._summary.gate,
+            "notes": sorted(self._summary.notes),
+            "next": self._summary.next_command,
+        }
+
+    @property
+    def _mode(self) -> str:
+        if self._config.option.collectonly:
+            return "collect"
+        if self._choices.dry_run:
+            return "dry_run"
+        return "heal" if self._choices.heal else "gate"
+
+    def _clean(self, text: str) -> str:
+        """Return a text without credentials, places of this machine and halves of letters."""
+        text = scrub_text(text.replace(f"{self._config.rootpath}{os.sep}", ""))
+        scrub = scrubber_of(self._config)
+        text = scrub(text) if scrub else text
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _text_of(report: pytest.TestReport) -> str:
+    """Return what pytest shows of a phase that went wrong, or why it was skipped."""
+    if report.failed:
+        return _shown(report)
+    if not report.skipped:
+        return ""
+    reason = getattr(report, "wasxfail", None)
+    where = report.longrepr
+    return str(reason or (where[-1] if isinstance(where, tuple) else ""))
+
+
+def _shown(report: pytest.TestReport | pytest.CollectReport) -> str:
+    # Not `longreprtext`, which starts with the worker and its interpreter.
+    return str(report.longrepr).strip("\n")
+
+
+def _rendered(report: Json, suffix: str) -> str:
+    if suffix == ".json":
+        return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    from pytest_regen.pytest_plugin.reporting.page import page_of  # noqa: PLC0415 - HTML only
+
+    return page_of(report)

@@ -1,0 +1,42 @@
+"""Whether a failing item is called again, and what for: its sessions, or the types it is about."""
+
+import pytest
+
+from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
+
+__all__ = ["left_after_healing"]
+
+
+def left_after_healing(item: pytest.Item, failure: BaseException) -> BaseException | None:
+    """Return the failure that is left of an item marked ``regen``; ``None`` if it passes now.
+
+    Sessions take their next turn without an option, because nothing is written. With a debugger
+    nothing is healed: whoever asked for it wants to see the failure.
+    """
+    if getattr(item.config.option, "usepdb", False) or not _may_call_again(item):
+        return failure
+    if item.stash.get(SESSION_MAKERS, None):
+        from pytest_regen.pytest_plugin.healing.sessions import (  # noqa: PLC0415 - rare
+            call_with_feedback,
+        )
+
+        return call_with_feedback(item, failure)
+    return _left_of_types(item, failure)
+
+
+def _left_of_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
+    if not (item.config.option.regen_heal or item.config.option.regen_dry_run):
+        return failure
+    from pytest_regen.pytest_plugin.choices import choices_of  # noqa: PLC0415 - rare
+
+    choices = choices_of(item.config)
+    if not (choices.heal or choices.dry_run):
+        return failure
+    from pytest_regen.pytest_plugin.healing.types import call_again  # noqa: PLC0415 - rare
+
+    return call_again(item, failure)
+
+
+def _may_call_again(item: pytest.Item) -> bool:
+    # pytest-rerunfailures starts the whole item again; healing it twice would pay twice.
+    return getattr(item, "execution_count", 1) <= 1 and not item.get_closest_marker("xfail")

@@ -1,0 +1,255 @@
+"""What the input schema of a tool says about names and values, wherever in it that stands.
+
+Servers publish schemas that programs wrote: choices behind ``$ref``, optional ones as ``anyOf``
+with ``null``, objects in objects. Looked at are names, required names and choices; types only to
+tell which of several forms is meant: tools convert them, and a false alarm costs a paid reply. So
+what cannot be known (a remote ``$ref``, ``if``, ``not``) has no objections.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from pytest_regen.canonical import canonical_json
+from pytest_regen.sessions.values import plain_numbers
+
+__all__ = ["InputSchema", "among"]
+
+_FORMS: Final = ("anyOf", "oneOf")
+_UNKNOWABLE: Final = frozenset(
+    {"if", "dependentSchemas", "$dynamicRef", "$recursiveRef", "unevaluatedProperties"}
+)
+"""Keywords that may bring in names that are not looked for here."""
+
+Seen = frozenset[int]
+"""Identities of the schemas that are being looked at: some refer to themselves."""
+
+
+class InputSchema:
+    """A JSON Schema of arguments.
+
+    Args:
+        schema: as a tool's server publishes it; local references are followed.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._root = schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arguments that it names, in their order."""
+        found = (part.get("properties") for part in self._parts(self._root, with_forms=True))
+        return tuple(dict.fromkeys(name for one in found for name in _mapping(one)))
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The arguments that must be there."""
+        found = [name for part in self._parts(self._root) for name in _names(part.get("required"))]
+        return tuple(dict.fromkeys(found))
+
+    def choices(self) -> Iterator[tuple[str, list[Any]]]:
+        """Yield each argument, or place in one, that takes certain values only, with these."""
+        yield from self._choices("", self._root, frozenset())
+
+    def problems(self, arguments: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what it has against ``arguments``, in words."""
+        yield from self._unknown_names("", arguments, self._root, is_closed=True)
+        yield from self._problems("", arguments, self._root, frozenset())
+
+    def _problems(self, name: str, value: Any, schema: Any, seen: Seen) -> Iterator[str]:  # noqa: ANN401 - JSON
+        """Yield what a schema has against one value, except names at the top."""
+        if not isinstance(schema, Mapping) or id(schema) in seen:
+            return
+        if name and isinstance(value, Mapping):
+            yield from self._unknown_names(f"{name}.", value, schema, is_closed=False)
+        for part in self._parts(schema):
+            allowed = _allowed(part)
+            if allowed is not None and not among(value, allowed):
+                told = ", ".join(canonical_json(one) for one in allowed)
+                yield f"the argument {name!r} is {canonical_json(value)}; it takes {told}"
+            if isinstance(value, Mapping):
+                yield from self._object_problems(f"{name}." if name else "", value, part)
+            if isinstance(value, list):
+                for number, (item, items) in enumerate(_items(value, part)):
+                    yield from self._problems(f"{name}[{number}]", item, items, frozenset())
+            for key in _FORMS:
+                yield from self._form_problems(name, value, part.get(key), seen | {id(schema)})
+
+    def _object_problems(
+        self, prefix: str, value: Mapping[str, Any], part: Mapping[str, Any]
+    ) -> Iterator[str]:
+        for name in _names(part.get("required")):
+            if name not in value:
+                yield f"the argument {prefix + name!r} is required"
+        for name, inner in value.items():
+            for schema in _schemas_of(name, part):
+                yield from self._problems(prefix + name, inner, schema, frozenset())
+
+    def _form_problems(self, name: str, value: Any, forms: Any, seen: Seen) -> Iterator[str]:  # noqa: ANN401 - JSON
+        """Yield what all forms that can be meant have against a value; nothing if one has not."""
+        meant = [one for one in _list(forms) if self._can_mean(value, one)]
+        found = [list(self._problems(name, value, one, seen)) for one in meant]
+        if found and all(found):
+            yield " or ".join(dict.fromkeys("; ".join(one) for one in found))
+
+    def _can_mean(self, value: Any, schema: Any) -> bool:  # noqa: ANN401 - JSON
+        """Return whether a value is of the schema's type; choices speak for themselves."""
+        if not isinstance(schema, Mapping):
+            return bool(schema)
+        parts = list(self._parts(schema))
+        types = [part["type"] for part in parts if "type" in part]
+        has_choice = any(_allowed(part) is not None for part in parts)
+        return has_choice or all(_is_of(value, one) for one in types)
+
+    def _unknown_names(
+        self, prefix: str, value: Mapping[str, Any], schema: Mapping[str, Any], *, is_closed: bool
+    ) -> Iterator[str]:
+        """Yield the names that a schema does not know.
+
+        Args:
+            prefix: of the names, for the reader.
+            value: an object.
+            schema: its schema.
+            is_closed: whether other names are refused where it does not speak of them.
+        """
+        parts = list(self._parts(schema, with_forms=True))
+        others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
+        known = list(dict.fromkeys(n for part in parts for n in _mapping(part.get("properties"))))
+        patterns = [one for part in parts for one in _mapping(part.get("patternProperties"))]
+        is_unknowable = any(_UNKNOWABLE & set(part) or self._is_lost(part) for part in parts)
+        is_refusing = False in others or (is_closed and bool(known or patterns))
+        if is_unknowable or any(one is not False for one in others) or not is_refusing:
+            return
+        told = f"there are {', '.join(sorted(known))}" if known else "there are none"
+        for name in value:
+            if name not in known and not any(_matches(one, name) for one in patterns):
+                yield f"the argument {prefix + name!r} does not exist; {told}"
+
+    def _choices(self, name: str, schema: Any, seen: Seen) -> Iterator[tuple[str, list[Any]]]:  # noqa: ANN401 - JSON
+        if not isinstance(schema, Mapping) or id(schema) in seen:
+            return
+        allowed = self._values(schema, seen)
+        if name and allowed is not None:
+            yield name, allowed
+            return
+        prefix, inside = f"{name}." if name else "", seen | {id(schema)}
+        for part in self._parts(schema, with_forms=True):
+            for key, inner in _mapping(part.get("properties")).items():
+                yield from self._choices(prefix + key, inner, inside)
+            yield from self._choices(f"{name}[]", part.get("items"), inside)
+
+    def _values(self, schema: Any, seen: Seen) -> list[Any] | None:  # noqa: ANN401 - JSON
+        """Return the only values that a schema takes, ``None`` where there are others."""
+        if not isinstance(schema, Mapping) or id(schema) in seen:
+            return None
+        for part in self._parts(schema):
+            allowed = _allowed(part)
+            if allowed is not None:
+                return allowed
+            if part.get("type") == "null":
+                return [None]
+            for forms in (_list(part.get(key)) for key in _FORMS):
+                found = [self._values(one, seen | {id(schema)}) for one in forms]
+                if found and all(one is not None for one in found):
+                    return [value for one in found for value in one or ()]
+        return None
+
+    def _parts(
+        self, schema: Mapping[str, Any], seen: Seen = frozenset(), *, with_forms: bool = False
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield ``schema`` and what it refers to and is composed of: all of it holds at once.
+
+        Args:
+            schema: where to begin.
+            seen: what need not be yielded again.
+            with_forms: also the forms of which one holds.
+        """
+        if id(schema) in seen:
+            return
+        seen |= {id(schema)}
+        yield schema
+        inner = [self._target(schema), *_list(schema.get("allOf"))]
+        for key in _FORMS if with_forms else ():
+            inner += _list(schema.get(key))
+        for one in inner:
+            if isinstance(one, Mapping):
+                yield from self._parts(one, seen, with_forms=with_forms)
+
+    def _target(self, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+        """Return what ``$ref`` refers to, ``None`` where there is none in this schema."""
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        found: Any = self._root
+        for step in unquote(reference[1:]).split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+                found = found[int(key)]
+            else:
+                found = _mapping(found).get(key)
+        return found
+
+    def _is_lost(self, schema: Mapping[str, Any]) -> bool:
+        return "$ref" in schema and not isinstance(self._target(schema), Mapping)
+
+
+def among(value: Any, allowed: list[Any]) -> bool:  # noqa: ANN401 - JSON
+    """Return whether a value is one of these, as JSON has it: 1.0 is 1, and ``true`` is not."""
+    told = canonical_json(plain_numbers(value))
+    return any(told == canonical_json(plain_numbers(one)) for one in allowed)
+
+
+def _allowed(part: Mapping[str, Any]) -> list[Any] | None:
+    allowed = [part["const"]] if "const" in part else part.get("enum")
+    return allowed if isinstance(allowed, list) else None
+
+
+def _schemas_of(name: str, part: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the schemas that a part has for the value of one name."""
+    named = [one for key, one in _mapping(part.get("properties")).items() if key == name]
+    patterns = _mapping(part.get("patternProperties")).items()
+    named += [one for pattern, one in patterns if _matches(pattern, name)]
+    yield from named or [part.get("additionalProperties")]
+
+
+def _items(value: list[Any], part: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield each item with its schema."""
+    items = part.get("items")
+    first = [*_list(part.get("prefixItems")), *_list(items)]
+    for number, item in enumerate(value):
+        yield item, first[number] if number < len(first) else items
+
+
+def _is_of(value: Any, types: Any) -> bool:  # noqa: ANN401 - JSON
+    names = types if isinstance(types, list) else [types]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {
+        "null": value is None,
+        "boolean": isinstance(value, bool),
+        "string": isinstance(value, str),
+        "integer": is_number and (isinstance(value, int) or value.is_integer()),
+        "number": is_number,
+        "array": isinstance(value, list),
+        "object": isinstance(value, Mapping),
+    }
+    return any(fits.get(name, True) for name in names if isinstance(name, str))
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return True  # Of another dialect; what it means cannot be known.
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - JSON
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    return value if isinstance(value, list) else []
+
+
+def _names(value: Any) -> list[str]:  # noqa: ANN401 - JSON
+    return [one for one in _list(value) if isinstance(one, str)]

@@ -1,0 +1,232 @@
+"""One run of verifying and repairing, from a policy and a set of scenarios to their agreement."""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from pytest_regen.errors import BudgetError, NoProgressError, ProviderError
+from pytest_regen.plurals import counted
+from pytest_regen.sessions.artifacts import checked_policy, content_hash
+from pytest_regen.sessions.calls import Call, Calls
+from pytest_regen.sessions.loop_parts import LoopParts, LoopSettings
+from pytest_regen.sessions.protocols import (
+    AsyncScenarioSource,
+    ExecutionResult,
+    Judgement,
+    Policy,
+    RepairContext,
+    ScenarioSource,
+)
+from pytest_regen.sessions.report import Disagreement, LoopReport, RunStop
+from pytest_regen.sessions.scenario_set import ScenarioSet
+from pytest_regen.sessions.values import ScenarioFeedback, TestScenario
+
+__all__ = ["Verification"]
+
+_FAILED_TURN = (ProviderError, BudgetError, NoProgressError)
+"""What ends one turn with a model and not the run: what was reached so far is kept."""
+
+
+class Verification:
+    """A policy, a set of scenarios, and what is done until the one gives what the other expects.
+
+    Args:
+        parts: who does what.
+        settings: limits.
+        policy: the rules to begin with.
+        tell: is called with one line per step.
+
+    Attributes:
+        policy: the rules as they stand.
+        set: the scenarios as they stand; handwritten ones are there from the beginning.
+
+    Raises:
+        UsageError: the policy is not plain JSON, or the engine gives what is no decision.
+    """
+
+    def __init__(
+        self,
+        parts: LoopParts,
+        settings: LoopSettings,
+        policy: Policy,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.policy = checked_policy(policy)
+        self.set = ScenarioSet(parts, parts.engine(policy))
+        self._parts = parts
+        self._settings = settings
+        self._tell = tell
+        self._repairs = 0
+        self._judgements = 0
+        self._analysis = ""
+        self._rule_changes: list[str] = []
+
+    def repaired(self, source: ScenarioSource | AsyncScenarioSource) -> Calls[RunStop]:
+        """Verify and repair until all is well, attempts are used up or nothing moves."""
+        attempts = self._settings.max_repairs
+        for attempt in range(1, attempts + 2):
+            failing, is_heard = yield from self._verify(attempt)
+            if not failing and not self.set.untold.asks_for_replacements:
+                return "passed"
+            if attempt > attempts:
+                return "attempts"
+            before = self._state()
+            # Without the judge, only what people wrote says by itself that the rules are wrong.
+            blamed = [one for one in failing if is_heard or one.scenario.is_handwritten]
+            yield from self._repair(source, blamed, attempt)
+            # A judge who was not heard may be heard the next time, about the same state.
+            if is_heard and self._state() == before:
+                return "no_progress"
+        raise AssertionError("unreachable: the last attempt returns")  # pragma: no cover
+
+    def _verify(self, attempt: int) -> Calls[tuple[tuple[ExecutionResult, ...], bool]]:
+        """Execute everything, hear the judge, execute its probes.
+
+        Returns:
+            What fails, and whether the judge was heard about all of it.
+        """
+        rounds, verification = self._settings.max_rounds, f"verification {attempt}, "
+        is_heard = False
+        for number in range(1, rounds + 1):
+            results = self.set.execute()
+            which = f"{verification if attempt > 1 else ''}round {number}"
+            self._tell(f"Judging {counted(len(results), 'scenario')} ({which})...")
+            judgement = yield from self._judge(results)
+            is_heard = judgement is not None
+            if judgement is None:
+                break
+            self.set.take_verdicts(judgement, results)
+            is_last = number == rounds
+            added = self.set.add_probes(
+                judgement.probes, self._settings.max_probes, are_judged=not is_last
+            )
+            if not added or is_last:
+                break
+        return tuple(one for one in self.set.execute() if not one.passed), is_heard
+
+    def _judge(self, results: Sequence[ExecutionResult]) -> Calls[Judgement | None]:
+        try:
+            judgement: Judgement = yield Call(self._parts.judge, "judge", (self.policy, results))
+        except _FAILED_TURN as error:
+            self.set.fates.note(f"the judge could not be heard: {error}")
+            return None
+        self._judgements += 1
+        self._analysis = judgement.analysis
+        if judgement.passed != all(one.passed for one in results):
+            says = "all is well" if judgement.passed else "something is wrong"
+            self.set.fates.note(f"the judge says {says}; the engine says otherwise and decides")
+        return judgement
+
+    def _repair(
+        self,
+        source: ScenarioSource | AsyncScenarioSource,
+        blamed: Sequence[ExecutionResult],
+        attempt: int,
+    ) -> Calls[None]:
+        """Have the rules mended that fail ``blamed``, and ask for what is to be replaced."""
+        if blamed or self.set.untold.asks_for_replacements:
+            self._repairs += 1
+        if blamed:
+            yield from self._repair_rules(blamed, attempt)
+        feedback = self.set.untold
+        if not feedback.asks_for_replacements:
+            return
+        feedback = feedback.model_copy(update={"rule_changes": tuple(self._rule_changes)})
+        self._tell("Asking for replacements...")
+        replacements = yield from self._replacements(source, feedback)
+        if replacements is not None:
+            self._rule_changes = []
+            self.set.add_replacements(replacements, feedback)
+
+    def _replacements(
+        self, source: ScenarioSource | AsyncScenarioSource, feedback: ScenarioFeedback
+    ) -> Calls[list[TestScenario] | None]:
+        try:
+            return cast("list[TestScenario]", (yield Call(source, "regenerate", (feedback,))))
+        except _FAILED_TURN as error:
+            self.set.fates.note(f"no replacements: {error}")
+            return None
+
+    def _repair_rules(self, failing: Sequence[ExecutionResult], attempt: int) -> Calls[None]:
+        """Have the rules mended; take them only if fewer scenarios fail and no handwritten more."""
+        self._tell(f"Repairing the rules ({counted(len(failing), 'failure')})...")
+        context = RepairContext(
+            tuple(failing),
+            self._analysis,
+            attempt,
+            self.set.handwritten,
+            self.set.wanted(failing),
+        )
+        try:
+            answer = yield Call(self._parts.compiler, "repair", (self.policy, context))
+        except _FAILED_TURN as error:
+            self.set.fates.note(f"the rules were not repaired: {error}")
+            return
+        candidate = checked_policy(answer)
+        if candidate == self.policy:
+            self.set.fates.note(f"repair {attempt} changed no rule")
+            return
+        engine = self._parts.engine(candidate)
+        was, now = self.set.score(), self.set.score(engine)
+        if not (now.failing < was.failing and now.handwritten <= was.handwritten):
+            self.set.fates.note(
+                f"repair {attempt} of the rules was not taken: "
+                f"{counted(now.failing, 'scenario')} would fail instead of {was.failing}"
+            )
+            return
+        self.policy = candidate
+        self.set.use(engine)
+        self.set.settle_wanted()
+        self._rule_changes.append(
+            f"{counted(was.failing, 'failure')} led to new rules; {now.failing} are left"
+        )
+
+    def _state(self) -> str:
+        """Return what a repair must change to be one: the rules, the set, or what is to be told."""
+        return content_hash(self.policy, list(self.set.scenarios), [self.set.untold])
+
+    def report(self, stop: RunStop, input_hash: str, *, cached: bool = False) -> LoopReport:
+        """Return how the run ended, after one last execution of everything.
+
+        Args:
+            stop: why it ended; a set in which nothing fails has passed, or lacks something.
+            input_hash: of everything the run depends on.
+            cached: whether nobody was asked.
+        """
+        results = self.set.execute()
+        if all(one.passed for one in results):
+            stop = self._verdict(results)
+        return LoopReport(
+            passed=stop == "passed",
+            stop_reason=stop,
+            policy=self.policy,
+            scenarios=self.set.scenarios,
+            results=results,
+            fates=self.set.fates.all(results),
+            disagreements=tuple(self._disagreement(one) for one in results if not one.passed),
+            corrections=tuple(self.set.corrections),
+            untested_tools=self.set.untested_tools,
+            repairs=self._repairs,
+            judgements=self._judgements,
+            notes=tuple(self.set.fates.notes),
+            input_hash=input_hash,
+            cached=cached,
+        )
+
+    def _verdict(self, results: Sequence[ExecutionResult]) -> RunStop:
+        """Return how a set ends in which nothing fails."""
+        if not self.set.generated_count and self._parts.needs_generated:
+            return "empty"
+        if not results:
+            return "empty"
+        return "passed" if self.set.coverage >= self._settings.min_coverage else "coverage"
+
+    def _disagreement(self, result: ExecutionResult) -> Disagreement:
+        verdict = self.set.verdict_on(result.scenario.id)
+        return Disagreement(
+            result.scenario,
+            result.actual,
+            result.rule,
+            verdict.kind if verdict else None,
+            # Where rules are blamed the expectation is held right, whatever else the verdict says.
+            verdict.corrected_decision if verdict and verdict.kind != "rule" else None,
+        )

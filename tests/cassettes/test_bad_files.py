@@ -1,0 +1,155 @@
+"""Files that are no cassettes: told by file and line at every door, never an empty cassette."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from bad_cassettes import BAD, GOOD, HEAD, Bad, foreign, recording
+from command_line import command
+from recorded import replaying
+from turn_values import turn
+
+from pytest_regen.cassettes import ReplayProvider, use_cassette
+from pytest_regen.cassettes.files.format import interaction_text
+from pytest_regen.errors import CassetteMissError, CassetteUnreadableError
+
+
+@pytest.fixture(params=BAD)
+def bad(request: pytest.FixtureRequest) -> Bad:
+    """One file after the other."""
+    return BAD[request.param]
+
+
+@pytest.fixture
+def path(bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where it lies."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / f"c{bad.suffix}"
+    path.write_bytes(bad.content)
+    return path
+
+
+def replay(path: Path) -> object:
+    """Play the cassette with a block."""
+    with use_cassette(path, http_clients=False):
+        return replaying().send(turn("Hello."))
+
+
+def record(path: Path) -> object:
+    """Play what is recorded and record what is not."""
+    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+        taken = run.take("POST", "/v1/messages", b"{}")
+        # What is recorded later is read when it is needed; here all of it is.
+        return taken, [stored.interaction for _, stored in run.tape.everything]
+
+
+def provide(path: Path) -> object:
+    """Play the cassette without a block."""
+    return ReplayProvider(path).send(turn("Hello."))
+
+
+@pytest.mark.parametrize("door", [replay, record, provide])
+def test_it_is_refused_by_file_and_line(
+    bad: Bad, path: Path, door: Callable[[Path], object]
+) -> None:
+    """By what replays and by what records; the file stays as it is."""
+    if door is record and bad.suffix == ".json":
+        pytest.skip("JSON is not recorded")
+
+    with pytest.raises(CassetteUnreadableError) as caught:
+        door(path)
+
+    assert caught.value.line == bad.line or not bad.line
+    assert caught.value.what == f"{path.name}:{caught.value.line}: the cassette cannot be read"
+    assert bad.says in caught.value.why
+    assert "\n" not in caught.value.why
+    assert caught.value.hint
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == bad.content
+
+
+@pytest.mark.parametrize(
+    "words", [["check"], ["show"], ["convert"], ["convert", "--out", "d.yaml"]]
+)
+def test_commands_end_with_two(bad: Bad, path: Path, words: list[str]) -> None:
+    """They name file and line, and write nothing."""
+    name, *options = words
+
+    ran = command("cassettes", name, path.name, *options)
+
+    assert ran.code == 2
+    assert re.search(rf"{re.escape(path.name)}:\d+: ", ran.err)
+    assert bad.says in ran.err
+    assert not ran.out
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == bad.content
+
+
+def test_a_check_names_the_line_in_json(bad: Bad, path: Path) -> None:
+    """For tools that mark it."""
+    ran = command("cassettes", "check", path.name, "--json")
+
+    [finding] = [one for one in ran.json["findings"] if one["code"] == "UNREADABLE"]
+    assert finding["line"] == bad.line or not bad.line
+    assert bad.says in finding["message"]
+
+
+def test_nothing_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tag that would make a folder makes none."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "c.yaml"
+    path.write_bytes(BAD["python"].content)
+
+    with pytest.raises(CassetteUnreadableError, match="Python object"):
+        replay(path)
+
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("door", [replay, record, provide])
+def test_the_same_without_the_damage_is_played(
+    tmp_path: Path, door: Callable[[Path], object]
+) -> None:
+    """What makes the others unreadable is what was done to them."""
+    path = tmp_path / "c.yaml"
+    path.write_bytes(GOOD)
+
+    assert door(path)
+
+
+# What looks like it and is none
+
+
+def test_the_same_request_twice_is_no_key_twice(tmp_path: Path) -> None:
+    """Each recording answers once, in their order."""
+    path = tmp_path / "c.yaml"
+    answers = [recording(), recording(status=201), recording(request_body=b"{}")]
+    path.write_text(HEAD + "".join(map(interaction_text, answers)), "utf-8", newline="\n")
+
+    with use_cassette(path, http_clients=False) as run:
+        taken = [run.take("POST", "/v1/messages", recording().request_body) for _ in range(2)]
+
+    assert [one.status for one in taken if one is not None] == [200, 201]
+    assert command("cassettes", "check", path).code == 0
+
+
+@pytest.mark.parametrize("form", ["ours", "vcrpy"])
+def test_a_body_that_names_a_key_twice_is_text(tmp_path: Path, form: str) -> None:
+    """Which of the two counts nobody says, so it is compared as it stands, byte for byte."""
+    path = tmp_path / "c.yaml"
+    body = b'{"a": 1, "a": 2}'
+    if form == "ours":
+        path.write_text(HEAD + interaction_text(recording(request_body=body)), "utf-8")
+    else:
+        whole = foreign()
+        whole["interactions"][0]["request"]["body"] = body.decode()
+        path.write_text(yaml.safe_dump(whole), "utf-8")
+
+    with use_cassette(path, http_clients=False) as run:
+        assert run.take("POST", "/v1/messages", body) is not None
+    for other in (b'{"a": 2}', b'{"a": 1}', b'{"a": 1,"a": 2}', b'{"a": 2, "a": 1}'):
+        with pytest.raises(CassetteMissError) as caught, use_cassette(path) as run:
+            run.take("POST", "/v1/messages", other)
+        assert '$: recorded "{\\"a\\": 1, \\"a\\": 2}", sent ' in str(caught.value)

@@ -1,0 +1,127 @@
+"""Compressed answers: read by what decodes them, cut ones as far as they came, bombs refused."""
+
+import gzip
+import importlib
+import json
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from pytest_regen.cassettes.files import decoding
+from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+
+TEXT = json.dumps({"said": "word " * 5_000}).encode()
+
+
+def raw_deflate(data: bytes) -> bytes:
+    """Return deflate without the zlib header, as some servers send it."""
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def brotli(data: bytes) -> bytes:
+    """Return data as brotli, where anything here can make it."""
+    packed: bytes = pytest.importorskip("brotli").compress(data)
+    return packed
+
+
+def zstd(data: bytes) -> bytes:
+    """Return data as zstd without its size in front, as streaming servers send it."""
+    for name in ("compression.zstd", "backports.zstd"):
+        try:
+            packed: bytes = importlib.import_module(name).compress(data)
+        except ImportError:
+            continue
+        return packed
+    made: bytes = (
+        pytest.importorskip("zstandard").ZstdCompressor(write_content_size=False).compress(data)
+    )
+    return made
+
+
+PACKED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "x-gzip": ("x-gzip", gzip.compress),
+    "deflate": ("deflate", zlib.compress),
+    "raw deflate": ("deflate", raw_deflate),
+    "br": ("br", brotli),
+    "zstd": ("zstd", zstd),
+    "zstd in two frames": ("zstd", lambda data: zstd(data[:99]) + zstd(data[99:])),
+}
+EACH = pytest.mark.parametrize(("name", "pack"), PACKED.values(), ids=PACKED)
+
+
+def decoded(name: str, body: bytes, *, is_whole: bool = True) -> bytes:
+    """Return what a body of that encoding says."""
+    headers = {"content-encoding": (name,), "x-kept": ("1",)}
+    plain, left = decoded_body(body, headers, is_whole=is_whole)
+    assert left == {"x-kept": ("1",)}
+    return plain
+
+
+@EACH
+def test_a_whole_body_is_read(name: str, pack: Callable[[bytes], bytes]) -> None:
+    """In any of the encodings that a client asks for."""
+    assert decoded(name, pack(TEXT)) == TEXT
+
+
+@EACH
+def test_a_body_that_was_cut_is_read_as_far_as_it_came(
+    name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """What there is, is the beginning of what was sent; asked for the whole, it is broken."""
+    packed = pack(TEXT)
+    for length in (1, 2, 5, len(packed) // 2, len(packed) - 1):
+        assert TEXT.startswith(decoded(name, packed[:length], is_whole=False))
+        with pytest.raises(UndecodableBodyError):
+            decoded(name, packed[:length])
+
+
+@EACH
+def test_a_body_that_was_decoded_before_stays(name: str, pack: Callable[[bytes], bytes]) -> None:
+    """Some recorders decode the body and leave the header."""
+    pack(b"")  # skips where nothing decodes it
+
+    assert decoded(name, TEXT) == TEXT
+    assert decoded(name, b"") == b""
+
+
+@EACH
+def test_a_body_that_is_something_else_is_refused(
+    name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """What can neither be decoded nor read cannot be searched."""
+    packed = bytearray(pack(TEXT))
+    packed[len(packed) // 3 : len(packed) // 3 + 12] = b"\xff\xfe\xfd\xfc" * 3
+
+    try:
+        plain = decoded(name, bytes(packed))
+    except UndecodableBodyError:
+        return
+    assert plain != bytes(packed)
+
+
+@EACH
+def test_a_bomb_does_not_go_off(
+    monkeypatch: pytest.MonkeyPatch, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """A small body that stands for more than it may is refused; one that just fits is read."""
+    monkeypatch.setattr(decoding, "_LARGEST", 1 << 20)
+
+    assert decoded(name, pack(bytes(1 << 20))) == bytes(1 << 20)
+    with pytest.raises(UndecodableBodyError, match="more than 1 MB"):
+        decoded(name, pack(bytes((1 << 20) + 1)))
+
+
+def test_several_encodings_are_undone_in_turn() -> None:
+    """The last one named was made last."""
+    assert decoded("deflate, gzip", gzip.compress(zlib.compress(TEXT))) == TEXT
+    assert decoded("identity", TEXT) == TEXT
+
+
+@pytest.mark.parametrize("name", ["made-up", "compress"])
+def test_an_unknown_encoding_is_refused(name: str) -> None:
+    """By its name."""
+    with pytest.raises(UndecodableBodyError, match=name):
+        decoded(name, TEXT)

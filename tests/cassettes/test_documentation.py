@@ -1,0 +1,105 @@
+"""What docs/cassettes.md shows is true: its code runs, its message is the one that is printed."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import ROOT, blocks, environment, printed, sessions
+from talk import FILE, RECORDING, TEST, answering, record
+
+from pytest_regen.cassettes import read_cassette
+
+PAGE = "docs/cassettes.md"
+CHANGED = ("Which of them feeds bees?", "Which of them feeds bees and moths?")
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    """A folder with the page's test and, where the fixture looks for it, its recording."""
+    (tmp_path / "test_talk.py").write_text(TEST, "utf-8")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    shutil.copy(RECORDING, tmp_path / FILE)
+    return tmp_path
+
+
+def change_the_third_prompt(talk: Path) -> None:
+    """Do what the page says that somebody did."""
+    text = (talk / "test_talk.py").read_text("utf-8")
+    assert text.count(CHANGED[0]) == 1
+    (talk / "test_talk.py").write_text(text.replace(*CHANGED), "utf-8")
+
+
+def interactions(path: Path) -> list[bytes]:
+    """Return the bytes of each recording."""
+    return path.read_bytes().split(b"\n- key: ")[1:]
+
+
+@pytest.mark.parametrize("text", [t for t in blocks(PAGE, "python") if t != TEST])
+def test_a_piece_of_python_runs(text: str) -> None:
+    """From the root of a checkout, without a key."""
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    shown = re.findall(r"^print\(.*\)  # (.*)$", text, re.MULTILINE)
+    assert done.stdout.splitlines() == shown
+
+
+def test_the_recording_is_that_of_the_page(tmp_path: Path) -> None:
+    """Made anew through the real SDK, it differs in the day and in versions at most."""
+    varying = re.compile(rb"^ +(recorded_at|pytest-regen|anthropic|vcrpy): .*$", re.MULTILINE)
+
+    made = record(tmp_path)
+
+    assert varying.sub(b"", made.read_bytes()) == varying.sub(b"", RECORDING.read_bytes())
+    cassette = read_cassette(RECORDING)
+    assert cassette is not None
+    assert cassette.metadata["source"] == "emulator"
+    assert len(cassette.interactions) == 5
+
+
+def test_the_message_is_the_one_that_is_printed(talk: Path) -> None:
+    """Line for line, once the third prompt is changed; before that the test passes."""
+    [(command, shown), _] = sessions(blocks(PAGE, "console")[0])
+    assert any("1 passed" in line for line in printed(command, talk))
+    change_the_third_prompt(talk)
+
+    lines = printed(command, talk)
+
+    assert [line for line in shown if line not in lines] == []
+    assert all(text in "\n".join(shown) for text in ("turn 3", "$.messages[4].content", *CHANGED))
+
+
+def test_the_command_it_prints_records_from_there_on(talk: Path) -> None:
+    """Turns 1 and 2 keep their bytes, 3 to 5 are sent, and the test is green again."""
+    change_the_third_prompt(talk)
+    [_, (command, _)] = sessions(blocks(PAGE, "console")[0])
+    told = [line for line in printed("pytest test_talk.py", talk) if " next: " in f" {line}"]
+    assert any(line.endswith(f"next: {command}") for line in told)
+    before = interactions(talk / FILE)
+
+    with answering() as env:
+        recorded = printed(command, talk, env)
+
+    after = interactions(talk / FILE)
+    assert any("1 passed" in line for line in recorded)
+    assert (len(before), len(after)) == (5, 5)
+    assert after[:2] == before[:2]
+    assert not set(after[2:]) & set(before)
+    assert any("1 passed" in line for line in printed("pytest test_talk.py", talk))
+
+
+def test_the_recordings_of_the_project_are_clean() -> None:
+    """The check has nothing to tell of what lies in ``cassettes/``."""
+    assert printed("pytest-regen cassettes check cassettes", ROOT) == [
+        "1 checked, 0 errors, 0 warnings"
+    ]

@@ -1,0 +1,139 @@
+"""Kills at any moment, and processes side by side: nothing that was answered is lost."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from killing import Killed, kill_at_random_moments, run_together
+from recorded import KEY, echo, record
+from recording_work import kept_words, noted
+from turn_values import turn
+
+from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.emulator import Emulator
+from pytest_regen.errors import CassetteUnreadableError
+from pytest_regen.turns import AnthropicProvider, TurnRequest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="fork and SIGKILL")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a cassette that was recorded before, of four turns."""
+    folder = tmp_path / "template"
+    record(folder / "c.yaml", [turn(f"old-{number}") for number in range(4)])
+    return folder
+
+
+def left_by_kills(folder: Path, work: str, count: int, *, within: int) -> list[Killed]:
+    """Return what so many kills left of copies of the folder."""
+    space = folder.parent / "copies"
+    name = f"recording_work:{work}"
+    return kill_at_random_moments(name, folder, space, count, within=within, begun="noted")
+
+
+def check_nothing_lost(kills: list[Killed]) -> None:
+    """Every answer a caller was given stands in a file that loads, and so does what was there."""
+    old = {f"old-{number}" for number in range(4)}
+    for killed in kills:
+        kept = kept_words(killed.folder)
+        assert old <= kept
+        assert noted(killed.folder) <= kept, killed.folder
+    assert sum(len(noted(killed.folder)) for killed in kills) > len(kills), "none got far enough"
+
+
+def test_killed_while_recording(folder: Path) -> None:
+    """Ten of the kills that ``test_killed_while_recording_two_hundred_times`` makes."""
+    check_nothing_lost(left_by_kills(folder, "record_for_ever", 10, within=700))
+
+
+@pytest.mark.sweep
+def test_killed_while_recording_two_hundred_times(folder: Path) -> None:
+    """Four threads record long and short answers, plain and streamed, block after block."""
+    check_nothing_lost(left_by_kills(folder, "record_for_ever", 200, within=900))
+
+
+def check_one_or_the_other(kills: list[Killed]) -> None:
+    """The cassette is whole: the old one, or the latest that was finished, or the one after it."""
+    for killed in kills:
+        file = read_cassette(killed.folder / "c.yaml")
+        assert file is not None
+        found = {
+            stored.interaction.request_body.decode().partition('"content": "')[2].split()[0]
+            for stored in file.interactions
+        }
+        blocks = {word.rpartition("-")[0] for word in found}
+        done = [int(block) for block in noted(killed.folder)]
+        last = max(done, default=-1)
+        assert len(found) == 4
+        assert blocks <= {"old" if last < 0 else str(last)} or blocks == {str(last + 1)}
+
+
+def test_killed_while_rewriting(folder: Path) -> None:
+    """Ten of the kills that ``test_killed_while_rewriting_two_hundred_times`` makes."""
+    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", 10, within=500))
+
+
+@pytest.mark.sweep
+def test_killed_while_rewriting_two_hundred_times(folder: Path) -> None:
+    """At no moment is there neither the old cassette nor the new one."""
+    check_one_or_the_other(left_by_kills(folder, "rewrite_for_ever", 200, within=700))
+
+
+def fail_after(path: Path, emulator: Emulator, requests: list[TurnRequest]) -> None:
+    """Record these turns in a block that raises at its end."""
+    provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+    with use_cassette(path, mode="once"):
+        for request in requests:
+            provider.send(request)
+        raise ZeroDivisionError
+
+
+def test_a_partial_file_cut_at_any_byte_keeps_what_is_whole(tmp_path: Path) -> None:
+    """A kill inside a write takes the recording that was being written, and no other."""
+    path = tmp_path / "c.yaml"
+    with pytest.raises(ZeroDivisionError), Emulator(echo) as emulator:
+        fail_after(path, emulator, [turn("one"), turn("zwei ü", max_tokens=30_000)])
+    partial = tmp_path / "c.yaml.partial"
+    data = partial.read_bytes()
+    starts = [n for n in range(len(data)) if data.startswith(b"- key: ", n)]
+    assert len(starts) == 2
+
+    seams = {end + near for end in (starts[1], len(data)) for near in range(-12, 12)}
+    for length in sorted(seams | set(range(starts[0], len(data), 31))):
+        partial.write_bytes(data[:length])
+        whole = sum(length >= end for end in (starts[1], len(data)))
+        if whole:
+            file = read_cassette(partial)
+            assert file is not None
+            assert len(file.interactions) == whole
+        else:
+            with pytest.raises(CassetteUnreadableError):
+                read_cassette(partial)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_processes_record_one_cassette(folder: Path, count: int) -> None:
+    """Six turns of each stand in it, and nothing else is left in the folder."""
+    run_together("recording_work:record_one_of_many", folder, count)
+
+    expected = {f"{n}-{b}-{t}" for n in range(count) for b in range(2) for t in range(3)}
+    assert kept_words(folder) == expected | {f"old-{number}" for number in range(4)}
+    assert [path.name for path in folder.iterdir()] == ["c.yaml"]
+
+
+def test_processes_record_their_own_cassettes_beside_a_shared_one(tmp_path: Path) -> None:
+    """One block inside the other, in four processes: every recording is where it belongs."""
+    count = 4
+    folder = tmp_path / "cassettes"
+    folder.mkdir()
+
+    run_together("recording_work:record_own_and_shared", folder, count)
+
+    shared = read_cassette(folder / "shared.yaml")
+    assert shared is not None
+    assert len(shared.interactions) == count
+    assert kept_words(folder) == {
+        f"{kind}-{number}" for kind in ("own", "shared") for number in range(count)
+    }
+    assert len(list(folder.iterdir())) == count + 1

@@ -1,0 +1,249 @@
+"""Cassettes where no file can be, or none that may be read or written."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cassette_work import ask
+from command_line import command
+from killing import run_alone
+
+from pytest_regen.cassettes import RecordMode, use_cassette
+from pytest_regen.errors import CassetteUnreadableError
+
+MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
+
+
+def folder(path: Path) -> None:
+    """Put a folder there."""
+    path.mkdir()
+
+
+def loop(path: Path) -> None:
+    """Put a link to itself there."""
+    path.symlink_to(path.name)
+
+
+def pipe(path: Path) -> None:
+    """Put a pipe there, in which nobody ever writes."""
+    os.mkfifo(path)
+
+
+def linked_pipe(path: Path) -> None:
+    """Put a link to one there."""
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("thing", [folder, loop, pipe, linked_pipe])
+def test_what_is_no_file_is_told(tmp_path: Path, thing: object, mode: RecordMode) -> None:
+    """It is not read, which might never end, nor taken for a missing cassette."""
+    assert callable(thing)
+    thing(tmp_path / "c.yaml")
+
+    said = ask(tmp_path / "c.yaml", "x", mode=mode)
+
+    assert "c.yaml: the cassette cannot be read" in said
+    assert "sent" not in said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes")
+@pytest.mark.parametrize("thing", [folder, loop, pipe, linked_pipe])
+@pytest.mark.parametrize("name", ["show", "convert"])
+def test_commands_do_not_wait_for_it(tmp_path: Path, thing: object, name: str) -> None:
+    """They end with 2."""
+    assert callable(thing)
+    thing(tmp_path / "c.yaml")
+
+    ran = command("cassettes", name, tmp_path / "c.yaml")
+
+    assert ran.code == 2
+    assert "c.yaml" in ran.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes")
+def test_a_check_of_a_folder_passes_pipes_by(tmp_path: Path) -> None:
+    """What is named is looked at whatever it is."""
+    pipe(tmp_path / "c.yaml")
+    ask(tmp_path / "d.yaml", "x", mode="once")
+
+    every, named = (command("cassettes", "check", p) for p in (tmp_path, tmp_path / "c.yaml"))
+
+    assert (every.code, named.code) == (0, 2)
+    assert "UNREADABLE" in named.err
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("x" * 300 + ".yaml", "too long"),
+        ("ä" * 125 + ".yaml", "too long"),
+        ("x" * 245 + ".yaml", "too long"),
+        ("nul\0.yaml", "null"),
+        ("file/c.yaml", "irectory"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["once", "rewrite"])
+def test_a_name_that_cannot_be_is_told(
+    tmp_path: Path, name: str, says: str, mode: RecordMode
+) -> None:
+    """With what to do about it; nothing is left of the attempt."""
+    (tmp_path / "file").write_bytes(b"")
+
+    said = ask(tmp_path / name, "x", mode=mode)
+
+    assert says in said
+    assert "next: " in said
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_reserved_and_strange_names_are_names(tmp_path: Path) -> None:
+    """Whoever names a file gets that file, where the system takes it."""
+    for name in ("con.yaml", "a\nb.yaml", "x" * 200 + ".yaml", "deep/er/c.yaml", "c", "c.tape"):
+        assert ask(tmp_path / name, "x", mode="once") == "recorded"
+        assert ask(tmp_path / name, "x") == "played"
+
+
+def test_a_file_that_vanishes_is_a_missing_cassette(tmp_path: Path) -> None:
+    """It is read at the start of a block; what happens to it then has no part."""
+    path = tmp_path / "c.yaml"
+    ask(path, "x", mode="once")
+
+    with use_cassette(path, http_clients=False) as run:
+        path.unlink()
+        taken = run.take("POST", "https://x.example/v1/x", b'{"say": "x"}')
+
+    assert taken is not None
+    assert "no cassette at" in ask(path, "x")
+
+
+def test_a_file_that_vanishes_while_recording_is_made_anew(tmp_path: Path) -> None:
+    """Of what was recorded nothing is lost."""
+    path = tmp_path / "c.yaml"
+    ask(path, "old", mode="once")
+
+    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+        shutil.rmtree(tmp_path)
+        assert run.take("POST", "https://x.example/v1/x", b'{"say": "new"}') is None
+        run.record(__import__("cassette_work").exchange("new"))
+
+    assert ask(path, "new") == "played"
+
+
+def test_a_cassette_behind_a_link_is_written_where_it_is(tmp_path: Path) -> None:
+    """The link stays one, and others who share the file see what was recorded."""
+    (tmp_path / "shared").mkdir()
+    target, link = tmp_path / "shared/c.yaml", tmp_path / "c.yaml"
+    ask(target, "one", mode="once")
+    link.symlink_to("shared/c.yaml")
+
+    for mode, text in (("new_episodes", "two"), ("all", "three"), ("rewrite", "four")):
+        assert ask(link, text, mode=mode) == "recorded"  # type: ignore[arg-type]  # modes
+        assert link.is_symlink()
+        assert ask(target, text) == "played"
+
+
+# What may not be written, or not whole
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that every user of the machine may enter."""
+    space = Path(tempfile.mkdtemp())
+    space.chmod(0o777)
+    home = space / "cassettes"
+    home.mkdir()
+    ask(home / "c.yaml", "old", mode="once")
+    yield home
+    home.chmod(0o700)
+    shutil.rmtree(space)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="users")
+def test_a_folder_that_may_not_be_written_is_told_before_anything_is_sent(home: Path) -> None:
+    """An answer that cannot be kept is not paid for."""
+    before = (home / "c.yaml").read_bytes()
+    home.chmod(0o555)
+
+    said = run_alone("cassette_work:record_as_nobody", home)
+
+    assert said.startswith(str(home / "c.yaml"))
+    assert "Permission denied" in said
+    assert "next: make the folder writable" in said
+    assert [file.name for file in home.iterdir()] == ["c.yaml"]
+    assert (home / "c.yaml").read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="users")
+def test_a_cassette_that_may_not_be_read_is_told(home: Path) -> None:
+    """It is not taken for a missing one."""
+    (home / "c.yaml").chmod(0o000)
+
+    said = run_alone("cassette_work:read_as_nobody", home)
+
+    assert said.startswith(f"{home / 'c.yaml'}: the cassette cannot be read")
+    assert "next: allow it to be read" in said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits")
+def test_a_file_that_may_not_grow_keeps_the_old(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recording is cut off in the partial file; the cassette is as it was."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    before = (home / "c.yaml").read_bytes()
+
+    said = run_alone("cassette_work:record_with_little_room", home)
+
+    assert "c.yaml: the cassette cannot be written" in said
+    assert "File too large" in said
+    assert (home / "c.yaml").read_bytes() == before
+    assert ask(home / "c.yaml", "old") == "played"
+    assert ask(home / "c.yaml", "next", mode="new_episodes") == "recorded"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full")
+def test_a_full_disk_is_told_with_what_helps(tmp_path: Path) -> None:
+    """Where not even the partial file can be written."""
+    path = tmp_path / "c.yaml"
+    ask(path, "old", mode="once")
+    before = path.read_bytes()
+    path.with_name("c.yaml.partial").symlink_to("/dev/full")
+
+    said = ask(path, "new", mode="new_episodes")
+
+    assert "No space left" in said
+    assert "next: make room" in said
+    assert path.read_bytes() == before
+
+
+def test_what_cannot_be_read_may_be_rewritten(tmp_path: Path) -> None:
+    """A new recording is what the message asks for."""
+    path = tmp_path / "c.yaml"
+    path.write_bytes(b"<<<<<<< HEAD\n")
+    with pytest.raises(CassetteUnreadableError), use_cassette(path):
+        pass
+
+    assert ask(path, "x", mode="rewrite") == "recorded"
+    assert ask(path, "x") == "played"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes")
+@pytest.mark.parametrize("thing", [folder, pipe, linked_pipe])
+def test_what_is_no_file_is_never_replaced(tmp_path: Path, thing: object) -> None:
+    """Nor is anything sent in ``rewrite``, which reads nothing."""
+    assert callable(thing)
+    thing(tmp_path / "c.yaml")
+    before = sorted(tmp_path.rglob("*"))
+
+    said = ask(tmp_path / "c.yaml", "x", mode="rewrite")
+
+    assert "cannot be written" in said
+    assert "next: name a file" in said
+    assert "sent" not in said
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,101 @@
+"""What a project keeps out of its recordings itself, besides credentials."""
+
+from pathlib import Path
+
+import pytest
+from recorded import record, replaying
+from turn_values import turn
+
+from pytest_regen.cassettes import Matching, ReplayProvider, read_cassette, use_cassette
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.errors import CassetteMissError
+
+CUSTOMER = "Miller & Sons"
+
+
+def anonymous(text: str) -> str:
+    """Return a text without the customer."""
+    return text.replace(CUSTOMER, "[customer]").replace("Miller%20%26%20Sons", "[customer]")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a cassette about a customer, recorded through SDK and emulator."""
+    path = tmp_path / "c.yaml"
+    record(path, [turn(f"Write to {CUSTOMER}.")], scrub=anonymous)
+    return path
+
+
+def test_what_the_function_takes_out_is_in_no_file(path: Path) -> None:
+    """Neither in the request nor in the answer, which repeats it."""
+    text = path.read_text("utf-8")
+
+    assert CUSTOMER not in text
+    assert text.count("Write to [customer].") == 2
+
+
+@pytest.mark.parametrize("answers_turns", [True, False])
+def test_the_request_is_found_all_the_same(path: Path, answers_turns: bool) -> None:  # noqa: FBT001 - a case
+    """It is compared as it would be kept; the answer is the one that was kept."""
+    with use_cassette(path, scrub=anonymous, answers_turns=answers_turns):
+        reply = replaying().send(turn(f"Write to {CUSTOMER}."))
+
+    assert reply.text == "Write to [customer]."
+
+
+def test_replay_without_a_block_finds_it_too(path: Path) -> None:
+    """The provider is given the same function."""
+    provider = ReplayProvider(path, matching=Matching(scrub=anonymous))
+
+    assert provider.send(turn(f"Write to {CUSTOMER}.")).text == "Write to [customer]."
+
+
+def test_a_miss_does_not_tell_what_a_recording_would_not(path: Path) -> None:
+    """The message goes into logs that more people read."""
+    with (
+        pytest.raises(CassetteMissError) as caught,
+        use_cassette(path, scrub=anonymous),
+    ):
+        replaying().send(turn(f"Send {CUSTOMER} a reminder."))
+
+    assert CUSTOMER not in str(caught.value)
+    assert "Send [customer] a reminder." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/json", b'{"Miller & Sons": ["Miller & Sons", 1, null]}'),
+        ("text/plain", b"about Miller & Sons"),
+        ("text/event-stream", b'data: {"type": "x", "of": "Miller & Sons"}\n\n'),
+    ],
+)
+def test_every_kind_of_text_is_seen(tmp_path: Path, content_type: str, body: bytes) -> None:
+    """Names of members, plain text, the events of a stream, and the address."""
+    path = tmp_path / "c.yaml"
+    headers = {"content-type": (content_type,)}
+    uri = "https://example.test/Miller%20%26%20Sons?of=Miller%20%26%20Sons"
+
+    with use_cassette(path, mode="once", http_clients=False, scrub=anonymous) as run:
+        run.record(WireExchange("POST", uri, headers, body, 200, "OK", headers, body))
+    with use_cassette(path, http_clients=False, scrub=anonymous) as run:
+        found = run.take("POST", uri, body)
+
+    assert "Miller" not in path.read_text("utf-8")
+    assert found is not None
+    assert b"[customer]" in found.response_body
+
+
+def test_what_is_no_text_is_left_as_it_is(tmp_path: Path) -> None:
+    """An image is kept byte for byte."""
+    path = tmp_path / "c.yaml"
+    image = b"\x89PNG\xff\xfe"
+    headers = {"content-type": ("image/png",)}
+
+    with use_cassette(path, mode="once", http_clients=False, scrub=anonymous) as run:
+        run.record(
+            WireExchange("POST", "https://example.test/", headers, image, 200, "OK", {}, image)
+        )
+
+    [stored] = read_cassette(path).interactions  # type: ignore[union-attr]  # just recorded
+    assert stored.interaction.response_body == image

@@ -1,0 +1,279 @@
+"""Whatever stands before and behind a credential, and however deep it is, it is found."""
+
+import base64
+import html
+import json
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from planted_secrets import KINDS, MIXED, NAMED, NEWER, PLANTED, core
+
+from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.files.writing import checked_text
+from pytest_regen.cassettes.keys import request_key
+from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.cassettes.scrubbing import hidden_in_stream
+from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.turns.secrets import find_secrets, scrub_text
+
+EVERY = {**KINDS, **NEWER, **NAMED}
+URL = "https://api.anthropic.com/v1/messages"
+JSON = {"content-type": ("application/json",)}
+SSE = {"content-type": ("text/event-stream",)}
+
+BEFORE = (
+    *("", "\n", "\t", "\r\n", "\b", "\f", "\0", "\x1b[31m", "\x1b[0m", "\u200b", "\u2028", "密"),
+    *"\"'`([{<>=:/,;.&?#@-_+\\é",
+    *(r"\n", r"\\n", r"\t", r"\u000a", r"\x0a", r"\033[1m", "C:\\", "a/b/", "x-", "x_"),
+    *("%0A", "%20", "&quot;", "&#10;", "&amp;"),
+)
+BEHIND = (
+    *("", "\n", "\0", "\x1b[0m", "\u200b", "密", r"\n", "\\", " x", "%20", "&quot;"),
+    *"\"'`)]}<>,;",
+)
+WRITTEN: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "JSON": lambda text: json.dumps({"a": [text]}),
+    "JSON in JSON": lambda text: json.dumps([json.dumps({"b": text})]),
+    "JSON in JSON in JSON": lambda text: json.dumps([json.dumps([json.dumps([text])])]),
+    "letters kept": lambda text: json.dumps({"a": [text]}, ensure_ascii=False),
+    "Python": lambda text: repr({"b": text}),
+    "XML": lambda text: f"<a>{html.escape(text)}</a>",
+    "all escaped": lambda text: "".join(f"\\u{ord(letter):04x}" for letter in text),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 of JSON in JSON": lambda text: base64.b64encode(
+        json.dumps([json.dumps([text])]).encode()
+    ).decode(),
+    "base64 behind a path": lambda text: f"data/x/{base64.b64encode(text.encode()).decode()}",
+    "base64 behind a line": lambda text: (
+        f"a_name_of_some_length\n{base64.b64encode(text.encode()).decode()}"
+    ),
+    "base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "base64 of zlib": lambda text: base64.b64encode(zlib.compress(text.encode())).decode(),
+}
+
+
+NEIGHBOURS = [*((one, "") for one in BEFORE), *(("", one) for one in BEHIND)]
+
+
+@pytest.mark.parametrize("write", WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("number", range(len(EVERY)), ids=list(EVERY))
+def test_every_neighbour(number: int, write: Callable[[str], str]) -> None:
+    """A line end, an escape, a quote, a colour, a path: in plain and in written text.
+
+    The first kinds with all neighbours, the others with every eighth.
+    """
+    secret = list(EVERY.values())[number]
+    for before, behind in NEIGHBOURS if number < len(PLANTED) else NEIGHBOURS[number % 8 :: 8]:
+        text = write(f"{before}{secret}{behind}")
+
+        clean = scrub_text(text)
+
+        assert find_secrets(text), (before, behind)
+        assert core(secret) not in clean, (before, behind)
+        assert find_secrets(clean) == (), (before, behind)
+        assert clean != text, (before, behind)
+
+
+NO_WORD = st.sampled_from([*BEFORE, " "]).filter(lambda text: text != "")
+SAID = st.builds(lambda text, end: text + end, st.text(max_size=20), NO_WORD)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> tuple[str, Any]:
+    """Return a secret, and JSON that holds it as a text, a name or an item, at any depth."""
+    secret = draw(st.sampled_from(list(EVERY.values())))
+    text = draw(st.just("") | SAID) + secret + draw(st.sampled_from(BEHIND))
+    value: Any = text
+    if draw(st.booleans()):
+        value = {text: draw(st.none() | st.integers())}
+    for _ in range(draw(st.integers(0, 4))):
+        others = draw(st.lists(st.text(max_size=5) | st.integers(), max_size=2))
+        wrap = draw(st.sampled_from(["list", "member", "text"]))
+        if wrap == "list":
+            value = [*others, value]
+        elif wrap == "member":
+            value = {"other": others, draw(st.text(max_size=8)): value}
+        else:
+            value = json.dumps(value)
+    return secret, value
+
+
+def body_of(value: object, form: str) -> bytes:
+    """Return a document as a body."""
+    text = json.dumps(value, ensure_ascii=form != "letters kept", allow_nan=False)
+    if form in {"events", "lines"}:
+        text = f"data: {text}\n\n" if form == "events" else f"{text}\n" * 2
+    return text.encode("utf-8", "replace")
+
+
+FORMS = st.sampled_from(["escaped", "letters kept", "events", "lines"])
+FEW = settings(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@FEW
+@given(found=documents(), request=FORMS, answer=FORMS)
+def test_nothing_of_it_is_written(found: tuple[str, Any], request: str, answer: str) -> None:
+    """In a request or an answer, a stream or none, at any depth of a document."""
+    secret, value = found
+    sent, said = body_of(value, request), body_of(value, answer)
+    headers = SSE if answer == "events" else JSON
+
+    kept = kept_exchange(WireExchange("POST", URL, JSON, sent, 200, "OK", headers, said))
+    text = interaction_text(kept)
+
+    assert core(secret) not in text
+    assert checked_text(Path("c.yaml"), text) == text
+
+
+@FEW
+@given(found=documents(), request=FORMS, part=st.sampled_from(["request", "answer"]))
+def test_a_check_reports_what_was_written_by_hand(
+    tmp_path: Path, found: tuple[str, Any], request: str, part: str
+) -> None:
+    """Whatever a recording would replace is an error in a file that holds it."""
+    _, value = found
+    body = body_of(value, request)
+    bodies = (b"{}", body) if part == "answer" else (body, b"{}")
+    headers = SSE if part == "answer" and request == "events" else JSON
+    raw = Interaction("POST", URL, bodies[0], 200, "OK", bodies[1], JSON, headers)
+    path = tmp_path / "c.yaml"
+    path.write_text(header_text({"recorded_at": "2026-01-01"}) + interaction_text(raw), "utf-8")
+
+    codes = [one.code for one in check_cassettes([path], Limits())]
+
+    assert "SECRET" in codes
+
+
+NAMES = st.sampled_from(
+    [
+        "key",
+        "api_key",
+        "token",
+        "password",
+        "dbPass",
+        "session",
+        "signature",
+        "name",
+        "value",
+        "pwd",
+    ]
+)
+TEXTS = st.text("aZ09bcDEf7 -_.:/=\"'\\\n!$é", max_size=40) | st.sampled_from(
+    [*(f"{MIXED[:20]} {word}" for word in ("", "and more", "x")), "Correct1horse2 x", MIXED[:30]]
+)
+TREES = st.recursive(
+    TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3)
+)
+
+
+@FEW
+@given(value=TREES, request=FORMS)
+def test_what_can_be_replaced_is_never_refused(value: Any, request: str) -> None:
+    """What is found in the text of the file was found in the document before, and replaced."""
+    for body in (body_of(value, request), body_of([json.dumps(value)], request)):
+        headers = SSE if request == "events" else JSON
+
+        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
+
+        assert checked_text(Path("c.yaml"), interaction_text(kept))
+        assert request_key("POST", URL, body) == kept.key
+        again = kept_exchange(
+            WireExchange("POST", URL, JSON, kept.request_body, 200, "OK", headers, b"{}")
+        )
+        assert again.request_body == kept.request_body
+
+
+DELTAS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "text": lambda piece: {"type": "text_delta", "text": piece},
+    "input of a tool": lambda piece: {"type": "input_json_delta", "partial_json": piece},
+}
+
+
+def stream(pieces: tuple[str, ...], kind: str, *, index: int = 1) -> str:
+    """Return the events that say these pieces, behind another block that ends in a letter."""
+    event = {"type": "content_block_delta"}
+    events = [{**event, "index": index - 1, "delta": DELTAS[kind]('{"a": "x')}]
+    events += [{**event, "index": index, "delta": DELTAS[kind](one)} for one in pieces]
+    return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
+
+
+@pytest.mark.parametrize("kind", DELTAS)
+@pytest.mark.parametrize("secret", [*PLANTED.values(), *NAMED.values()], ids=[*PLANTED, *NAMED])
+def test_pieces_of_a_stream(secret: str, kind: str) -> None:
+    """Cut anywhere, in text or in the JSON of a tool's input, all of it is gone or refused."""
+    for before in ("", "cat\n", "密"):
+        text = before + secret
+        whole = text if kind == "text" else json.dumps({"cmd": text})
+        for cut in range(1, len(whole)):
+            said = stream((whole[:cut], whole[cut:]), kind)
+            if hidden_in_stream(said):
+                continue
+            kept = kept_exchange(
+                WireExchange("POST", URL, JSON, b"{}", 200, "OK", SSE, said.encode())
+            ).response_body.decode()
+            pieces = [json.loads(line[6:])["delta"] for line in kept.split("\n") if "data" in line]
+            joined = "".join(list(piece.values())[1] for piece in pieces[1:])
+            assert core(secret) not in joined
+            assert not find_secrets(joined)
+
+
+def test_a_password_in_pieces() -> None:
+    """The name stands in one event, and the value in another: the recording is refused."""
+    whole = json.dumps({"user": "joe", "password": "Tr0ub4dor&3"})
+
+    for cut in range(1, len(whole)):
+        assert hidden_in_stream(stream((whole[:cut], whole[cut:]), "input of a tool")), cut
+
+
+NAMED_FIELDS: list[Any] = [
+    {"password": "hG7kL9!qW2$zX4cV8b1N"},
+    {"user": "joe", "password": "Tr0ub4dor&3"},
+    {"dbPassword": "hunter2"},
+    {"name": "API_KEY", "value": MIXED[:32]},
+    {"Value": MIXED[:32], "Key": "API_KEY"},
+    {"api_keys": ["", MIXED[:32]]},
+    {"headers": [["x-api-key", MIXED[:32]]]},
+    {"args": ["deploy", "--api-key", MIXED[:32], "--now"]},
+    {"Authorization": f"Token {MIXED[:32]}"},
+    {"env": {"DB_PASS": MIXED[:18]}},
+]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("form", ["escaped", "events", "lines"])
+@pytest.mark.parametrize("value", NAMED_FIELDS, ids=str)
+def test_fields_named_for_what_they_hold(value: Any, form: str, depth: int) -> None:
+    """What has no shape is known by the name of its field, of its label, or by its flag."""
+    hidden = next(
+        one for one in (MIXED[:18], "hG7kL9", "Tr0ub4dor", "hunter2") if one in json.dumps(value)
+    )
+    for _ in range(depth):
+        value = {"inner": json.dumps(value)}
+    body = body_of(value, form)
+
+    kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+
+    assert hidden not in interaction_text(kept)
+    assert request_key("POST", URL, body) == kept.key
+
+
+@pytest.mark.parametrize("password", ["Tr0ub4dor&3", "hunter2", "q!w?"])
+def test_a_password_in_a_form(password: str) -> None:
+    """Whatever its length; what stands beside it stays."""
+    form = urlencode({"user": "joe", "password": password, "page": "2"})
+    body = form.encode()
+
+    kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
+
+    assert kept.request_body == b"user=joe&password=[assigned-secret]&page=2"

@@ -1,0 +1,415 @@
+"""Every place in which a credential travels, over real clients: nothing of it stays on the disk."""
+
+import base64
+import gzip
+import json
+import re
+import urllib.parse
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from planted_secrets import PLANTED
+from recorded import answering, plain_client
+
+from pytest_regen.cassettes import use_cassette
+from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.errors import CassetteError
+
+SECRETS = {
+    **PLANTED,
+    "assigned": "api_key=" + "q7Rt9ZxP2mKw4LsV8n",
+    "url": "postgres://admin:" + "hunter2hunter@db.example/x",
+}
+EACH = pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+OPAQUE = "opaque-key-of-a-gateway"
+"""Has no shape at all: only the request that carries it says what it is."""
+URL = "https://api.example/v1/messages"
+JSON = {"content-type": "application/json"}
+SSE = {"content-type": "text/event-stream"}
+Answer = Callable[[httpx2.Request], httpx2.Response]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the cassette under test stands."""
+    return tmp_path / "cassettes" / "c.yaml"
+
+
+def readings(data: bytes) -> Iterator[bytes]:
+    """Yield what a file says: as it is, percent-decoded, unescaped, and all base64 in it."""
+    yield data
+    yield urllib.parse.unquote_to_bytes(data.replace(b"+", b" "))
+    yield data.replace(b"\\n", b"\n").replace(b'\\"', b'"')
+    joined = re.sub(rb"\n +", b"", data)
+    for token in re.findall(rb"[A-Za-z0-9+/_-]{20,}", joined):
+        for shift in range(4):
+            part = token[shift:].replace(b"-", b"+").replace(b"_", b"/")
+            plain = base64.b64decode(part[: len(part) // 4 * 4])
+            yield plain
+            if plain.startswith(b"\x1f\x8b"):
+                yield zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(plain)
+
+
+def revealed(folder: Path, secret: str) -> list[Path]:
+    """Return the files that tell the core of a secret, in whatever way, or are named by it."""
+    core = secret[-14:].replace("-----", "") if "BEGIN" in secret else secret[12:30]
+    core = "MIIB" if "BEGIN" in secret else core
+    return [
+        file
+        for file in folder.rglob("*")
+        if core in file.name
+        or (file.is_file() and any(core.encode() in one for one in readings(file.read_bytes())))
+    ]
+
+
+def record(path: Path, answer: Answer, *calls: dict[str, Any]) -> None:
+    """Make these calls while the cassette records; then make them again from it."""
+    for mode in ("once", "none"):
+        anyway: Any = mode
+        with (
+            answering(answer),
+            use_cassette(path, mode=anyway) as run,
+            plain_client() as client,
+        ):
+            for call in calls:
+                client.request(**{"method": "POST", "url": URL, **call}).read()
+        assert (run.recorded if mode == "once" else run.played) == len(calls)
+        assert run.unplayed == 0
+
+
+def requests(secret: str) -> dict[str, dict[str, Any]]:
+    """Return a request for each place where one can carry a secret."""
+    quoted = urllib.parse.quote(secret, safe="")
+    text = f"Before it {secret} and after."
+    encoded = base64.b64encode(text.encode()).decode()
+    block = {"type": "base64", "media_type": "text/plain", "data": encoded}
+    return {
+        "kept header": {"headers": {"anthropic-beta": secret.replace("\n", " ")}},
+        "other header": {"headers": {"x-internal": secret.replace("\n", " ")}},
+        "query": {"url": f"{URL}?page=1&q={quoted}"},
+        "parameter": {"url": f"{URL}?sig=q7Rt9ZxP2mKw4LsV8n&q={quoted}"},
+        "path": {"url": f"https://api.example/v1/{quoted}/messages"},
+        "JSON": {"json": {"a": [{"b": text}]}},
+        "name of a member": {"json": {text: 1}},
+        "model": {"json": {"model": secret, "messages": [{"role": "user", "content": text}]}},
+        "JSON in JSON": {"json": {"a": json.dumps({"b": text})}},
+        "escaped JSON": {
+            "content": b'{"a":"'
+            + "".join(f"\\u{ord(letter):04x}" for letter in text).encode()
+            + b'"}',
+            "headers": JSON,
+        },
+        "form": {"data": {"grant": "x", "value": secret}},
+        "file": {
+            "content": b"--b\r\nContent-Disposition: form-data; name=f\r\n\r\n\xff\xfe"
+            + text.encode()
+            + b"\x00\r\n--b--\r\n",
+            "headers": {"content-type": "multipart/form-data; boundary=b"},
+        },
+        "base64": {"json": {"source": block}},
+        "base64 for addresses": {"json": {"d": base64.urlsafe_b64encode(text.encode()).decode()}},
+        "base64 of mail": {"json": {"d": base64.encodebytes(text.encode() * 4).decode()}},
+        "base64 as text": {"content": encoded},
+        "gzip": {
+            "content": gzip.compress(json.dumps({"a": text}).encode(), mtime=0),
+            "headers": {**JSON, "content-encoding": "gzip"},
+        },
+        "lines of JSON": {"content": "\n".join(json.dumps({"a": text}) for _ in range(3))},
+        "text": {"content": text},
+    }
+
+
+@EACH
+@pytest.mark.parametrize("place", requests("x"))
+def test_in_a_request(path: Path, secret: str, place: str) -> None:
+    """It is replaced, the request is found again all the same, and its credential was no part."""
+    call = requests(secret)[place]
+
+    record(path, lambda _: httpx2.Response(200, json={"ok": True}), call)
+
+    assert revealed(path.parent, secret) == []
+
+
+def packed(name: str, data: bytes) -> bytes:
+    """Return a body packed so; skips where nothing here does."""
+    if name == "br":
+        return bytes(pytest.importorskip("brotli").compress(data))
+    if name == "zstd":
+        return bytes(pytest.importorskip("zstandard").ZstdCompressor().compress(data))
+    return gzip.compress(data) if name == "gzip" else zlib.compress(data)
+
+
+def answers(secret: str) -> dict[str, httpx2.Response | Callable[[], httpx2.Response]]:
+    """Return an answer for each place where one can carry a secret."""
+    text = f"Before it {secret} and after."
+    body = json.dumps({"said": text}).encode()
+    event = f"data: {json.dumps({'delta': {'text': text}})}\n\n".encode()
+    base = base64.b64encode(text.encode()).decode()
+
+    def encoded(name: str, data: bytes, kind: dict[str, str]) -> Callable[[], httpx2.Response]:
+        return lambda: httpx2.Response(
+            200,
+            headers={**kind, "content-encoding": name},
+            stream=httpx2.ByteStream(packed(name, data)),
+        )
+
+    return {
+        "JSON": httpx2.Response(200, content=body, headers=JSON),
+        "text": httpx2.Response(200, text=text),
+        "binary": httpx2.Response(200, content=b"\xff\xfe" + text.encode() + b"\x00"),
+        "base64": httpx2.Response(200, json={"data": base}),
+        "refusal": httpx2.Response(400, json={"error": {"message": text}}),
+        "failure": httpx2.Response(500, text=f"Traceback: {text}"),
+        "headers": httpx2.Response(
+            200,
+            json={},
+            headers={
+                "set-cookie": "session=" + secret.replace("\n", " "),
+                "x-debug": secret.replace("\n", " "),
+                "retry-after": secret.replace("\n", " "),
+            },
+        ),
+        "event": httpx2.Response(200, content=event, headers=SSE),
+        **{
+            f"{kind} in {name}": encoded(name, data, headers)
+            for name in ("gzip", "deflate", "br", "zstd")
+            for kind, data, headers in (("JSON", body, JSON), ("event", event, SSE))
+        },
+    }
+
+
+@EACH
+@pytest.mark.parametrize("place", answers("x"))
+def test_in_an_answer(path: Path, secret: str, place: str) -> None:
+    """Whatever it is packed in, it is replaced."""
+    made = answers(secret)[place]
+
+    record(path, lambda _: made() if callable(made) else made, {"json": {}})
+
+    assert revealed(path.parent, secret) == []
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return a text in two pieces, neither of which shows what it is."""
+    middle = text.index("-----BEGIN") + 8 if "BEGIN" in text else len(text) // 2
+    return text[:middle], text[middle:]
+
+
+def events(make: Callable[[str], Any], secret: str) -> bytes:
+    """Return a stream that says a secret in two events."""
+    return b"".join(f"data: {json.dumps(make(piece))}\n\n".encode() for piece in split(secret))
+
+
+STREAMS: dict[str, Callable[[str], Any]] = {
+    "text": lambda piece: {"delta": {"type": "text_delta", "text": piece}},
+    "thinking": lambda piece: {"delta": {"type": "thinking_delta", "thinking": piece}},
+    "input of a tool": lambda piece: {"delta": {"type": "input_json_delta", "partial_json": piece}},
+    "another make": lambda piece: {"choices": [{"delta": {"content": piece}}]},
+    "a tool of another make": lambda piece: {
+        "choices": [{"delta": {"tool_calls": [{"function": {"arguments": piece}}]}}]
+    },
+    "no JSON": lambda piece: piece,
+}
+
+
+@EACH
+@pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
+@pytest.mark.parametrize("first", [b"", b"data: [STARTED]\n\n"], ids=["", "after another event"])
+def test_in_pieces_of_a_stream(
+    path: Path, secret: str, make: Callable[[str], Any], first: bytes
+) -> None:
+    """It cannot be replaced in pieces, so the recording is refused, and nothing is written."""
+    said = first + events(make, secret)
+
+    with pytest.raises(CassetteError, match="not written"):
+        record(path, lambda _: httpx2.Response(200, content=said, headers=SSE), {"json": {}})
+
+    assert revealed(path.parent, secret) == []
+
+
+CARRIED: dict[str, dict[str, Any]] = {
+    "bearer": {"headers": {"authorization": f"Bearer {OPAQUE}"}},
+    "api key": {"headers": {"x-api-key": OPAQUE}},
+    "basic": {"auth": ("user", OPAQUE)},
+    "address": {"url": f"https://user:{OPAQUE}@api.example/v1/messages"},
+    "parameter": {"url": f"{URL}?access_token={OPAQUE}"},
+}
+
+
+@pytest.mark.parametrize("call", CARRIED.values(), ids=CARRIED)
+def test_a_key_without_a_shape(path: Path, call: dict[str, Any]) -> None:
+    """What a request carried as its credential is not kept where an answer says it back."""
+    record(path, lambda _: httpx2.Response(401, json={"error": f"bad key {OPAQUE}"}), call)
+
+    assert revealed(path.parent, OPAQUE) == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-goog-api-key": "q7Rt9ZxP2mKw4LsV8n"},
+        {"x-auth-token": "q7Rt9ZxP2mKw4LsV8n"},
+        {"cookie": "lang=en; sid=q7Rt9ZxP2mKw4LsV8n"},
+    ],
+    ids=lambda headers: next(iter(headers)),
+)
+def test_a_random_value_of_a_private_header(path: Path, headers: dict[str, str]) -> None:
+    """Neither is that of a header that is only named like one."""
+    echo = httpx2.Response(200, json={"seen": "q7Rt9ZxP2mKw4LsV8n"})
+
+    record(path, lambda _: echo, {"headers": headers})
+
+    assert revealed(path.parent, "x" * 12 + "q7Rt9ZxP2mKw4LsV8n") == []
+
+
+@pytest.mark.parametrize(
+    "headers", [{"x-partition-key": "customers"}, {"idempotency-key": "3f2c9a7e-11d2-4c8b-9d57-1"}]
+)
+def test_a_header_that_opens_nothing_changes_nothing(path: Path, headers: dict[str, str]) -> None:
+    """What only has the name of a key is left where it stands in a body."""
+    [value] = headers.values()
+
+    record(
+        path,
+        lambda _: httpx2.Response(200, json={"said": value}),
+        {"headers": headers, "json": {"asked": value}},
+    )
+
+    assert path.read_text("utf-8").count(value) == 2
+
+
+def test_a_key_in_pieces_of_a_stream(path: Path) -> None:
+    """The key in use is known without a shape, in pieces as well."""
+    said = events(STREAMS["text"], OPAQUE)
+
+    with pytest.raises(CassetteError, match="key-in-use"):
+        record(
+            path,
+            lambda _: httpx2.Response(200, content=said, headers=SSE),
+            {"headers": {"x-api-key": OPAQUE}},
+        )
+
+    assert revealed(path.parent, OPAQUE) == []
+
+
+@EACH
+def test_a_compressed_request_that_cannot_be_changed_is_refused(path: Path, secret: str) -> None:
+    """Deflate does not tell by itself that it is one; it is read, and refused if it must be."""
+    body = zlib.compress(json.dumps({"a": secret}).encode())
+    call = {"content": body, "headers": {"content-encoding": "deflate"}}
+
+    with pytest.raises(CassetteError, match="compressed request"):
+        record(path, lambda _: httpx2.Response(200, json={}), call)
+
+    assert revealed(path.parent, secret) == []
+
+
+def test_a_compressed_request_is_kept_as_text(path: Path) -> None:
+    """However it is packed the next time: what it says is what is compared."""
+    body = json.dumps({"asked": "hello"}).encode()
+    answer = httpx2.Response(200, json={"said": "hello"})
+    record(path, lambda _: answer, {"content": gzip.compress(body, mtime=1)})
+
+    with use_cassette(path), plain_client() as client:
+        again = client.post(URL, content=gzip.compress(body, compresslevel=1, mtime=2))
+
+    assert again.json() == {"said": "hello"}
+    assert '"asked": "hello"' in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["anthropic", "bearer", "aws", "github", "assigned"])
+def test_a_cassette_is_not_named_by_one(tmp_path: Path, name: str) -> None:
+    """The name is refused before anything is sent."""
+    secret = SECRETS[name]
+    path = tmp_path / f"test_key[{secret}].yaml"
+    calls: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        calls.append(request)
+        return httpx2.Response(200)
+
+    with pytest.raises(CassetteError, match="the name of the cassette") as caught:
+        record(path, answer, {})
+
+    assert secret not in str(caught.value)
+    assert not calls
+    assert not list(tmp_path.iterdir())
+
+
+@EACH
+@pytest.mark.parametrize("before", range(30, 66, 5))
+@pytest.mark.parametrize("drift", ["fail", "warn"])
+def test_in_what_a_miss_says(tmp_path: Path, secret: str, before: int, drift: Any) -> None:
+    """Wherever a long value is cut for the message, half a credential is none of its pieces."""
+    path, diffs = tmp_path / "c.yaml", tmp_path / "diffs"
+    call = {"model": "m", "messages": [{"role": "user", "content": "w" * before + " x"}]}
+    record(path, lambda _: httpx2.Response(200, json={}), {"json": call})
+    told = {
+        "model": f"m {secret}",
+        "messages": [{"role": "user", "content": "w" * before + " " + secret}],
+        "metadata": {secret: secret},
+        "more": {f"n{number}": f"{'v' * before} {secret}" for number in range(5)},
+    }
+
+    said = ""
+    try:
+        with use_cassette(path, drift=drift, diff_folder=diffs) as run, plain_client() as client:
+            client.post(URL, json=told)
+        said = "\n".join(map(str, run.drifts))
+    except CassetteError as error:
+        said = str(error)
+
+    assert said
+    hidden = secret.partition("@")[0] if "://" in secret else secret
+    pieces = {hidden[start : start + 9] for start in range(12, len(hidden) - 9)}
+    assert [piece for piece in pieces if piece in said and "PRIVATE" not in piece] == []
+    assert revealed(tmp_path, secret) == []
+
+
+@EACH
+def test_in_a_run_that_failed(path: Path, secret: str) -> None:
+    """What is quarantined is as clean as what is kept."""
+    answer = httpx2.Response(200, json={"said": secret})
+
+    def fails() -> None:
+        with (
+            answering(lambda _: answer),
+            use_cassette(path, mode="once"),
+            plain_client() as client,
+        ):
+            client.post(URL, json={"asked": secret})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+
+    assert [file.name for file in path.parent.iterdir()] == ["c.yaml.partial"]
+    assert revealed(path.parent, secret) == []
+
+
+def test_what_searches_this_folder_finds_what_is_hidden(tmp_path: Path) -> None:
+    """The helper of these tests sees through every packing they use."""
+    for number, secret in enumerate(SECRETS.values()):
+        for call, data in {
+            "plain": secret.encode(),
+            "quoted": urllib.parse.quote(secret).encode(),
+            "base64": base64.b64encode(f"..{secret}..".encode()),
+            "mail": base64.encodebytes(f"..{secret}..".encode() * 4),
+            "gzip": base64.b64encode(gzip.compress(f"..{secret}..".encode() * 4)),
+        }.items():
+            folder = tmp_path / f"{number}-{call}"
+            folder.mkdir()
+            (folder / "file").write_bytes(data)
+
+            assert revealed(folder, secret) == [folder / "file"], call
+
+
+def test_a_header_of_an_encoding_that_is_not_there_is_no_obstacle() -> None:
+    """A body that is no gzip, whatever its header says, is searched as it is."""
+    assert decoded_body(b"plain", {"content-encoding": ("gzip",)})[0] == b"plain"
+    with pytest.raises(UndecodableBodyError):
+        decoded_body(b"plain", {"content-encoding": ("made-up",)})

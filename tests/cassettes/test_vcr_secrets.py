@@ -1,0 +1,156 @@
+"""Cassettes of tests marked ``vcr``: vcrpy's own files, and no credential in them either."""
+
+import gzip
+import http.client
+import io
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted_secrets import PLANTED
+
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.errors import CassetteError
+from pytest_regen.turns.secrets import find_secrets
+
+SECRET = PLANTED["anthropic"]
+TEXT = json.dumps({"said": f"It is {SECRET}."}).encode()
+
+
+@contextmanager
+def serving(body: bytes, reason: str = "OK", **headers: str) -> Iterator[str]:
+    """Answer every request so; yield the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200, reason)
+            for name, value in {"content-length": str(len(body)), **headers}.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's words
+            """Write no access log."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/x"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def post(folder: Path, url: str, data: Any, mode: str = "once") -> bytes:
+    """Send a request, recorded by vcrpy or replayed; return the answer."""
+    options = VcrOptions("c", folder, mode, {}, (), lambda _: None)
+    headers = {"content-type": "text/plain", "content-length": str(len(data))}
+    with watched_cassette(options):
+        sent = urllib.request.Request(url, data, headers)
+        answer: bytes = urllib.request.urlopen(sent, timeout=10).read()
+    return answer
+
+
+def written(folder: Path) -> str:
+    """Return what stands in the cassette."""
+    return (folder / "c.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT, mtime=0)], ids=["plain", "gzip"])
+def test_requests_are_clean(tmp_path: Path, data: bytes) -> None:
+    """Compressed or not, what is found is replaced, and the file is vcrpy's."""
+    with serving(b"{}") as url:
+        post(tmp_path, url, data)
+
+    assert SECRET not in written(tmp_path)
+    assert "[anthropic-key]" in written(tmp_path)
+
+
+def test_a_request_read_from_a_file_can_be_replayed(tmp_path: Path) -> None:
+    """It is written as bytes: of the file itself YAML would make an object of Python."""
+
+    class Sized(io.BytesIO):
+        def __len__(self) -> int:
+            return len(self.getvalue())
+
+    with serving(b'{"said": "yes"}') as url:
+        post(tmp_path, url, Sized(b"hello"))
+        assert "python" not in written(tmp_path)
+
+        assert post(tmp_path, url, Sized(b"hello"), "none") == b'{"said": "yes"}'
+
+
+def test_answers_are_clean(tmp_path: Path) -> None:
+    """A compressed answer with a credential is kept as text without it."""
+    with serving(gzip.compress(TEXT), content_encoding="gzip") as url:
+        post(tmp_path, url, b"{}")
+
+    assert find_secrets(written(tmp_path)) == ()
+    assert "[anthropic-key]" in written(tmp_path)
+
+
+def test_the_words_of_a_status_are_clean(tmp_path: Path) -> None:
+    """They are the server's own, and may be anything."""
+    with serving(b"{}", reason=f"OK for {SECRET}") as url:
+        post(tmp_path, url, b"{}")
+
+    assert SECRET not in written(tmp_path)
+    assert "OK for [anthropic-key]" in written(tmp_path)
+
+
+@pytest.mark.parametrize("cut", [6, 20])
+def test_a_credential_in_pieces_of_a_stream_is_refused(tmp_path: Path, cut: int) -> None:
+    """Nothing is written; the message says why."""
+    unpatched = http.client.HTTPConnection
+    pieces = [SECRET[:cut], SECRET[cut:]]
+    said = "".join(f"data: {json.dumps({'delta': {'text': one}})}\n\n" for one in pieces)
+
+    with (
+        serving(said.encode(), content_type="text/event-stream") as url,
+        pytest.raises(CassetteError, match="not written") as caught,
+    ):
+        post(tmp_path, url, b"{}")
+
+    assert "anthropic-key" in caught.value.why
+    assert not (tmp_path / "c.yaml").exists()
+    assert http.client.HTTPConnection is unpatched
+
+
+def test_an_answer_that_cannot_be_searched_is_refused(tmp_path: Path) -> None:
+    """Packed in a way that nothing here undoes, it may hold anything."""
+    with (
+        serving(b"\x00\x01\x02", content_encoding="made-up") as url,
+        pytest.raises(CassetteError, match="cannot be searched"),
+    ):
+        post(tmp_path, url, b"{}")
+
+    assert not (tmp_path / "c.yaml").exists()
+
+
+def test_a_failure_says_what_was_not_written_besides(tmp_path: Path) -> None:
+    """The failure of the block is told, and with it that nothing was kept."""
+    unpatched = http.client.HTTPConnection
+    options = VcrOptions("c", tmp_path, "once", {}, (), lambda _: None)
+
+    def fails(url: str) -> None:
+        with watched_cassette(options):
+            urllib.request.urlopen(urllib.request.Request(url, b"{}"), timeout=10).read()
+            raise ZeroDivisionError
+
+    with (
+        serving(b"\x00\x01\x02", content_encoding="made-up") as url,
+        pytest.raises(ZeroDivisionError) as caught,
+    ):
+        fails(url)
+
+    assert "cannot be searched" in caught.value.__notes__[0]
+    assert http.client.HTTPConnection is unpatched

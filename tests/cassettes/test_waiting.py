@@ -1,0 +1,129 @@
+"""Retries that were recorded are replayed without waiting, in every kind of client."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import anyio
+import pytest
+from recorded import KEY, replaying
+from turn_values import MODEL, turn
+
+from pytest_regen.cassettes import use_cassette
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.emulator import Emulator, Fault
+from pytest_regen.turns import AnthropicProvider
+
+FAULTS = {
+    "429": Fault(429, retry_after=30),
+    "429 until a date": Fault(429, retry_after=formatdate(4_000_000_000, usegmt=True)),
+    "429 in milliseconds": Fault(429, retry_after_ms=30_000),
+    "408": Fault(408),
+    "409": Fault(409),
+    "500": Fault(500),
+    "503 of a proxy": Fault(503, body="upstream", retry_after=30),
+    "529": Fault(529, retry_after=30),
+}
+CALL: dict[str, Any] = {
+    "model": MODEL,
+    "max_tokens": 200,
+    "messages": [{"role": "user", "content": "x"}],
+}
+
+
+def plain(base_url: str) -> str:
+    """Ask with a client of one's own."""
+    with anthropic.Anthropic(api_key=KEY, base_url=base_url) as client:
+        return str(client.messages.create(**CALL).content[-1].text)
+
+
+def streamed(base_url: str) -> str:
+    """Ask for a stream."""
+    with (
+        anthropic.Anthropic(api_key=KEY, base_url=base_url) as client,
+        client.messages.stream(**CALL) as stream,
+    ):
+        return str(stream.get_final_text())
+
+
+def asynchronous(base_url: str) -> str:
+    """Ask with the asynchronous client."""
+
+    async def ask() -> str:
+        async with anthropic.AsyncAnthropic(api_key=KEY, base_url=base_url) as client:
+            return str((await client.messages.create(**CALL)).content[-1].text)
+
+    return asyncio.run(ask())
+
+
+def provider(base_url: str) -> str:
+    """Ask with a provider of ours."""
+    made = replaying() if ":9" in base_url else AnthropicProvider(api_key=KEY, base_url=base_url)
+    text = made.send(turn("x")).text
+    made.close()
+    return text
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long clients wanted to wait; they do not."""
+    seconds: list[float] = []
+
+    async def asleep(delay: float) -> None:
+        seconds.append(delay)
+
+    monkeypatch.setattr("time.sleep", seconds.append)
+    monkeypatch.setattr(anyio, "sleep", asleep)
+    return seconds
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("ask", [plain, streamed, asynchronous, provider])
+def test_a_recorded_retry_is_not_waited_for(
+    tmp_path: Path, slept: list[float], ask: Callable[[str], str], fault: Fault
+) -> None:
+    """Whatever the answer asked for: a millisecond each time, as the client knows no less."""
+    said: Iterator[Fault | str] = iter([fault, fault, "late"])
+    with (
+        Emulator(lambda _body: next(said)) as emulator,
+        use_cassette(tmp_path / "c.yaml", mode="once"),
+    ):
+        assert ask(emulator.base_url) == "late"
+    assert sum(slept) > 0.5
+    slept.clear()
+
+    with use_cassette(tmp_path / "c.yaml") as run:
+        assert ask("http://127.0.0.1:9") == "late"
+
+    assert run.played == 3
+    assert sum(slept) <= 0.002
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("ask", [plain, asynchronous])
+def test_nor_in_a_test_marked_vcr(
+    tmp_path: Path, slept: list[float], ask: Callable[[str], str], fault: Fault
+) -> None:
+    """The recorded headers stay as they are, for a suite that looks at them."""
+    said: Iterator[Fault | str] = iter([fault, "late"])
+    options = [
+        VcrOptions("c", tmp_path, mode, {"match_on": ["method", "path"]}, (), lambda _: None)
+        for mode in ("once", "none")
+    ]
+    with Emulator(lambda _body: next(said)) as emulator, watched_cassette(options[0]):
+        assert ask(emulator.base_url) == "late"
+    slept.clear()
+
+    with watched_cassette(options[1]) as run:
+        assert ask("http://127.0.0.1:9") == "late"
+
+    assert sum(slept) <= 0.002
+    recorded = run.cassette.responses[0]["headers"]
+    asked = [fault.retry_after, fault.retry_after_ms]
+    assert [recorded.get(name, [None])[0] for name in ("retry-after", "retry-after-ms")] == [
+        None if value is None else str(value) for value in asked
+    ]

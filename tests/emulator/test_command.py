@@ -1,0 +1,45 @@
+"""``pytest-regen emulator``: started and stopped as a user does."""
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from pytest_regen.emulator import Emulator
+from pytest_regen.errors import UsageError
+
+COMMAND = [sys.executable, "-m", "pytest_regen", "emulator"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
+def test_it_is_stopped_with_ctrl_c_and_nothing_is_wrong() -> None:
+    """As it says itself when it starts: no error, exit 0."""
+    with subprocess.Popen(
+        [*COMMAND, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        while "base_url" not in running.stdout.readline():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+
+    assert running.returncode == 0
+    assert "error" not in said
+    assert "stopped" not in said
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    """With what to do, on the command line and in Python."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*COMMAND, "--port", str(port)], check=False, capture_output=True, text=True, timeout=60
+        )
+        with pytest.raises(UsageError, match=f"cannot listen on port {port} of 127"):
+            Emulator(lambda _body: "x", port=port).start()
+
+    assert done.returncode == 2
+    assert f"cannot listen on port {port} of 127.0.0.1" in done.stderr
+    assert "choose another --port" in done.stderr

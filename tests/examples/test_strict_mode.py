@@ -1,0 +1,184 @@
+"""The examples replay strictly: all that is recorded is played, and one changed word fails."""
+
+import ast
+import json
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import played_recordings
+import pytest
+from example_runs import run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
+HARBOUR = "generated/GET_v1_port-calls_callId-b21766ff"
+BREAK = "import demo, pathlib; demo.break_one_type(pathlib.Path(demo.STORE))"
+
+# What notes the cassettes has imported the package by the time pytest wants to.
+PYTEST = ("-m", "pytest", "-q", "-W", "ignore:Module already imported")
+PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "csharp_dto": (
+        ("-m", "pytest_regen", "generate", "api.yaml", "GET /v1/tides", "--out", "again",
+         "--namespace", "Vell.Harbour.Tides", "--cassette", "cassettes/generate_tides.yaml"),
+        ("-m", "pytest_regen", "generate", "api.yaml", "GET /v1/port-calls/{callId}",
+         "--out", "again", "--namespace", "Vell.Harbour.PortCalls",
+         "--cassette", "cassettes/generate_port_call.yaml"),
+        (*PYTEST, "--regen"),
+    ),
+    "policy_scenarios": (PYTEST,),
+    "subject_line": (PYTEST, ("flow.py",)),
+}  # fmt: skip
+"""What plays the recordings of an example."""
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Callable[[str], Path]:
+    """Makes a copy of an example; where one heals, there is something to heal."""
+
+    def copy(name: str) -> Path:
+        folder = tmp_path / name
+        ignored = shutil.ignore_patterns("__pycache__", ".*")
+        shutil.copytree(EXAMPLES / name, folder, ignore=ignored)
+        if name == "csharp_dto":
+            assert run(folder, "-c", BREAK).returncode == 0
+        return folder
+
+    return copy
+
+
+def recordings(folder: Path) -> set[str]:
+    """Return the cassettes of an example."""
+    return {str(path.resolve()) for path in (folder / "cassettes").rglob("*.yaml")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
+    name: str, copied: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """By the example's own tests and programs; nothing is left over, drifted, old or leaking."""
+    folder, notes = copied(name), tmp_path / "notes.jsonl"
+
+    for program in PROGRAMS[name]:
+        done = run(folder, played_recordings.__file__, str(notes), *program)
+        assert done.returncode == 0, done.stdout + done.stderr
+    checked = run(folder, "-m", "pytest_regen", "cassettes", "check", "cassettes", "--json")
+
+    used = [json.loads(line) for line in notes.read_text("utf-8").splitlines()]
+    assert {one["path"] for one in used} == recordings(folder)
+    assert all(one["played"] and not one["unplayed"] + one["recorded"] for one in used)
+    assert {one["drift"] for one in used} == {"fail"}
+    found = {"checked": len(recordings(folder)), "ok": True, "findings": [], "skipped": []}
+    assert json.loads(checked.stdout) == found
+
+
+SOFTER = {"drift", "unplayed", "ignore", "normalize", "match_on"}
+TAKERS = {"cassette", "use_cassette", "vcr", "cassette_config", "Matching"}
+
+
+def softenings(name: str) -> Iterator[str]:
+    """Yield where an example asks for less than strict replay."""
+    settings = tomllib.loads((EXAMPLES / name / "pyproject.toml").read_text("utf-8"))["tool"]
+    yield from {"regen_drift", "regen_unplayed"} & settings["pytest"]["ini_options"].keys()
+    yield from SOFTER & settings.get("pytest-regen", {}).get("cassettes", {}).keys()
+    for path in (EXAMPLES / name).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            yield from (f"{path}: {found}" for found in _softened(node))
+
+
+def _softened(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef) and node.name in {"cassette_config", "vcr_config"}:
+        yield node.name
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).rpartition(".")[2]
+        if called in TAKERS:
+            yield from (str(one.arg) for one in node.keywords if one.arg in SOFTER)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_example_asks_for_less(name: str) -> None:
+    """What is strict is the default; no settings, marks or arguments loosen it."""
+    assert list(softenings(name)) == []
+
+
+def test_less_would_be_noticed() -> None:
+    """The search finds each way of asking for less."""
+    written = [
+        "@pytest.mark.cassette(drift='warn')\ndef test(): pass",
+        "use_cassette(path, ignore=['$.x'])",
+        "def cassette_config(): return {}",
+    ]
+
+    for text in written:
+        assert [found for node in ast.walk(ast.parse(text)) for found in _softened(node)], text
+
+
+@dataclass(frozen=True)
+class Change:
+    """One word of a prompt, and what is said of it."""
+
+    example: str
+    file: str
+    before: str
+    after: str
+    program: tuple[str, ...]
+    turn: str
+    place: str
+    command: str
+
+
+CHANGES = [
+    Change(
+        "csharp_dto", "api.yaml", "The harbour of the call.", "The port of the call.",
+        PROGRAMS["csharp_dto"][1],
+        "turn 1: 'OUTPUT MODE: full_class ", "$.messages[0].content: recorded ",
+        "next: the same command with --record new_episodes",
+    ),
+    Change(
+        "csharp_dto", f"{HARBOUR}/prompts.json", "Polygons; each", "Shapes; each",
+        PROGRAMS["csharp_dto"][2],
+        "turn 1: 'CORRECTION REQUIRED: ", "$.messages[0].content: recorded ",
+        f"next: pytest {HARBOUR}::Berth --regen --regen-record new_episodes",
+    ),
+    Change(
+        "policy_scenarios", "constitution.md", "of the seed library", "of the seed archive",
+        PYTEST,
+        "turn 1: 'Write the rules ", "$.system[0].text: recorded ", "record.py",
+    ),
+    Change(
+        "policy_scenarios", "compiler.py", "changed as little", "altered as little",
+        PYTEST,
+        "turn 2: 'These scenarios fail ", "$.messages[2].content[0].text: recorded ", "record.py",
+    ),
+    Change(
+        "subject_line", "flow.py", "in my city", "in my town",
+        ("flow.py",),
+        "turn 1: ", "$.messages[0].content: recorded ", "flow.py --record",
+    ),
+    # The transcript of a flow is looked at first; it knows parts of a prompt by their headings.
+    Change(
+        "subject_line", "test_subject_line.py", "in my city", "in my town",
+        PYTEST,
+        "turn 1 tells the model something else", "in 'Original Issue'",
+        "next: pytest test_subject_line.py::test_questions_are_answered --regen-record rewrite",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda one: f"{one.example}-{one.file}")
+def test_one_changed_word_fails(change: Change, copied: Callable[[str], Path]) -> None:
+    """The message names the turn, the place in the request, both values, and the next command."""
+    folder = copied(change.example)
+    path = folder / change.file
+    text = path.read_text("utf-8")
+    assert change.before in text
+    path.write_text(text.replace(change.before, change.after, 1), "utf-8")
+
+    done = run(folder, *change.program)
+
+    assert done.returncode != 0
+    shown = done.stdout + done.stderr
+    told = (change.turn, change.place, change.before, change.after, change.command)
+    assert [part for part in told if part not in shown] == []

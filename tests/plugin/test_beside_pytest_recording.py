@@ -1,0 +1,360 @@
+"""The real pytest-recording: beside it ours steps back; a suite for it goes the same with ours.
+
+It is no dependency, and where it is installed it serves the marks. So it lies in a folder of its
+own, which the environment names: ``REGEN_TEST_PYTEST_RECORDING``, made with
+``pip install --no-deps --target FOLDER pytest-recording``.
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from recording_suite import SUITE
+
+NAMED_BY = "REGEN_TEST_PYTEST_RECORDING"
+FOLDER = Path(os.environ.get(NAMED_BY) or "nowhere")
+LINE = "pytest-recording is installed and serves the tests marked vcr"
+
+pytestmark = pytest.mark.skipif(
+    not (FOLDER / "pytest_recording").is_dir(),
+    reason=f"{NAMED_BY} names no folder with pytest-recording in it",
+)
+
+
+class Service(BaseHTTPRequestHandler):
+    """What the suite asks: it says what it is told."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def answer(self, content: bytes, status: int = 200, **headers: str) -> None:
+        """Send an answer."""
+        self.send_response(status)
+        for name, value in {**headers, "content_length": str(len(content))}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_POST(self) -> None:
+        """Answer with the words sent."""
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.answer(json.dumps({"said": body["words"]}).encode(), content_type="application/json")
+
+    def do_GET(self) -> None:
+        """Answer as the path says."""
+        if self.path == "/packed":
+            packed = gzip.compress(b'{"said": "packed"}', mtime=0)
+            self.answer(packed, content_type="application/json", content_encoding="gzip")
+        elif self.path == "/binary":
+            self.answer(bytes(range(256)), content_type="application/octet-stream")
+        elif self.path.startswith("/status/"):
+            self.answer(b"{}", int(self.path.removeprefix("/status/")))
+        else:
+            self.answer(b"{}", content_type="application/json")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Where the service is."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the suite."""
+
+    code: int
+    text: str
+    outcomes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By node id and phase."""
+    files: Mapping[str, Any] = field(default_factory=dict)
+    """Method and address of what each cassette holds."""
+
+
+class Home:
+    """A folder in which the suite runs, always with the same of the two plugins.
+
+    Args:
+        folder: where.
+        url: of the service.
+        without: the plugin that has no part.
+    """
+
+    def __init__(self, folder: Path, url: str, without: str = "") -> None:
+        self.folder = folder
+        self._url = url
+        self._words = ["-p", f"no:{without}"] if without else []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write the suite."""
+        for name, text in {"pytest.ini": "[pytest]\npythonpath = .\n", **files}.items():
+            path = self.folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+
+    def run(self, *words: str, **environment: str) -> Run:
+        """Run it."""
+        told = self.folder.parent / f"{self.folder.name}.outcomes"
+        told.unlink(missing_ok=True)
+        own = {"SUITE_URL": self._url, "SUITE_OUTCOMES": str(told)}
+        words = ("-p", "no:cacheprovider", "-p", "no:syrupy", "-rfE", *self._words, *words)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(FOLDER), **own, **environment},
+            capture_output=True,
+            check=False,
+            timeout=300,
+        )
+        text = (done.stdout + done.stderr).decode("utf-8", "replace")
+        return Run(done.returncode, text, _outcomes(told), dict(self.cassettes()))
+
+    def cassettes(self) -> Iterator[tuple[str, Any]]:
+        """Yield the cassettes, with the requests in them."""
+        for path in sorted(self.folder.rglob("*")):
+            if path.is_file() and {"cassettes", "tapes"} & set(path.parts):
+                text = path.read_text("utf-8")
+                data = json.loads(text) if text.startswith("{") else yaml.safe_load(text)
+                requests = [one["request"] for one in data["interactions"]]
+                asked = [(one["method"], one["uri"].replace(self._url, "")) for one in requests]
+                yield path.relative_to(self.folder).as_posix(), asked
+
+
+def _outcomes(told: Path) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for line in told.read_text("utf-8").splitlines() if told.exists() else ():
+        test, phase, outcome = json.loads(line)
+        found.setdefault(test, {})[phase] = outcome
+    return found
+
+
+# A suite for pytest-recording
+
+STEPS: Mapping[str, tuple[list[str], dict[str, str]]] = {
+    "nothing is recorded": ([], {}),
+    "recorded": (["--record-mode=once"], {}),
+    "replayed": ([], {}),
+    "replayed in workers": (["-n", "2"], {}),
+    "more is asked": ([], {"SUITE_MORE": "1"}),
+    "more is recorded": (["--record-mode=new_episodes"], {"SUITE_MORE": "1"}),
+    "all is recorded": (["--record-mode=all"], {"SUITE_MORE": "1"}),
+    "rewritten": (["--record-mode=rewrite"], {}),
+    "replayed again": ([], {}),
+    "nothing has cassettes": (["--disable-recording"], {}),
+    "the network is blocked": (["--block-network"], {}),
+    "but for some": (["--block-network", "--allowed-hosts=127.0.*,localhost"], {}),
+    "blocked and recorded": (["--block-network", "--record-mode=once"], {}),
+}
+SAMPLE = ("recorded", "more is asked", "more is recorded", "rewritten", "the network is blocked")
+
+TOO_LONG = "test_names.py::test_too_long_for_json"
+"""pytest-recording gives this cassette a name one character longer than a file may have."""
+
+
+@pytest.mark.parametrize(
+    "steps", [SAMPLE, pytest.param(tuple(STEPS), marks=pytest.mark.sweep)], ids=["sample", "all"]
+)
+def test_a_suite_for_it_goes_the_same_with_ours(
+    tmp_path: Path, url: str, steps: tuple[str, ...]
+) -> None:
+    """Step by step the same outcomes, and the same requests in the same files.
+
+    Two differences are meant: the name that is too long there, and the old file that ``rewrite``
+    leaves where nothing was recorded.
+    """
+    theirs, ours = (
+        Home(tmp_path / "theirs", url, "regen"),
+        Home(tmp_path / "ours", url, "recording"),
+    )
+    for home in (theirs, ours):
+        home.write(SUITE)
+
+    for step in steps:
+        words, environment = STEPS[step]
+        there, here = theirs.run(*words, **environment), ours.run(*words, **environment)
+
+        assert len(there.outcomes) > 70, there.text[-3_000:]
+        assert _without(here.outcomes) == _without(there.outcomes), step
+        common = {name: r for name, r in here.files.items() if name in there.files}
+        assert common == there.files, step
+        assert all(_is_meant(name) for name in here.files.keys() - there.files.keys()), step
+
+
+def _without(outcomes: Mapping[str, Any]) -> dict[str, Any]:
+    return {test: phases for test, phases in outcomes.items() if test != TOO_LONG}
+
+
+def _is_meant(file: str) -> bool:
+    """Whether only ours has this cassette, and means to."""
+    return "/www" in file or file.startswith("cassettes/test_names/test_reads_")
+
+
+def test_what_a_suite_may_ask_of_the_fixture_is_there(tmp_path: Path, url: str) -> None:
+    """Every public name that the cassette has there."""
+    asked = """
+        import json
+        import pytest
+
+        @pytest.mark.vcr
+        def test_a(vcr):
+            print("NAMES", json.dumps([n for n in dir(vcr) if not n.startswith("_")]))
+    """
+    names = []
+    for without in ("regen", "recording"):
+        home = Home(tmp_path / without, url, without)
+        home.write({"test_m.py": "\n".join(line[8:] for line in asked.splitlines())})
+        [line] = [one for one in home.run("-s").text.splitlines() if "NAMES" in one]
+        names.append(set(json.loads(line.partition("NAMES ")[2])))
+
+    there, here = names
+
+    assert there <= here
+
+
+# Both in one run
+
+BESIDE = """
+import os
+
+import httpx2
+import pytest
+
+from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+
+KIND = os.environ["SUITE_KIND"]
+
+
+@pytest.mark.vcr
+def test_marked(vcr, record_mode):
+    assert type(vcr).__module__.startswith(KIND)
+    httpx2.post(os.environ["SUITE_URL"] + "/echo", json={"words": "x"})
+
+
+@pytest.mark.vcr
+def test_marked_too(vcr):
+    assert type(vcr).__module__.startswith(KIND)
+
+
+def test_own(cassette):
+    said = httpx2.post(os.environ["SUITE_URL"] + "/echo", json={"words": "own"})
+    assert said.json() == {"said": "own"}
+
+
+@pytest.mark.block_network
+def test_blocked():
+    with pytest.raises(RuntimeError, match="Network is disabled"):
+        httpx2.get(os.environ["SUITE_URL"])
+"""
+ORDERS = {
+    "as installed": [],
+    "theirs first": ["-p", "recording", "-p", "regen"],
+    "ours first": ["-p", "regen", "-p", "recording"],
+    "theirs first by module": [
+        "-p",
+        "pytest_recording.plugin",
+        "-p",
+        "pytest_regen.pytest_plugin.plugin",
+    ],
+    "ours first by module": [
+        "-p",
+        "pytest_regen.pytest_plugin.plugin",
+        "-p",
+        "pytest_recording.plugin",
+    ],
+}
+
+
+@pytest.fixture
+def beside(tmp_path: Path, url: str) -> Home:
+    """A folder with both plugins."""
+    home = Home(tmp_path / "both", url)
+    home.write({"test_m.py": BESIDE})
+    return home
+
+
+@pytest.mark.parametrize(
+    ("order", "workers"), [*((order, []) for order in ORDERS), ("ours first", ["-n", "2"])]
+)
+def test_ours_steps_back_in_one_line(beside: Home, order: str, workers: list[str]) -> None:
+    """Whichever is loaded first, and however many processes; our fixture works as ever."""
+    words = [*ORDERS[order], *workers, "--strict-markers"]
+    environment = {"SUITE_KIND": "vcr."}
+    if "module" in order:
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+
+    recorded = beside.run(*words, "--record-mode=once", **environment)
+    replayed = beside.run(*words, **environment)
+
+    for run in (recorded, replayed):
+        assert "4 passed" in run.text, run.text
+        assert run.text.count(LINE) == 1
+        assert "INTERNALERROR" not in run.text
+    assert sorted(replayed.files) == [
+        "cassettes/test_m/test_marked.yaml",
+        "cassettes/test_m/test_own.yaml",
+    ]
+
+
+def test_blocked_by_p_no_ours_serves_the_marks(beside: Home) -> None:
+    """The package is installed all the same; nothing is said of it."""
+    words = ["-p", "no:recording"]
+
+    recorded = beside.run(*words, "--record-mode=once", SUITE_KIND="pytest_regen.")
+    replayed = beside.run(*words, SUITE_KIND="pytest_regen.")
+
+    for run in (recorded, replayed):
+        assert "4 passed" in run.text, run.text
+        assert LINE not in run.text
+
+
+def test_a_run_without_marked_tests_says_nothing(beside: Home) -> None:
+    """Only who is served by another need know."""
+    beside.write({"test_m.py": "def test_a(): pass\n"})
+
+    run = beside.run(SUITE_KIND="")
+
+    assert "1 passed" in run.text
+    assert LINE not in run.text
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_options_of_both_stand_side_by_side(beside: Home, order: str) -> None:
+    """None is registered twice; two names of one setting must not contradict each other."""
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} if "module" in order else {}
+    words = ORDERS[order]
+
+    shown = beside.run(*words, "--help", SUITE_KIND="", **environment)
+    both = beside.run(
+        *words, "--record-mode=once", "--regen-record=once", SUITE_KIND="vcr.", **environment
+    )
+    wrong = beside.run(
+        *words, "--record-mode=all", "--regen-record=once", SUITE_KIND="vcr.", **environment
+    )
+
+    assert shown.code == 0
+    assert [shown.text.count(f"\n  {name}") for name in ("--record-mode", "--regen-record")] == [
+        1,
+        1,
+    ]
+    assert "4 passed" in both.text, both.text
+    assert "contradict each other" in wrong.text
+    assert "INTERNALERROR" not in wrong.text

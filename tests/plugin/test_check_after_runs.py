@@ -1,0 +1,141 @@
+"""``cassettes check`` after real runs of pytest: what it names is so, and its advice works."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+from cassette_commands import checked, codes
+from plugin_project import Project
+
+from pytest_regen.emulator import Emulator
+
+Capture = pytest.CaptureFixture[str]
+
+
+def say(body: Mapping[str, object], *, headers: Mapping[str, str]) -> str:
+    """Answer."""
+    assert headers
+    return f"reply to {len(str(body))}"
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project without stores, an emulated API that its environment points to."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    monkeypatch.chdir(project.path)
+    with Emulator(say) as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "none-needed")
+        yield project
+
+
+ASK = """
+    import anthropic
+    import pytest
+
+    def ask(text="one", **more):
+        with anthropic.Anthropic() as client:
+            client.messages.create(
+                model="claude-sonnet-5-5", max_tokens=9,
+                messages=[{"role": "user", "content": text}], **more
+            )
+"""
+NAMED = """
+    def test_plain(cassette): ask()
+
+    @pytest.mark.parametrize("x", ["a", "b/c d", "long " * 80])
+    def test_parameters(cassette, x): ask(x)
+
+    @pytest.mark.cassette(name="given: by hand")
+    def test_given(cassette): ask("two")
+
+    @pytest.mark.cassette(name="grüße an дом")
+    def test_foreign(cassette): ask("zero")
+
+    @pytest.mark.cassette(name="дом")
+    def test_nothing_left(cassette): ask("none")
+
+    @pytest.mark.cassette(name="folder/inner.v2")
+    def test_folder(cassette): ask("three")
+
+    class Base:
+        def test_inherited(self, cassette): ask("four")
+
+    class TestClass(Base):
+        class TestInner:
+            def test_inner(self, cassette): ask("five")
+
+    @pytest.mark.vcr
+    def test_marked(): ask("six")
+
+    @pytest.mark.vcr
+    @pytest.mark.default_cassette("another.yaml")
+    def test_marked_by_name(): ask("seven")
+"""
+
+
+def test_no_cassette_of_a_living_test_is_unused(project: Project, capsys: Capture) -> None:
+    """Whatever its name is; that of a test that was renamed is."""
+    project.pytester.makepyfile(test_m=ASK + NAMED)
+    project.run("--regen-record=once").assert_outcomes(passed=12)
+    assert len(list((project.path / "cassettes").rglob("*.yaml"))) == 12
+    project.run().assert_outcomes(passed=12)
+    capsys.readouterr()
+
+    before = checked(capsys, "cassettes")[1]["findings"]
+    renamed = (ASK + NAMED).replace("def test_plain", "def test_renamed")
+    project.pytester.makepyfile(test_m=renamed)
+    after = checked(capsys, "cassettes")[1]["findings"]
+
+    assert before == []
+    assert [(one["code"], one["path"]) for one in after] == [
+        ("UNUSED", "cassettes/test_m/test_plain.yaml")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["fixture", "mark"])
+def test_what_drifted_in_the_last_run_is_told(project: Project, capsys: Capture, kind: str) -> None:
+    """Until a run in which it did not; for tests that fail by it and those that do not."""
+    test = "def test_a(cassette): ask('one')"
+    if kind == "mark":
+        test = "@pytest.mark.vcr\n    def test_a(): ask('one')"
+    project.pytester.makepyfile(test_m=f"{ASK}\n    {test}")
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+
+    project.pytester.makepyfile(test_m=f"{ASK}\n    {test}".replace("'one'", "'uno'"))
+    project.run("-W", "ignore").assert_outcomes(
+        passed=int(kind == "mark"), failed=int(kind == "fixture")
+    )
+    capsys.readouterr()
+    drifted = checked(capsys, "cassettes")
+    project.pytester.makepyfile(test_m=f"{ASK}\n    {test}")
+    project.run().assert_outcomes(passed=1)
+    capsys.readouterr()
+
+    assert (drifted[0], codes(drifted[1])) == (0, ["DRIFT"])
+    assert codes(checked(capsys, "cassettes")[1]) == []
+
+
+VARYING = """
+    import uuid
+
+    def test_a(cassette): ask(metadata={"user_id": str(uuid.uuid4())})
+    def test_b(cassette): ask(metadata={"user_id": str(uuid.uuid4())})
+"""
+
+
+def test_the_path_that_varies_is_the_one_to_declare(project: Project, capsys: Capture) -> None:
+    """Copied from the message into the settings, it makes the tests replay."""
+    project.pytester.makepyfile(test_m=ASK + VARYING)
+    project.run("--regen-record=once").assert_outcomes(passed=2)
+    project.run("-W", "ignore").assert_outcomes(failed=2)
+    capsys.readouterr()
+
+    _, found = checked(capsys, "cassettes")
+    [message] = [one["message"] for one in found["findings"] if one["code"] == "VARIES"]
+    advice = re.search(r"ignore = .*", message)
+    assert advice is not None
+    project.pytester.makepyprojecttoml(f"[tool.pytest-regen.cassettes]\n{advice[0]}\n")
+
+    project.run("-W", "ignore").assert_outcomes(passed=2)

@@ -1,0 +1,488 @@
+"""A request that nobody recorded: told at once and as what it is, whatever client made it."""
+
+import json
+import textwrap
+
+import pytest
+from plugin_project import Project
+
+MESSAGE = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
+
+CLIENTS = f"""
+    import asyncio
+    import contextlib
+    import http.client
+    import json
+    import time
+    import anthropic
+    import anyio
+    import httpx2
+    import pytest
+    import urllib3
+
+    BASE = "http://127.0.0.1:9"
+    MESSAGE = {MESSAGE!r}
+    BODY = json.dumps(MESSAGE)
+
+    def sdk():
+        with anthropic.Anthropic(api_key="x", base_url=BASE, max_retries=5) as client:
+            client.messages.create(**MESSAGE)
+
+    def sdk_stream():
+        with anthropic.Anthropic(api_key="x", base_url=BASE) as client:
+            with client.messages.stream(**MESSAGE) as stream:
+                stream.until_done()
+
+    def sdk_async():
+        async def ask():
+            async with anthropic.AsyncAnthropic(api_key="x", base_url=BASE) as client:
+                await client.messages.create(**MESSAGE)
+        asyncio.run(ask())
+
+    def sdk_async_stream():
+        async def ask():
+            async with anthropic.AsyncAnthropic(api_key="x", base_url=BASE) as client:
+                async with client.messages.stream(**MESSAGE) as stream:
+                    await stream.until_done()
+        asyncio.run(ask())
+
+    def plain_httpx2():
+        httpx2.post(BASE + "/v1/messages", json=MESSAGE)
+
+    def retrying_urllib3():
+        retry = urllib3.Retry(5, backoff_factor=1, allowed_methods=None)
+        with urllib3.PoolManager(retries=retry) as pool:
+            pool.request("POST", BASE + "/v1/messages", body=BODY)
+
+    def standard_library():
+        connection = http.client.HTTPConnection("127.0.0.1", 9)
+        connection.request("POST", "/v1/messages", BODY)
+        connection.getresponse()
+
+    def broad_loop():
+        for _ in range(5):
+            with contextlib.suppress(Exception):
+                return plain_httpx2()
+            time.sleep(1)
+
+    CLIENTS = [sdk, sdk_stream, sdk_async, sdk_async_stream, plain_httpx2, retrying_urllib3,
+               standard_library, broad_loop]
+"""
+
+COUNTED = """
+    seen = []
+
+    @pytest.fixture(autouse=True)
+    def counted(request, monkeypatch):
+        slept = []
+
+        async def anyio_sleep(seconds):
+            slept.append(seconds)
+
+        monkeypatch.setattr(anyio, "sleep", anyio_sleep)
+        monkeypatch.setattr(asyncio, "sleep", anyio_sleep)
+        monkeypatch.setattr(time, "sleep", slept.append)
+        made = []
+        vcr = request.getfixturevalue("vcr")
+        if vcr is not None:
+            asked = vcr.filter_request
+            vcr.filter_request = lambda sent: (made.append(sent.uri), asked(sent))[1]
+        else:
+            run = request.getfixturevalue("cassette")
+            take = run.take
+            run.take = lambda method, uri, body: (made.append(uri), take(method, uri, body))[1]
+        yield
+        seen.append((len(made), len(slept)))
+        request.config.rootpath.joinpath("seen.json").write_text(json.dumps(seen))
+"""
+
+MARKED = """
+    @pytest.mark.vcr
+    @pytest.mark.parametrize("client", CLIENTS)
+    def test_marked(client):
+        client()
+
+    @pytest.mark.vcr
+    @pytest.mark.parametrize("client", CLIENTS)
+    def test_swallowed(client):
+        with contextlib.suppress(BaseException):
+            client()
+
+    @pytest.mark.parametrize("client", CLIENTS)
+    def test_fixture(client, cassette):
+        client()
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    """A project without stores and without recordings."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    return project
+
+
+def write(project: Project, *parts: str) -> None:
+    """Write the only module of the project."""
+    project.pytester.makepyfile(test_m="\n".join(textwrap.dedent(part) for part in parts))
+
+
+def reasons(result: pytest.RunResult, word: str = "FAILED") -> list[str]:
+    """Return what the lines of the short summary say after the test's name."""
+    lines = [line for line in result.outlines if line.startswith(f"{word} ")]
+    return [line.partition(" - ")[2] for line in lines]
+
+
+def test_every_client_is_told_once_and_waits_for_nothing(project: Project) -> None:
+    """One attempt, no sleep, our message in the summary line; the same for mark and fixture."""
+    write(project, CLIENTS, COUNTED, MARKED)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(failed=24)
+    assert [said for said in reasons(result) if not said.startswith("no cassette at ")] == []
+    assert len(reasons(result)) == 24
+    seen = json.loads((project.path / "seen.json").read_text("utf-8"))
+    assert seen == [[1, 0]] * 24
+
+
+WAYS = """
+    @pytest.mark.vcr
+    def test_wrapped():
+        try:
+            sdk()
+        except BaseException as error:
+            raise RuntimeError("the agent failed") from error
+
+    @pytest.mark.vcr
+    def test_grouped():
+        async def both():
+            async with asyncio.TaskGroup() as group:
+                group.create_task(asyncio.to_thread(sdk))
+        asyncio.run(both())
+
+    @pytest.mark.vcr
+    @pytest.mark.filterwarnings("ignore")
+    def test_thread():
+        import threading
+        thread = threading.Thread(target=sdk)
+        thread.start()
+        thread.join()
+
+    @pytest.fixture
+    def early(vcr):
+        sdk()
+
+    @pytest.mark.vcr
+    def test_set_up(early):
+        pass
+
+    @pytest.fixture
+    def hidden(vcr):
+        with contextlib.suppress(BaseException):
+            sdk()
+
+    @pytest.mark.vcr
+    def test_hidden(hidden):
+        pass
+"""
+
+
+def test_a_miss_is_told_wherever_it_happened(project: Project) -> None:
+    """Wrapped, in a group, in a thread, in another fixture: the line says what is missing."""
+    write(project, CLIENTS, WAYS)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(failed=4, errors=1)
+    told = reasons(result) + reasons(result, "ERROR")
+    assert [said[:15] for said in told] == ["no cassette at "] * 5
+
+
+LATE = """
+    @pytest.fixture(params=["vcr", "cassette"])
+    def late(request):
+        request.getfixturevalue(request.param)
+        yield
+        standard_library()
+
+    @pytest.mark.vcr
+    def test_late(late):
+        pass
+
+    @pytest.fixture(params=["vcr", "cassette"])
+    def late_and_quiet(request):
+        request.getfixturevalue(request.param)
+        yield
+        with contextlib.suppress(BaseException):
+            standard_library()
+
+    @pytest.mark.vcr
+    def test_late_and_quiet(late_and_quiet):
+        pass
+
+    def test_the_next_is_not_concerned():
+        assert http.client.HTTPConnection.__module__ == "http.client"
+"""
+
+
+def test_a_miss_at_the_end_of_a_fixture_stays_its_own(project: Project) -> None:
+    """The other fixtures end as well: no cassette stays in use for the tests behind."""
+    write(project, CLIENTS, LATE)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(passed=5, errors=4)
+    assert [said[:15] for said in reasons(result, "ERROR")] == ["no cassette at "] * 4
+
+
+EXPECTING = """
+    from vcr import errors
+    from vcr.errors import CannotOverwriteExistingCassetteException as Missing
+
+    OURS = (ValueError, Missing)
+
+    @pytest.mark.vcr
+    def test_named():
+        with pytest.raises(errors.CannotOverwriteExistingCassetteException) as caught:
+            plain_httpx2()
+        assert "v1/messages" in str(caught.value)
+
+    @pytest.mark.vcr
+    def test_alias():
+        try:
+            standard_library()
+        except Missing as error:
+            assert error.cassette is not None
+
+    @pytest.mark.vcr
+    def test_tuple():
+        with pytest.raises(OURS):
+            plain_httpx2()
+
+    @pytest.mark.vcr
+    @pytest.mark.parametrize("error", [Missing])
+    def test_parameter(error):
+        with pytest.raises(error):
+            plain_httpx2()
+
+    def refused(client):
+        with pytest.raises(Missing):
+            client()
+
+    @pytest.mark.vcr
+    def test_helper():
+        refused(plain_httpx2)
+
+    @pytest.mark.vcr
+    def test_task():
+        async def ask():
+            async with httpx2.AsyncClient() as client:
+                await client.get(BASE)
+
+        async def both():
+            with pytest.raises(Missing):
+                await asyncio.gather(ask(), ask())
+
+        asyncio.run(both())
+
+    @pytest.mark.vcr
+    def test_wrapped_by_the_client():
+        with pytest.raises(anthropic.APIConnectionError) as caught:
+            with anthropic.Anthropic(api_key="x", base_url=BASE, max_retries=0) as client:
+                client.messages.create(**MESSAGE)
+        assert isinstance(caught.value.__cause__, Missing)
+"""
+
+
+def test_who_names_the_exception_of_vcrpy_gets_it(project: Project) -> None:
+    """By its name, an alias, in a tuple, as a parameter, in a helper, around a task."""
+    write(project, CLIENTS, EXPECTING)
+
+    project.run("-W", "ignore").assert_outcomes(passed=7)
+
+
+FAILING = """
+    from vcr.errors import CannotOverwriteExistingCassetteException
+
+    @pytest.mark.vcr
+    def test_handled():
+        with pytest.raises(CannotOverwriteExistingCassetteException):
+            plain_httpx2()
+        assert False, "for another reason"
+
+    @pytest.mark.vcr
+    def test_not_handled():
+        try:
+            plain_httpx2()
+        except CannotOverwriteExistingCassetteException as error:
+            raise RuntimeError("the agent failed") from error
+"""
+
+
+def test_a_handled_miss_takes_no_blame_for_another_failure(project: Project) -> None:
+    """Only where vcrpy's exception is behind a failure is the miss told in its place."""
+    write(project, CLIENTS, FAILING)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(failed=2)
+    handled, told = reasons(result)
+    assert handled.startswith("AssertionError: for another reason")
+    assert told.startswith("no cassette at ")
+
+
+def test_the_check_knows_which_marked_test_missed(project: Project) -> None:
+    """Its cassette counts as drifted until a run in which it serves."""
+    write(project, CLIENTS, "@pytest.mark.vcr\ndef test_a(): sdk()")
+
+    project.run("-W", "ignore").assert_outcomes(failed=1)
+
+    known = (project.path / ".pytest_cache/v/regen/drifted").read_text("utf-8")
+    assert json.loads(known) == ["cassettes/test_m/test_a.yaml"]
+
+
+ASKING = """
+    import contextlib
+    import anthropic
+    import pytest
+
+    def ask(text):
+        client = anthropic.Anthropic(api_key="x", base_url="http://127.0.0.1:9")
+        said = [{"role": "user", "content": text}]
+        return client.messages.create(model="m", max_tokens=5, messages=said)
+
+    @pytest.fixture
+    def early(cassette):
+        return ask("b")
+
+    def test_called(cassette):
+        ask("a")  # here
+
+    def test_set_up(early):
+        pass
+
+    def test_swallowed(cassette):
+        with contextlib.suppress(BaseException):
+            ask("c")
+
+    @pytest.mark.vcr
+    def test_marked():
+        ask("d")
+"""
+
+
+def test_a_miss_is_shown_at_the_line_that_asked(pytester: pytest.Pytester) -> None:
+    """Neither the client's lines nor ours stand between it and the message."""
+    pytester.makepyfile(test_asking=ASKING)
+
+    result = pytester.runpytest_subprocess("-q")
+
+    result.assert_outcomes(failed=3, errors=1)
+    text = result.stdout.str()
+    assert text.count("E       pytest_regen.errors.CassetteMissError: no cassette at") == 3
+    assert '>       ask("a")  # here' in text
+    for foreign in ("site-packages", "pytest_regen/", "contextlib.py"):
+        assert foreign not in text, foreign
+
+
+def test_a_miss_that_was_swallowed_is_placed_at_its_test(pytester: pytest.Pytester) -> None:
+    """One line per failure leads to the test, not to a line of ours."""
+    path = pytester.makepyfile(test_asking=ASKING)
+
+    result = pytester.runpytest_subprocess("--tb=line", "test_asking.py::test_swallowed")
+
+    line = path.read_text("utf-8").splitlines().index("def test_swallowed(cassette):") + 1
+    result.stdout.fnmatch_lines([f"{path}:{line}: *no cassette at *"])
+
+
+def test_a_miss_that_was_swallowed_is_its_message(pytester: pytest.Pytester) -> None:
+    """Where no line of the project was running there is none to show."""
+    pytester.makepyfile(test_asking=ASKING)
+
+    result = pytester.runpytest_subprocess("-q", "test_asking.py::test_swallowed")
+
+    result.stdout.fnmatch_lines(
+        ["*_ test_swallowed _*", "no cassette at *", "  why: *", "  next: *", "=*", "FAILED *"],
+        consecutive=True,
+    )
+
+
+def test_every_line_is_shown_to_whoever_asks_for_it(pytester: pytest.Pytester) -> None:
+    """``--full-trace`` is pytest's own word for it."""
+    pytester.makepyfile(test_asking=ASKING)
+
+    result = pytester.runpytest_subprocess("-q", "test_asking.py::test_called", "--full-trace")
+
+    assert "site-packages" in result.stdout.str()
+
+
+def test_replay_needs_no_key(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is made without one asks its cassette all the same; the test has none later."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
+    pytester.makepyfile(
+        """
+        import os
+        import anthropic
+
+        def test_asked(cassette):
+            said = [{"role": "user", "content": "x"}]
+            anthropic.Anthropic().messages.create(model="m", max_tokens=5, messages=said)
+
+        def test_after():
+            assert "ANTHROPIC_API_KEY" not in os.environ
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-q")
+
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["*CassetteMissError: no cassette at*"])
+
+
+FIXTURES = """
+    import asyncio
+    import httpx2
+    import pytest
+
+    def ask():
+        return httpx2.get("http://127.0.0.1:9/x")
+
+    async def ask_in_a_group():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(ask))
+
+    @pytest.fixture(params=["alone", "in a group"])
+    def asked(request):
+        if request.node.get_closest_marker("silent") is None:
+            ask() if request.param == "alone" else asyncio.run(ask_in_a_group())
+
+    @pytest.mark.vcr
+    def test_marked(asked): pass
+
+    @pytest.mark.vcr
+    def test_marked_again(asked): pass
+
+    def test_fixture(cassette, asked): pass
+
+    @pytest.mark.silent
+    def test_that_asks_nothing(asked): pass
+
+    def test_late(cassette, request): request.getfixturevalue("late")
+
+    @pytest.fixture
+    def late(): ask()
+"""
+
+
+def test_a_miss_in_a_fixture_is_the_business_of_one_test(project: Project) -> None:
+    """Others that want the fixture get it anew, and are told what is wrong with them."""
+    project.pytester.makeini("[pytest]\nmarkers = silent: asks nothing\n")
+    write(project, FIXTURES)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(errors=6, passed=2, failed=1)
+    told = [*reasons(result, "ERROR"), *reasons(result)]
+    assert all(one.startswith("no cassette at ") for one in told)

@@ -1,0 +1,547 @@
+"""``--regen-report``: what the report of a run holds, and where it is written."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted_secrets import KINDS
+from plugin_project import Project
+from recorded_talk import CHANGED, FILE, TALK, say
+from store_factory import GOOD
+
+from pytest_regen.emulator import Emulator
+
+STORE = "generated/GET_v1_projects"
+SOURCE = f"{STORE}/ProjectDataObject.cs"
+
+
+def report_of(project: Project, *args: str) -> Any:
+    """Run the project with a report as JSON; return it."""
+    project.run("--regen-report=report.json", *args)
+    return json.loads((project.path / "report.json").read_text("utf-8"))
+
+
+def item(report: Any, name: str) -> Any:
+    """Return the entry of the item whose node id ends so."""
+    (found,) = [one for one in report["items"] if one["id"].endswith(name)]
+    return found
+
+
+def test_a_regenerated_type(project: Project, spread: tuple[str, ...]) -> None:
+    """Totals, the work with its findings, places and diff; passing types are entries, too."""
+    project.broken()
+    project.answered_by("Good")
+
+    report = report_of(project, "--regen", *spread)
+
+    assert (report["format"], report["version"]) == ("pytest-regen/report", 1)
+    assert {key: report["run"][key] for key in ("mode", "record", "exit_code", "stopped")} == {
+        "mode": "heal",
+        "record": "none",
+        "exit_code": 0,
+        "stopped": "",
+    }
+    assert report["run"]["next"] == f"git diff {STORE}"
+    assert report["run"]["changed"] == [SOURCE, f"{STORE}/pages.json"]
+    totals = report["totals"]
+    assert [totals[key] for key in ("items", "passed", "regenerated", "failed")] == [3, 2, 1, 0]
+    assert [totals[key] for key in ("calls", "tokens_in", "tokens_out")] == [1, 100, 40]
+    assert totals["cost_usd"] is None
+    assert [one["id"].partition("::")[2] for one in report["items"]] == [
+        "Owner",
+        "ProjectDataObject",
+        "State",
+    ]
+    (heal,) = item(report, "::Owner")["heals"]
+    assert (heal["outcome"], heal["stop_reason"], heal["pages"]) == ("regenerated", "clean", [1])
+    assert [(one["code"], one["path"], one["field"]) for one in heal["findings"]] == [
+        ("MISSING_FIELD", SOURCE, "name"),
+        ("PHANTOM_FIELD", SOURCE, "nmae"),
+    ]
+    assert '+    [JsonPropertyName("name")]' in heal["diff"]
+
+
+def test_a_failing_type(project: Project, spread: tuple[str, ...]) -> None:
+    """Its issues stand with file and line as in the terminal, and the command that mends it."""
+    project.broken()
+
+    report = report_of(project, *spread)
+
+    owner = item(report, "::Owner")
+    places = [f"{one['path']}:{one['line']}: {one['code']}" for one in owner["issues"]]
+    assert all(place in owner["text"] for place in places)
+    assert len(places) == 2
+    assert (owner["kind"], owner["outcome"], owner["heals"]) == ("type", "failed", [])
+    assert owner["next"] == f"pytest {STORE}::Owner --regen --regen-record once"
+    assert report["run"]["next"] == owner["next"]
+    assert (report["run"]["mode"], report["run"]["exit_code"]) == ("gate", 1)
+
+
+def test_a_type_that_could_not_be_mended(project: Project) -> None:
+    """Stop reason, reason in words, and the next command are those of the summary."""
+    project.broken()
+    project.answered_by("Stubborn")
+
+    report = report_of(project, "--regen", "--regen-attempts=4")
+
+    (heal,) = item(report, "::Owner")["heals"]
+    assert (heal["outcome"], heal["stop_reason"]) == ("failed", "no_progress")
+    assert "the same errors came back" in heal["why"]
+    assert heal["next"] == item(report, "::Owner")["next"] == report["run"]["next"]
+
+
+def test_a_dry_run(project: Project) -> None:
+    """What would be asked is planned; the type fails as it did."""
+    project.broken()
+
+    report = report_of(project, "--regen-dry-run")
+
+    (heal,) = item(report, "::Owner")["heals"]
+    assert (heal["outcome"], heal["pages"], heal["estimate"] > 100) == ("planned", [1], True)
+    assert (report["run"]["mode"], report["totals"]["failed"]) == ("dry_run", 1)
+
+
+def test_live_calls_are_summed_at_their_price(project: Project) -> None:
+    """Decimals as text, from the hook."""
+    project.broken()
+    hook = """
+    from pytest_regen.settings import Price
+
+    def pytest_regen_prices(config, model):
+        return Price(input=1000, output=5000)
+    """
+    project.answered_by("Good", hook)
+
+    report = report_of(project, "--regen", "--regen-record=once")
+
+    assert (
+        report["totals"]["cost_usd"] == item(report, "::Owner")["heals"][0]["cost_usd"] == "0.3000"
+    )
+
+
+def test_why_a_green_run_fails(project: Project, in_ci: Callable[[], None]) -> None:
+    """CI, the exit code and its reason are told."""
+    in_ci()
+    project.broken()
+    project.answered_by("Good")
+
+    run = report_of(project, "--regen")["run"]
+
+    assert (run["ci"], run["exit_code"]) == (True, 1)
+    assert "CI is set" in run["why_failed"]
+
+
+OWN = """
+    import pytest
+    import pytest_regen
+    from pytest_regen.validation.issues import Issue
+
+    @pytest.mark.regen
+    def test_issue():
+        pytest_regen.fail(issues=Issue.of("STYLE", "no abbreviations", type_name="Owner"))
+
+    @pytest.mark.regen
+    def test_words():
+        assert 1 == 2, "not the same"
+
+    @pytest.mark.regen
+    @pytest.mark.skip(reason="not today")
+    def test_skipped(): pass
+
+    @pytest.mark.regen
+    @pytest.mark.xfail(reason="known")
+    def test_known(): assert False
+
+    @pytest.fixture
+    def ends_badly():
+        yield
+        raise OSError("cannot close")
+
+    @pytest.mark.regen
+    def test_end(ends_badly): pass
+
+    def test_of_no_concern(): assert False
+"""
+
+
+def test_tests_of_ones_own(project: Project, spread: tuple[str, ...]) -> None:
+    """Those marked are entries; the worst of set-up, call and end counts, with what it showed."""
+    project.store()
+    project.pytester.makepyfile(test_own=OWN)
+
+    report = report_of(project, *spread, "test_own.py")
+
+    told = {one["id"].partition("::")[2]: one for one in report["items"]}
+    assert {name: one["outcome"] for name, one in told.items()} == {
+        "test_end": "failed",
+        "test_issue": "failed",
+        "test_known": "skipped",
+        "test_skipped": "skipped",
+        "test_words": "failed",
+    }
+    assert [(one["code"], one["path"]) for one in told["test_issue"]["issues"]] == [
+        ("STYLE", SOURCE)
+    ]
+    assert "not the same" in told["test_words"]["text"]
+    assert told["test_skipped"]["text"] == "Skipped: not today"
+    assert told["test_known"]["text"] == "known"
+    assert "cannot close" in told["test_end"]["text"]
+    assert report["totals"]["skipped"] == 2
+    assert "of_no_concern" not in json.dumps(report)
+
+
+def test_warnings_are_counted(project: Project) -> None:
+    """A stale type passes, with its warning."""
+    path = project.store() / "ir.json"
+    data = json.loads(path.read_text("utf-8"))
+    data["types"][2]["description"] = "How far a project has come."
+    path.write_text(json.dumps(data), "utf-8")
+
+    report = report_of(project)
+
+    assert (report["totals"]["warnings"], report["totals"]["passed"]) == (1, 3)
+    assert [one["code"] for one in item(report, "::State")["issues"]] == ["STALE"]
+
+
+def test_a_store_that_cannot_be_opened(project: Project) -> None:
+    """It is one item of its own kind."""
+    (project.store() / "pages.json").write_text("{", "utf-8")
+
+    (found,) = report_of(project)["items"]
+
+    assert (found["kind"], found["outcome"]) == ("store", "failed")
+    assert "pages.json" in found["text"]
+
+
+@pytest.fixture
+def talking(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project with a recorded test of five turns, of which the third has changed since."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(test_talk=TALK)
+    with Emulator(say) as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+        project.run("--regen-record=once")
+        project.pytester.makepyfile(test_talk=CHANGED)
+        yield project
+
+
+def test_drift_that_fails(talking: Project, spread: tuple[str, ...]) -> None:
+    """The test is an entry; the note has the cassette, the path that differs and the command."""
+    report = report_of(talking, "-W", "ignore", *spread)
+
+    (note,) = report["cassettes"]["notes"]
+    assert (note["kind"], note["cassette"], note["failed"]) == ("miss", FILE, True)
+    assert '$.messages[4].content: recorded "third", sent "third, reworded"' in note["what"]
+    assert "--regen-record new_episodes" in note["next"]
+    assert report["cassettes"]["drifted"] == [FILE]
+    assert report["totals"]["drifted"] == 1
+    (entry,) = report["items"]
+    assert (entry["outcome"], entry["next"]) == ("failed", note["next"])
+
+
+def test_drift_that_is_tolerated(talking: Project, spread: tuple[str, ...]) -> None:
+    """It is in the report though the test passes, beside files that belong to no test."""
+    talking.pytester.makeini("[pytest]\nregen_drift = warn\n")
+    (talking.path / "cassettes/test_talk/gone.yaml").write_text("x", "utf-8")
+
+    report = report_of(talking, "-W", "ignore", *spread)
+
+    kinds = [note["kind"] for note in report["cassettes"]["notes"]]
+    assert kinds == ["drift", "drift", "drift", "orphan"]
+    assert not any(note["failed"] for note in report["cassettes"]["notes"])
+    assert (report["totals"]["passed"], report["totals"]["drifted"]) == (1, 1)
+
+
+def test_recordings_nobody_asked_for(talking: Project) -> None:
+    """They fail the test, and the report says so."""
+    talking.pytester.makepyfile(test_talk=TALK.replace(', "fifth"', ""))
+
+    report = report_of(talking, "-W", "ignore")
+
+    (note,) = report["cassettes"]["notes"]
+    assert (note["kind"], note["failed"]) == ("unplayed", True)
+    assert (report["totals"]["drifted"], report["totals"]["failed"]) == (0, 1)
+
+
+def test_nothing_of_ours_is_an_honest_empty_report(
+    project: Project, spread: tuple[str, ...]
+) -> None:
+    """No store, no marked test: no items, and the exit code of the rest."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(test_plain="def test_y(): pass")
+
+    report = report_of(project, *spread)
+
+    assert report["items"] == []
+    assert report["totals"]["items"] == 0
+    assert report["run"]["exit_code"] == 0
+
+
+def test_what_cannot_be_collected(project: Project, spread: tuple[str, ...]) -> None:
+    """The error is told once, and that the run stopped for it; with workers it goes on."""
+    project.store()
+    project.pytester.makepyfile(test_bad="import nothing_of_that_name")
+
+    report = report_of(project, *spread)
+
+    (error,) = report["collection_errors"]
+    assert error["id"] == "test_bad.py"
+    assert "nothing_of_that_name" in error["text"]
+    assert report["totals"]["passed"] == (3 if spread else 0)
+    assert report["run"]["exit_code"] == (1 if spread else 2)
+    assert ("1 error during collection" in report["run"]["stopped"]) == (not spread)
+
+
+def test_an_interrupted_run(project: Project) -> None:
+    """Ctrl-C: what is known is written, and what was running then is unfinished."""
+    project.store()
+    project.pytester.makepyfile(
+        test_own="""
+        import os, signal, time
+        import pytest
+
+        @pytest.mark.regen
+        def test_before(): pass
+
+        @pytest.mark.regen
+        def test_running():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+
+        @pytest.mark.regen
+        def test_after(): pass
+        """
+    )
+
+    project.pytester.runpytest_subprocess("-p", "no:syrupy", "--regen-report=r.json", "test_own.py")
+
+    report = json.loads((project.path / "r.json").read_text("utf-8"))
+    assert [(one["id"].partition("::")[2], one["outcome"]) for one in report["items"]] == [
+        ("test_before", "passed"),
+        ("test_running", "unfinished"),
+    ]
+    assert report["run"]["stopped"] == "KeyboardInterrupt"
+    assert report["run"]["exit_code"] == 2
+
+
+def test_a_worker_that_dies(project: Project) -> None:
+    """Its item is an entry that failed, though nothing came back from it."""
+    project.store()
+    project.pytester.makeconftest(
+        """
+        import os
+
+        def pytest_regen_validators(config, store, type_name):
+            if type_name == "State":
+                os._exit(1)
+        """
+    )
+
+    report = report_of(project, "-n", "2")
+
+    assert item(report, "::State")["outcome"] == "failed"
+    assert "crashed" in item(report, "::State")["text"]
+
+
+def test_the_same_run_has_the_same_report(project: Project, spread: tuple[str, ...]) -> None:
+    """Byte for byte, also where workers took turns: no clock, no place of the machine."""
+    project.broken()
+    project.pytester.makepyfile(test_own=OWN)
+
+    project.run("--regen-report=one.json", *spread)
+    project.run("--regen-report=two.json", *spread)
+
+    one, two = [(project.path / name).read_bytes() for name in ("one.json", "two.json")]
+    assert one == two
+    assert str(project.path) not in one.decode("utf-8")
+
+
+def test_no_credential_gets_in(project: Project) -> None:
+    """Nor what the project's own hook takes out, in failures, outputs and names."""
+    secret = KINDS["github"]
+    wrong = GOOD["Owner", 1].replace('("name")', f'("{KINDS["anthropic"]}")')
+    project.store(wrong={("Owner", 1): wrong})
+    project.answered_by(
+        "Good",
+        """
+    def pytest_regen_scrubbers(config):
+        return [lambda text: text.replace("Miller", "[customer]")]
+    """,
+    )
+    project.pytester.makepyfile(
+        test_own=f"""
+        import pytest
+
+        @pytest.mark.regen
+        @pytest.mark.parametrize("key", ["{secret}"])
+        def test_it(key):
+            assert not key, "Miller has " + key
+        """
+    )
+
+    project.run("--regen-report=report.json", "--regen")
+    project.store("again", wrong={("Owner", 1): wrong})
+    project.run("--regen-report=report.html")
+
+    texts = [(project.path / f"report.{end}").read_text("utf-8") for end in ("json", "html")]
+    assert "[customer] has [github-token]" in texts[0]
+    assert "[anthropic-key]" in texts[0]
+    for text in texts:
+        assert secret not in text
+        assert KINDS["anthropic"] not in text
+        assert "Miller" not in text
+
+
+@pytest.mark.parametrize("name", ["report.txt", "report", ".html", "folder/report.xml", ""])
+def test_another_ending_is_a_usage_error(
+    project: Project, spread: tuple[str, ...], name: str
+) -> None:
+    """It is told before anything runs, with what would be right."""
+    project.store()
+
+    result = project.run(f"--regen-report={name}", *spread)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"ERROR: --regen-report {name}*: no report ends in *", "*next: --regen-report *.html"]
+    )
+    result.stdout.no_fnmatch_line("generated/*")
+
+
+@pytest.mark.parametrize("name", ["file/report.html", "folder.html", "x" * 300 + ".html"])
+def test_what_cannot_be_written_is_a_usage_error(
+    project: Project, spread: tuple[str, ...], name: str
+) -> None:
+    """A file where the folder should be, a folder where the file should be, a name too long."""
+    project.store()
+    (project.path / "file").write_text("", "utf-8")
+    (project.path / "folder.html").mkdir()
+
+    result = project.run(f"--regen-report={name}", *spread)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --regen-report {name} cannot be written", "*next: *"])
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no folder that even root cannot write")
+def test_a_folder_that_cannot_be_written_is_a_usage_error(project: Project) -> None:
+    """Only trying tells, for whoever may write anywhere else."""
+    project.store()
+
+    result = project.run("--regen-report=/proc/report.html")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_relative_path_starts_where_pytest_was_called(
+    project: Project, monkeypatch: pytest.MonkeyPatch, spread: tuple[str, ...]
+) -> None:
+    """Not at the rootdir; folders are made, and nothing else is left there."""
+    project.store()
+    (project.path / "below").mkdir()
+    monkeypatch.chdir(project.path / "below")
+
+    result = project.run("--regen-report=a/b/report.json", "--rootdir=..", "-c../tox.ini", *spread)
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*= regen =*", f"report: {Path('a/b/report.json')}"])
+    assert [path.name for path in (project.path / "below/a/b").iterdir()] == ["report.json"]
+
+
+def test_a_report_that_got_lost_fails_a_green_run(project: Project) -> None:
+    """Nobody takes the run for one that left its report; the older one is as it was."""
+    project.store()
+    project.run("--regen-report=out/report.json")
+    before = (project.path / "out/report.json").read_bytes()
+    project.pytester.makepyfile(
+        test_own="""
+        import os
+        from pathlib import Path
+
+        def test_it():
+            os.rename("out", "moved")
+            Path("out").write_text("")
+        """
+    )
+
+    result = project.run("--regen-report=out/report.json")
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"no report: *{Path('out/report.json')}"])
+    assert (project.path / "moved/report.json").read_bytes() == before
+
+
+def test_collecting_only_runs_nothing_and_says_so(project: Project) -> None:
+    """The report is empty, and names the mode."""
+    project.store()
+
+    report = report_of(project, "--collect-only")
+
+    assert (report["run"]["mode"], report["items"]) == ("collect", [])
+
+
+def test_it_counts_in_addopts(project: Project, in_ci: Callable[[], None]) -> None:
+    """It is no store and no recording, so that it may stand where all runs find it."""
+    in_ci()
+    project.store()
+    project.pytester.makeini(
+        "[pytest]\nregen_stores = generated/*\naddopts = --regen-report=report.json\n"
+    )
+
+    project.run()
+
+    assert (project.path / "report.json").is_file()
+
+
+def test_a_session_that_learned(project: Project) -> None:
+    """What the test said to the session is the finding."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(
+        test_session="""
+        import json
+        import pytest
+        from pydantic import BaseModel
+        from pytest_regen.turns import ScriptedProvider
+
+        class Answer(BaseModel):
+            number: int
+
+        @pytest.fixture
+        def regen_provider():
+            return ScriptedProvider([json.dumps({"number": n}) for n in (1, 2)])
+
+        @pytest.mark.regen(attempts=2)
+        def test_two(generator_session):
+            session = generator_session(system="Count.", response=Answer)
+            assert session.ask("How many?").number == 2, "two are wanted"
+        """
+    )
+
+    report = report_of(project)
+
+    (found,) = report["items"]
+    (heal,) = found["heals"]
+    assert (found["outcome"], found["kind"]) == ("regenerated", "test")
+    assert "two are wanted" in heal["findings"][0]["message"]
+    assert (heal["calls"], heal["attempts"]) == (1, 2)
+
+
+def test_without_the_option_nothing_of_it_is_loaded(project: Project) -> None:
+    """A run that heals imports nothing of the report."""
+    project.broken()
+    project.answered_by(
+        "Good",
+        """
+    def pytest_sessionfinish(session):
+        print("LOADED", [name for name in sys.modules if "reporting" in name])
+    """,
+    )
+
+    args = [sys.executable, "-m", "pytest", "-p", "no:syrupy", "-s", "--regen"]
+    result = project.pytester.run(*args)
+
+    result.stdout.fnmatch_lines(["*LOADED []*"])

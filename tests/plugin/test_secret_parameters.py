@@ -1,0 +1,112 @@
+"""Tests whose parameters are credentials: nothing the plugin writes is named by one or shows it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from plugin_project import Project
+
+from pytest_regen.emulator import Emulator
+
+SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
+OTHER = "ghp_" + "z9Y8x7W6v5U4" * 3
+TEST = """
+    import logging
+
+    import pytest
+    from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+
+    @pytest.mark.parametrize("key", ["{secret}", "{other}"])
+    @pytest.mark.cassette{options}
+    def test_talk(cassette, key):
+        said = (Message("user", f"My key is {{key}}, {words}."),)
+        reply = AnthropicProvider().send(TurnRequest("Be brief.", said, "claude-sonnet-5-5", 200))
+        logging.getLogger("talk").warning("said %s", reply.text)
+        assert reply.text == "Noted." {more}
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project without stores, an emulated API that its environment points to."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    with Emulator(lambda _body: "Noted.") as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+        yield project
+
+
+def write(project: Project, *, words: str = "keep it", options: str = "", more: str = "") -> None:
+    """Write the tests."""
+    text = TEST.format(secret=SECRET, other=OTHER, words=words, options=options, more=more)
+    project.pytester.makepyfile(test_talk=text)
+
+
+def revealing(project: Project) -> list[Path]:
+    """Return what this plugin wrote that shows a parameter; pytest's own files are its own."""
+    own = project.path / ".pytest_cache" / "v" / "cache"
+    return [
+        path.relative_to(project.path)
+        for path in project.path.rglob("*")
+        if path.name != "test_talk.py" and "__pycache__" not in path.parts
+        if own not in path.parents
+        if any(
+            secret[8:] in path.name or (path.is_file() and secret[8:].encode() in path.read_bytes())
+            for secret in (SECRET, OTHER)
+        )
+    ]
+
+
+def test_each_has_a_cassette_without_it(project: Project) -> None:
+    """Two parameters are two files; they are found again in replay."""
+    write(project)
+
+    project.run("--regen-record=once").assert_outcomes(passed=2)
+    replayed = project.run()
+
+    replayed.assert_outcomes(passed=2)
+    assert len(list((project.path / "cassettes" / "test_talk").iterdir())) == 2
+    assert revealing(project) == []
+
+
+def test_drift_shows_none(project: Project) -> None:
+    """Neither the differences of a miss nor of tolerated drift, nor what is written of them."""
+    write(project)
+    project.run("--regen-record=once")
+    for options, outcome in (("", "failed"), ('(drift="warn")', "passed")):
+        write(project, words="and keep it for a very long time, " * 4, options=options)
+
+        project.run("-W", "ignore", "--regen-report=report.json").assert_outcomes(**{outcome: 2})
+        project.run("-W", "ignore", "--regen-report=report.html")
+
+        assert (project.path / "report.json").exists()
+        assert (project.path / "report.html").exists()
+        assert list((project.path / ".pytest_cache" / "d" / "regen").glob("*.txt"))
+        assert revealing(project) == []
+
+
+def test_a_failed_test_shows_none(project: Project) -> None:
+    """What it recorded stands beside the cassette, named and written like it."""
+    write(project, more="+ '!'")
+
+    project.run("--regen-record=once").assert_outcomes(failed=2)
+
+    names = [path.name for path in (project.path / "cassettes" / "test_talk").iterdir()]
+    assert len(names) == 2
+    assert all(name.endswith(".partial") for name in names)
+    assert revealing(project) == []
+
+
+def test_a_test_marked_vcr_shows_none(project: Project) -> None:
+    """The cassettes of vcrpy are named alike."""
+    write(project)
+    path = project.path / "test_talk.py"
+    text = path.read_text("utf-8").replace("mark.cassette", "mark.vcr").replace("(cassette, ", "(")
+    path.write_text(text, "utf-8")
+
+    project.run("--record-mode=once").assert_outcomes(passed=2)
+    project.run("--record-mode=none").assert_outcomes(passed=2)
+
+    assert len(list((project.path / "cassettes" / "test_talk").iterdir())) == 2
+    assert revealing(project) == []

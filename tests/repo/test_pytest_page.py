@@ -1,0 +1,47 @@
+"""What docs/pytest.md lists is complete, and its settings and hooks are accepted."""
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+from pages import ROOT, blocks
+
+from pytest_regen.pytest_plugin import hookspecs, options
+from pytest_regen.settings import Settings, read_settings
+
+PAGE = "docs/pytest.md"
+TEXT = (ROOT / PAGE).read_text("utf-8")
+OPTIONS = Path(options.__file__).read_text("utf-8")
+
+
+def test_every_setting_is_shown(tmp_path: Path) -> None:
+    """The table is read, and leaves nothing at its default."""
+    (text,) = blocks(PAGE, "toml")
+    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+
+    settings = asdict(read_settings(tmp_path))
+
+    assert all(settings[key] != value for key, value in asdict(Settings()).items())
+    assert None not in settings["cassettes"].values()
+    (price,) = settings["price"].values()
+    assert None not in price.values()
+
+
+def test_every_ini_value_and_option_has_a_row() -> None:
+    """Nothing is found in ``--help`` alone."""
+    rows = " ".join(line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| `"))
+    known = re.findall(r'"(regen_\w+)",\s*"', OPTIONS) + re.findall(r'"(--regen[\w-]*)",', OPTIONS)
+
+    assert len(known) > 15
+    assert not [name for name in known if f"`{name}" not in rows]
+
+
+def test_every_hook_has_a_row_and_the_examples_are_hooks() -> None:
+    """Each is listed, and what the page shows has the names of hooks."""
+    hooks = [name for name in vars(hookspecs) if name.startswith("pytest_regen_")]
+    example = next(text for text in blocks(PAGE, "python") if "def pytest_regen" in text)
+    shown: dict[str, object] = {}
+    exec(example, shown)
+
+    assert not [name for name in hooks if f"| `{name}(" not in TEXT]
+    assert {name for name in shown if name.startswith("pytest_regen_")} < set(hooks)

@@ -1,0 +1,198 @@
+"""What models answer instead of an answer: repaired or refused, never remembered."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from scenario_doubles import TOOLS, correction, handwritten, said, scenario
+
+from pytest_regen.errors import ReplyFormatError, UsageError
+from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
+from pytest_regen.turns import ScriptedProvider
+
+A, B, C = scenario("/a"), scenario("/b", "deny"), scenario("/c")
+CORRECTED = ScenarioFeedback(corrections=(correction("/b", "escalate"),))
+
+
+class Answer(BaseModel):
+    """What replies are to be."""
+
+    n: int
+
+
+GOOD = '{"n": 1}'
+ANSWERS = {
+    "prose": "I would say one.",
+    "half": '{"n": ',
+    "two that do not fit": '{"m": 1}\n{"k": 2}',
+    "another schema": '{"n": "one"}',
+    "a list of it": f"[{GOOD}]",
+    "a wrapper": f'{{"answer": {GOOD}}}',
+    "an empty object": "{}",
+    "null": "null",
+    "nothing": "",
+    "blank": " \n ",
+}
+SETS = {
+    "prose": "Here are the scenarios you asked for.",
+    "half": said([A, B])[:150],
+    "two that do not fit": '{"tests": []}\n{"scenario": {}}',
+    "another schema": '{"scenarios": "none"}',
+    "bare items": json.dumps(json.loads(said([A, B]))["scenarios"]),
+    "another form of items": '{"scenarios": {"read": "allow"}}',
+    "an empty object": "{}",
+    "null": "null",
+    "nothing": "",
+    "blank": " \n ",
+}
+any_answer = pytest.mark.parametrize("bad", ANSWERS.values(), ids=ANSWERS)
+any_set = pytest.mark.parametrize("bad", SETS.values(), ids=SETS)
+
+
+def answering(*replies: str) -> tuple[ScriptedProvider, GeneratorSession[Answer]]:
+    """Return a session about numbers and who answers."""
+    provider = ScriptedProvider(replies)
+    return provider, GeneratorSession("You count.", Answer, provider=provider)
+
+
+def generating(*replies: str) -> tuple[ScriptedProvider, ScenarioGeneratorSession]:
+    """Return a session about scenarios and who answers."""
+    provider = ScriptedProvider(replies)
+    return provider, ScenarioGeneratorSession("Be exact.", TOOLS, provider=provider)
+
+
+@any_answer
+def test_a_bad_answer_is_repaired_and_forgotten(bad: str) -> None:
+    """The model is shown what it said; the history holds what it said in the end."""
+    provider, talk = answering(bad, GOOD)
+
+    assert talk.ask("How many?") == Answer(n=1)
+    assert [message.content for message in talk.history][1:] == [GOOD]
+    assert all(message.content.strip() for message in provider.requests[1].messages)
+
+
+@any_answer
+def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
+    """The next turn is asked as if nothing had been."""
+    provider, talk = answering(GOOD, bad, bad, bad, GOOD)
+    talk.ask("How many?")
+
+    with pytest.raises(ReplyFormatError) as caught:
+        talk.ask("And now?")
+    talk.ask("And then?")
+
+    assert caught.value.text == bad
+    assert [len(request.messages) for request in provider.requests] == [1, 3, 5, 7, 3]
+    assert [message.content for message in talk.history[2:]] == ["And then?", GOOD]
+
+
+@any_set
+def test_a_bad_set_is_repaired_and_forgotten(bad: str) -> None:
+    """Also where the first turn is the one that went wrong."""
+    _, talk = generating(bad, said([A, B]))
+
+    assert talk.generate() == [A, B]
+    assert [message.content for message in talk.history][1:] == [said([A, B])]
+
+
+@any_set
+def test_no_correction_is_lost_in_a_turn_that_failed(bad: str) -> None:
+    """It is told again in the next turn, whole: the failed one has told nothing."""
+    provider, talk = generating(said([A, B]), bad, bad, bad, said([C]))
+    talk.generate()
+    with pytest.raises(ReplyFormatError):
+        talk.regenerate(CORRECTED)
+
+    assert talk.regenerate(CORRECTED) == [C]
+    assert provider.requests[1].messages == provider.requests[4].messages
+    assert talk.turn_count == 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"description": ""},
+        {"description": None},
+        {"request": {"serverName": "files", "arguments": {"path": "/x"}}},
+        {"request": {"toolName": "read", "arguments": {"path": "/x"}}},
+        {"request": {"serverName": "web", "toolName": "read", "arguments": {"path": "/x"}}},
+        {"request": {"serverName": "files", "toolName": "fetch", "arguments": {"path": "/x"}}},
+        {"request": {"serverName": "files", "toolName": "read", "arguments": ["/x"]}},
+        {"request": "read /x"},
+        {"expectedDecision": None},
+        {"expectedDecision": "forbid"},
+        {"expectedDecision": "not-allow"},
+    ],
+    ids=str,
+)
+def test_one_bad_scenario_costs_one_scenario(fault: dict[str, Any]) -> None:
+    """It alone is asked for again; ``None`` stands for a field that is missing."""
+    (item,) = json.loads(said([scenario("/x")]))["scenarios"]
+    changed = {key: value for key, value in (item | fault).items() if value is not None}
+    first = json.dumps({"scenarios": [*json.loads(said([A]))["scenarios"], changed]})
+    provider, talk = generating(first, said([C]))
+
+    assert talk.generate() == [A, C]
+    assert "1 of your 2 scenarios cannot be used" in provider.requests[1].messages[-1].content
+    assert json.loads(talk.history[1].content)["scenarios"][1]["description"] == "read /c"
+
+
+def test_whose_scenario_it_is_is_not_for_a_model_to_say() -> None:
+    """``source`` and whatever else it adds is left out."""
+    (item,) = json.loads(said([A]))["scenarios"]
+    _, talk = generating(json.dumps({"scenarios": [item | {"source": "handwritten", "id": 7}]}))
+
+    (found,) = talk.generate()
+
+    assert found == A
+    assert not found.is_handwritten
+
+
+def test_of_two_sets_in_one_reply_the_first_is_taken_and_remembered() -> None:
+    """The other one is told about; the history holds what was taken, so that both know the same."""
+    _, talk = generating(f"A draft: {said([A])}\nAnd better: {said([B])}")
+
+    assert talk.generate() == [A]
+    assert talk.reports[-1].notes == ("the reply holds 2 lists of scenarios; the first was taken",)
+    assert "/b" not in talk.history[1].content
+
+
+def test_a_group_has_no_say_about_the_tools_of_another() -> None:
+    """Its answer about them is sent back, although the tools exist."""
+    read, write = said([A]), said([scenario("/w", tool="write")])
+    provider = ScriptedProvider([read, read, write])
+    talk = ScenarioGeneratorSession("x", TOOLS[:2], provider=provider, batch_size=1)
+
+    assert [one.request.tool_name for one in talk.generate()] == ["read", "write"]
+    told = provider.requests[2].messages[-1].content
+    assert "there is no tool files/read to be tested here" in told
+
+
+def test_handwritten_scenarios_of_a_namesake_are_told_to_nobody_else() -> None:
+    """A tool is a server and a name: another server's tool of that name is another tool."""
+    other = TOOLS[0].model_copy(update={"server_name": "disk"})
+    own = handwritten("/h")
+    on_disk = scenario(
+        "/d", request={"server_name": "disk", "tool_name": "read", "arguments": {"path": "/d"}}
+    )
+    provider = ScriptedProvider([said([A]), said([on_disk])])
+    talk = ScenarioGeneratorSession("x", [TOOLS[0], other], [own], provider=provider, batch_size=1)
+    talk.generate()
+
+    assert ["/h" in one.messages[0].content for one in provider.requests] == [True, False]
+
+
+@pytest.mark.parametrize("name", [{"scenario_description": "no such"}, {"scenario_id": "sha256:0"}])
+def test_a_correction_of_what_does_not_exist_is_an_error(name: dict[str, str]) -> None:
+    """By name or by id: it would be lost. With its request it says what it is about."""
+    _, talk = generating(said([A, B]), said([]))
+    talk.generate()
+    lost = correction("/nowhere", "deny", **name)
+
+    with pytest.raises(UsageError, match="knows no scenario"):
+        talk.regenerate(ScenarioFeedback(corrections=(lost,)))
+    told = lost.model_copy(update={"request": scenario("/nowhere").request, "scenario_id": None})
+    talk.regenerate(ScenarioFeedback(corrections=(told,)))
+
+    assert talk.turn_count == 2

@@ -1,0 +1,199 @@
+"""The compile-verify-repair loop: what it leaves behind, and when that is used again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop_doubles import RULES, WRONG, A, B, PathEngine, bench, blaming
+from scenario_doubles import READ, handwritten, scenario
+
+from pytest_regen.errors import StoreWriteError
+from pytest_regen.sessions import (
+    ExecutionResult,
+    Judgement,
+    LoopReport,
+    Policy,
+    expectation_holds,
+    read_artifact,
+)
+
+
+def test_a_failed_run_is_never_taken_for_a_success(tmp_path: Path) -> None:
+    """The next run with the same inputs starts again."""
+    artifact = tmp_path / "scenarios.json"
+    failed = artifact.with_suffix(".failed.json")
+    first = bench([A, WRONG]).run(artifact)
+    stored = read_artifact(failed)
+    assert not artifact.exists()
+    assert stored is not None
+    assert stored.status == "failed"
+    work = bench([A, B])
+    second = work.run(artifact)
+
+    assert (first.passed, second.passed, second.cached) == (False, True, False)
+    assert work.compiler.compiled == 1
+    assert artifact.is_file()
+    assert not failed.exists()
+
+
+def test_what_a_failed_run_reached_is_never_reused(tmp_path: Path) -> None:
+    """Not even where all of it passes, as it does when a tool is left without tests."""
+    artifact = tmp_path / "scenarios.json"
+    first = [A, scenario("/protected/x", tool="write")]
+    assert bench(first).run(artifact).stop_reason == "coverage"
+    artifact.with_suffix(".failed.json").rename(artifact)
+
+    report = bench(first).run(artifact)
+
+    assert (report.stop_reason, report.cached) == ("coverage", False)
+
+
+def test_a_verified_run_is_reused_after_executing_it_again(tmp_path: Path) -> None:
+    """Nobody is asked; the engine decides about every scenario once more."""
+    artifact = tmp_path / "scenarios.json"
+    bench([A, B]).run(artifact)
+    work = bench([])
+    report = work.run(artifact)
+
+    assert (report.passed, report.cached, len(report.results)) == (True, True, 2)
+    assert (work.compiler.compiled, work.court.heard) == (0, [])
+
+
+def test_an_artifact_that_the_engine_contradicts_is_made_again(tmp_path: Path) -> None:
+    """The engine may have changed under it."""
+    artifact = tmp_path / "scenarios.json"
+    bench([A, B]).run(artifact)
+    text = artifact.read_text("utf-8").replace('"/b": "escalate"', '"/b": "allow"')
+    artifact.write_text(text, "utf-8")
+
+    report = bench([A, B]).run(artifact)
+
+    assert (report.passed, report.cached) == (True, False)
+
+
+def test_the_rules_on_disk_are_those_that_decided(tmp_path: Path) -> None:
+    """Those of the last repair, not those of the beginning."""
+    artifact = tmp_path / "scenarios.json"
+    own = handwritten("/h", "allow")
+    repairs = [{"/h": "allow"}]
+    report = bench([own, A], blaming("rule"), repairs=repairs, handwritten=[own]).run(artifact)
+
+    stored = read_artifact(artifact)
+    assert stored is not None
+    assert stored.policy == report.policy
+    assert all(
+        expectation_holds(
+            one.expected_decision, PathEngine(stored.policy).evaluate(one.request).decision
+        )
+        for one in stored.scenarios
+    )
+
+
+def test_what_is_no_success_any_more_is_made_again(tmp_path: Path) -> None:
+    """A set of handwritten scenarios alone passes only where that is wanted."""
+    artifact = tmp_path / "scenarios.json"
+    own = [handwritten("/secret")]
+    allowed = bench([], handwritten=own, needs_generated=False).run(artifact)
+    wanted = bench([A], handwritten=own).run(artifact)
+
+    assert (allowed.passed, allowed.cached) == (True, False)
+    assert (wanted.passed, wanted.cached, len(wanted.scenarios)) == (True, False, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fingerprint": ("judge 2",)},
+        {"handwritten": [handwritten("/secret")]},
+        {"annotations": [READ]},
+        {"limits": {"max_rounds": 1}},
+    ],
+    ids=str,
+)
+def test_a_change_of_an_input_is_a_miss(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Prompts, ground truth, tools and limits are in the hash."""
+    artifact = tmp_path / "scenarios.json"
+    bench([A, B]).run(artifact)
+
+    assert not bench([A, B], **change).run(artifact).cached
+
+
+def test_the_artifact_may_be_named_by_a_string(tmp_path: Path) -> None:
+    """As any path."""
+    name: Any = str(tmp_path / "s.json")
+
+    assert bench([A, B]).run(name).passed
+    assert bench([]).run(name).cached
+
+
+@pytest.mark.parametrize("place", ["folder", "file/s.json"])
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_paid(
+    tmp_path: Path, place: str
+) -> None:
+    """Not after the whole run."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("", "utf-8")
+    work = bench([A, B])
+
+    with pytest.raises(StoreWriteError):
+        work.run(tmp_path / place)
+
+    assert work.compiler.compiled == 0
+
+
+def test_a_report_that_cannot_be_kept_is_not_lost(tmp_path: Path) -> None:
+    """The error carries it: the place was there at the beginning, and is gone at the end."""
+    folder = tmp_path / "folder"
+
+    def hostile(_: Sequence[ExecutionResult]) -> Judgement:
+        folder.write_text("in the way", "utf-8")
+        return Judgement()
+
+    with pytest.raises(StoreWriteError) as caught:
+        bench([A, B], hostile).run(folder / "s.json")
+
+    report = caught.value.unkept
+    assert isinstance(report, LoopReport)
+    assert report.passed
+
+
+class Demanding(PathEngine):
+    """Reads a rule that must be there."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self.first = policy["/a"]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"x": 1}, [1], "rules", None, {"/a": "ALLOW", "/b": "escalate"}], ids=str
+)
+def test_damaged_rules_cost_a_run_and_not_an_error(tmp_path: Path, damage: Any) -> None:
+    """Whatever they do to the engine: everything can be made again."""
+    artifact = tmp_path / "scenarios.json"
+    bench([A, B], engine=Demanding).run(artifact)
+    stored = json.loads(artifact.read_text("utf-8"))
+    artifact.write_text(json.dumps({**stored, "policy": damage}), "utf-8")
+
+    report = bench([A, B], engine=Demanding).run(artifact)
+
+    assert (report.passed, report.cached, report.policy) == (True, False, RULES)
+
+
+def test_what_was_reached_is_kept_where_a_part_raises(tmp_path: Path) -> None:
+    """As of a failed run, with the place in the traceback; the error is the part's own."""
+    artifact = tmp_path / "scenarios.json"
+
+    def broken(_: Sequence[ExecutionResult]) -> Judgement:
+        raise KeyError("fault")
+
+    with pytest.raises(KeyError) as caught:
+        bench([A, WRONG], broken).run(artifact)
+
+    stored = read_artifact(tmp_path / "scenarios.failed.json")
+    assert stored is not None
+    assert (stored.status, stored.scenarios, stored.policy) == ("failed", (A, WRONG), RULES)
+    assert "scenarios.failed.json" in caught.value.__notes__[0]
+    assert not artifact.exists()

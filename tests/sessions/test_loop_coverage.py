@@ -1,0 +1,438 @@
+"""The compile-verify-repair loop: what enters the set, what stays, what is never lost."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop_doubles import (
+    WRONG,
+    A,
+    B,
+    Bench,
+    C,
+    PathEngine,
+    Ruled,
+    Source,
+    bench,
+    blaming,
+    with_probes,
+)
+from scenario_doubles import READ, WRITE, handwritten, named, request, said, scenario
+
+from pytest_regen.errors import ReplyFormatError, TransportError, UsageError
+from pytest_regen.sessions import (
+    DiscardedScenario,
+    Judgement,
+    ScenarioGeneratorSession,
+    ScenarioRequest,
+    TestScenario,
+    ToolAnnotation,
+    compile_verify_repair,
+    read_artifact,
+)
+from pytest_regen.turns import ScriptedProvider, TurnRequest
+
+
+def test_discards_are_not_in_the_set_and_are_told(tmp_path: Path) -> None:
+    """Nor are replacements that no rule can satisfy; they are told in the next turn."""
+    first, second = scenario("/protected/1"), scenario("/protected/2")
+    work = bench([A, first], later=[[second], [C]])
+    report = work.run(tmp_path / "s.json")
+
+    assert report.passed
+    assert "/protected" not in (tmp_path / "s.json").read_text("utf-8")
+    assert named(report.scenarios) == [("read /a", "allow"), ("read /c", "allow")]
+    assert [told.discarded_scenarios[0].scenario for told in work.source.told] == [first, second]
+    assert report.fate(first.id).outcome == report.fate(second.id).outcome == "discarded"
+
+
+def test_a_corrected_scenario_stays_without_a_replacement() -> None:
+    """An empty answer, another tool or an impossible request costs no coverage."""
+    for later in ([], [scenario("/a", tool="write")], [scenario("/protected/x")]):
+        report = bench([A, WRONG], blaming(), later=[later]).run()
+        assert ("read /b", "escalate") in named(report.scenarios)
+
+
+def test_an_empty_set_is_no_success() -> None:
+    """Nor one of handwritten scenarios alone, nor one in which all was discarded."""
+    own = handwritten("/secret")
+
+    assert bench([]).run().stop_reason == "empty"
+    assert bench([own], handwritten=[own]).run().stop_reason == "empty"
+    assert not bench([scenario("/protected/x")]).run().passed
+
+
+def test_a_tool_that_is_no_longer_tested_fails_the_run() -> None:
+    """Coverage never shrinks silently; a floor below one is a choice."""
+    gone = scenario("/protected/x", tool="write")
+    report = bench([A, gone]).run()
+    allowed = bench([A, gone], limits={"min_coverage": 0.5}).run()
+
+    assert (report.passed, report.stop_reason) == (False, "coverage")
+    assert report.untested_tools == (("files", "write"),)
+    assert allowed.passed
+    assert "not tested: files/write" in allowed.describe()
+
+
+def test_a_tool_that_the_first_answer_forgot_is_asked_for() -> None:
+    """A tool nobody wrote about is untested like one whose scenarios were discarded."""
+    late = scenario("/c", tool="write")
+    work = bench([A], later=[[late]], annotations=[READ, WRITE])
+    report = work.run()
+
+    assert report.passed
+    assert report.scenarios == (A, late)
+    assert [told.untested_tools for told in work.source.told] == [(("files", "write"),)]
+
+
+def test_a_tool_that_nobody_tests_is_asked_for_once_and_fails_the_run() -> None:
+    """A part of the policy without tests is never a success with a warning."""
+    work = bench([A], annotations=[READ, WRITE])
+    report = work.run()
+
+    assert (report.passed, report.stop_reason) == (False, "coverage")
+    assert report.untested_tools == (("files", "write"),)
+    assert len(work.source.told) == 1
+
+
+def test_a_lost_tool_is_asked_for_after_its_discard_was_told() -> None:
+    """First a replacement is asked for; then, with none given, any scenario of the tool."""
+    gone, late = scenario("/protected/x", tool="write"), scenario("/c", tool="write")
+    work = bench([A, gone], later=[[], [late]])
+    report = work.run()
+
+    assert report.passed
+    assert [bool(one.discarded_scenarios) for one in work.source.told] == [True, False]
+    assert [one.untested_tools for one in work.source.told] == [(), (("files", "write"),)]
+
+
+def one_tool_fails(failure: str | Exception) -> ScenarioGeneratorSession:
+    """Return a session that asks about each tool apart, and whose second group fails."""
+    good = {"read": A, "write": scenario("/c", tool="write")}
+
+    def answer(asked: TurnRequest) -> str | Exception:
+        about = "write" if "- files/write\n" in asked.messages[0].content else "read"
+        return failure if about == "write" else said([good[about]])
+
+    return ScenarioGeneratorSession(
+        "Be exact.", [READ, WRITE], provider=ScriptedProvider(answer), batch_size=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (TransportError("dead", hint="again"), TransportError),
+        ("I would rather not.", ReplyFormatError),
+        (said([scenario("/c", tool="unknown")]), ReplyFormatError),
+        (said([]), ReplyFormatError),
+    ],
+    ids=["line", "prose", "unusable", "empty"],
+)
+def test_a_group_of_tools_that_fails_fails_the_run(
+    tmp_path: Path, failure: str | Exception, error: type
+) -> None:
+    """The others are not shipped without it: no report, no artifact, no judgement."""
+    work = bench([])
+    parts = replace(work.loop_parts, generator=lambda _: one_tool_fails(failure))
+
+    with pytest.raises(error):
+        compile_verify_repair(parts, artifact=tmp_path / "s.json")
+
+    assert not list(tmp_path.iterdir())
+    assert not work.court.heard
+
+
+def test_a_tool_whose_scenarios_a_session_left_out_fails_the_run() -> None:
+    """What could not be mended is noted by the session; the loop does not pass over it."""
+    unusable = scenario("/c", tool="write", request=request("/c", tool="write", mode="TEXT"))
+    strict = WRITE.model_copy(update={"input_schema": READ.input_schema})
+    provider = ScriptedProvider([said([A, unusable]), *[said([unusable])] * 2, said([])])
+    session = ScenarioGeneratorSession("Be exact.", [READ, strict], provider=provider)
+    parts = replace(bench([]).loop_parts, generator=lambda _: session, annotations=[READ, strict])
+
+    report = compile_verify_repair(parts)
+
+    assert (report.passed, report.stop_reason) == (False, "coverage")
+    assert report.untested_tools == (("files", "write"),)
+    assert "## Untested Tools" in provider.requests[-1].messages[-1].content
+
+
+@pytest.mark.parametrize("decision", ["deny", "allow"])
+def test_handwritten_scenarios_are_not_touched(decision: str) -> None:
+    """Not by a correction, a twin's description, a replacement that agrees or contradicts."""
+    own = handwritten("/secret", "deny", description="read /b")
+    later = [[scenario("/secret", decision)]]
+    report = bench([own, WRONG], blaming(), later=later, handwritten=[own]).run()
+
+    assert report.passed
+    assert own in report.scenarios
+    assert len(report.scenarios) == 2
+    assert report.fate(own.id).events == ("asked again by replacement 'read /secret'; left out",)
+
+
+@pytest.mark.parametrize("stricter_first", [True, False])
+def test_of_two_people_who_ask_the_same_the_stricter_counts(*, stricter_first: bool) -> None:
+    """``deny`` holds wherever both hold; taking the other one would drop an expectation."""
+    own = [handwritten("/b", "deny"), handwritten("/b", "not-allow", description="vague")]
+    own = own if stricter_first else own[::-1]
+    report = bench([A], handwritten=own).run()
+
+    assert not report.passed
+    assert [one.scenario.expected_decision for one in report.disagreements] == ["deny"]
+
+
+def test_contradictory_handwritten_scenarios_are_refused_before_anything_is_paid() -> None:
+    """No set could pass; nobody is asked."""
+    work = bench([A], handwritten=[handwritten("/b", "deny"), handwritten("/b", "allow")])
+
+    with pytest.raises(UsageError, match="contradict"):
+        work.run()
+
+    assert work.compiler.compiled == 0
+
+
+def test_a_handwritten_scenario_is_never_corrected() -> None:
+    """The rules are to blame; if they cannot be mended it is a disagreement."""
+    own = handwritten("/b", "allow")
+    work = bench([own, A], blaming(), handwritten=[own])
+    report = work.run()
+
+    assert not report.passed
+    assert report.disagreements[0].scenario == own
+    assert len(work.compiler.contexts) == 1
+    assert any("handwritten" in event for event in report.fate(own.id).events)
+
+
+def test_a_handwritten_scenario_against_an_invariant_is_reported() -> None:
+    """It is neither discarded nor passed over."""
+    own = handwritten("/protected/x", "allow")
+    report = bench([own, A], handwritten=[own]).run()
+
+    assert not report.passed
+    assert "contradicts a structural invariant" in report.fate(own.id).events[0]
+
+
+def test_handwritten_scenarios_that_the_generator_forgot_are_there() -> None:
+    """They are the user's, not the generator's."""
+    own = handwritten("/secret")
+
+    assert own in bench([A], handwritten=[own]).run().scenarios
+
+
+def test_the_filter_sees_the_engine_that_verifies() -> None:
+    """What it lets through can pass; it is asked with the very engine."""
+    seen: list[object] = []
+
+    def filter_(one: TestScenario, engine: Any) -> DiscardedScenario | None:
+        seen.append(engine)
+        assert engine.policy["/a"] == "allow"
+        return (
+            None
+            if one.request.arguments["path"] != "/c"
+            else DiscardedScenario(scenario=one, actual="deny", rule="structural-domain")
+        )
+
+    report = bench([A, C], structural=filter_).run()
+
+    assert seen
+    assert named(report.scenarios) == [("read /a", "allow")]
+
+
+class Guarded(PathEngine):
+    """Also has a list of places, as an invariant; what is elsewhere needs approval."""
+
+    def evaluate(self, asked: ScenarioRequest) -> Ruled:
+        """Return the decision."""
+        if str(asked.arguments["path"]).startswith("/elsewhere"):
+            return Ruled("escalate", "structural-domain-escalate")
+        return super().evaluate(asked)
+
+
+def test_what_an_invariant_of_the_engine_decides_costs_no_repair_of_rules() -> None:
+    """No rule can mend it: the scenario is discarded, and the compiler never hears of it."""
+    impossible = scenario("/elsewhere/x", "allow")
+    work = bench([A, impossible], blaming("rule"), later=[[C]], engine=Guarded)
+    report = work.run()
+
+    assert report.passed
+    assert report.fate(impossible.id).outcome == "discarded"
+    assert not work.compiler.contexts
+    assert work.source.told[0].discarded_scenarios[0].rule == "structural-domain-escalate"
+
+
+def test_after_a_repair_the_filter_sees_the_new_rules() -> None:
+    """Replacements are held against the engine that is in use by then."""
+    seen: list[str | None] = []
+
+    def watching(one: TestScenario, engine: Any) -> None:
+        if one.id == C.id:
+            seen.append(engine.policy.get("/b"))
+
+    first = [A, scenario("/b", "deny"), scenario("/protected/x")]
+    impossible = DiscardedScenario(scenario=first[2], actual="deny", rule="structural-x")
+    work = bench(
+        first,
+        blaming("rule"),
+        later=[[C]],
+        repairs=[{"/b": "deny"}],
+        structural=lambda one, engine: (
+            impossible if one.id == first[2].id else watching(one, engine)
+        ),
+    )
+
+    assert work.run().passed
+    assert seen == ["deny"]
+
+
+def test_what_was_told_is_not_told_again() -> None:
+    """Initial discards go out once."""
+    work = bench([A, scenario("/protected/1"), WRONG], blaming(), later=[[scenario("/c", "deny")]])
+    work.run()
+
+    assert len(work.source.told) == 2
+    assert not work.source.told[1].discarded_scenarios
+
+
+def test_probes_alone_ask_for_no_replacements() -> None:
+    """With rules to blame, the generator is left alone."""
+    work = bench(
+        [A, WRONG],
+        lambda results: with_probes(blaming("rule")(results), scenario("/c")),
+        repairs=[{"/b": "deny"}],
+    )
+    report = work.run()
+
+    assert report.passed
+    assert not work.source.told
+    assert C.id in {one.id for one in report.scenarios}
+
+
+def test_a_probe_that_passes_is_no_gap() -> None:
+    """The generator hears of what probes found wrong, with the decision that is right by now."""
+    passing, failing = scenario("/c"), scenario("/new", "allow")
+    speeches = [with_probes(Judgement(), passing, failing)]
+    work = bench(
+        [A, scenario("/protected/x")],
+        lambda results: speeches.pop() if speeches else blaming()(results),
+    )
+    report = work.run()
+
+    assert report.passed
+    (told,) = work.source.told
+    assert named(told.probe_scenarios) == [("read /new", "deny")]
+
+
+def test_a_correction_of_a_probe_is_not_held_against_the_generator() -> None:
+    """It did not write it: there is nothing to replace, and no turn is paid."""
+    speeches = [with_probes(Judgement(), scenario("/new", "allow"))]
+    work = bench([A], lambda results: speeches.pop() if speeches else blaming()(results))
+    report = work.run()
+
+    assert report.passed
+    assert [one.scenario_description for one in report.corrections] == ["read /new"]
+    assert not work.source.told
+
+
+def test_probes_become_part_of_the_set(tmp_path: Path) -> None:
+    """Also of the artifact."""
+    artifact = tmp_path / "s.json"
+    report = bench([A, B], lambda _: with_probes(Judgement(), C)).run(artifact)
+    stored = read_artifact(artifact)
+
+    assert stored is not None
+    assert stored.scenarios == report.scenarios == (A, B, C)
+
+
+def test_a_run_that_cannot_start_is_an_error() -> None:
+    """A part that fails is never left out of a success."""
+
+    class Broken(Source):
+        def generate(self) -> list[TestScenario]:
+            raise ReplyFormatError("nothing", text="", problem="nothing", hint="again")
+
+    with pytest.raises(ReplyFormatError):
+        Bench(Broken([])).run()
+
+
+def test_a_turn_that_fails_costs_that_turn_only() -> None:
+    """Corrections made so far are kept; the report says what went wrong."""
+    work = bench([A, WRONG], blaming(), later=[TransportError("dead", hint="again")])
+    report = work.run()
+
+    assert report.passed
+    assert any("dead" in note for note in report.notes)
+    assert report.fate(WRONG.id).outcome == "corrected"
+
+
+def test_a_failing_replacement_of_a_new_request_is_judged() -> None:
+    """Leaving it out would hide what it found."""
+    work = bench([A, WRONG], blaming(), later=[[scenario("/c", "deny")]])
+    report = work.run()
+
+    assert report.passed
+    assert ("read /c", "allow") in named(report.scenarios)
+
+
+def test_a_replacement_that_asks_the_same_and_passes_takes_the_place() -> None:
+    """Also where an unusable twin of it comes first."""
+    better = scenario("/b", "escalate", description="better")
+    report = bench([A, WRONG], blaming(), later=[[scenario("/b", "allow"), better]]).run()
+
+    assert named(report.scenarios) == [("read /a", "allow"), ("better", "escalate")]
+
+
+def test_a_replacement_that_asks_the_same_and_fails_changes_nothing() -> None:
+    """The corrected one stays."""
+    worse = scenario("/b", "allow", description="worse")
+    report = bench([A, WRONG], blaming(), later=[[worse]]).run()
+
+    assert named(report.scenarios) == [("read /a", "allow"), ("read /b", "escalate")]
+    assert any("the old one stays" in event for event in report.fate(WRONG.id).events)
+
+
+def test_arguments_that_no_tool_takes_are_discarded() -> None:
+    """Where the tools are known."""
+    bad = scenario("/a", request=request("/a", mode="TEXT"))
+    report = bench([A, bad], annotations=[READ]).run()
+
+    assert report.passed
+    assert "invalid-schema" in report.fate(bad.id).events[0]
+
+
+def test_a_request_that_leaves_its_roles_undecided_says_so() -> None:
+    """It stays; whoever wonders about the decision finds the reason beside it."""
+    roles = {
+        "default": ["read-path", "write-path"],
+        "when": [{"condition": {"arg": "mode", "equals": "text"}, "roles": ["read-path"]}],
+    }
+    tool = ToolAnnotation.model_validate(
+        {"serverName": "files", "toolName": "read", "args": {"path": roles}}
+    )
+    said_ = scenario("/b", "escalate", request=request("/b", mode="text"))
+    report = bench([A, said_], annotations=[tool]).run()
+
+    assert report.passed
+    assert report.fate(A.id).events == (
+        "the roles of 'path' depend on 'mode', which is missing: the default ones count",
+    )
+    assert report.fate(said_.id).events == ()
+
+
+def test_not_allow_is_not_for_models() -> None:
+    """Neither a probe nor a replacement may say it."""
+    vague = handwritten("/c")
+    report = bench([A, B], lambda _: with_probes(Judgement(), vague)).run()
+
+    assert report.passed
+    assert vague.id not in {one.id for one in report.scenarios}
+    assert any("only people may" in note for note in report.notes)
+
+
+def test_probes_are_limited_per_round() -> None:
+    """A talkative judge does not make the run endless."""
+    probes = [scenario(f"/p{number}", "deny") for number in range(50)]
+    report = bench([A], lambda _: with_probes(Judgement(), *probes)).run()
+
+    assert len(report.scenarios) == 1 + 3 * 5

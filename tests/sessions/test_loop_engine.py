@@ -1,0 +1,126 @@
+"""The engine of a loop is the oracle: what it says is a decision, or the run ends with an error."""
+
+import enum
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from loop_doubles import A, B, Bench, PathEngine, bench
+from scenario_doubles import handwritten, scenario
+
+from pytest_regen.errors import UsageError
+from pytest_regen.sessions import ScenarioRequest, expectation_holds, structural_conflict
+
+
+class Plain(enum.Enum):
+    """Decisions that are no text."""
+
+    ALLOW = "allow"
+
+
+class Text(enum.StrEnum):
+    """Decisions that are text."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ESCALATE = "escalate"
+
+
+def saying(decision: Any, rule: Any = "a rule") -> type[PathEngine]:
+    """Return an engine that says so about what people forbade."""
+
+    class Careless(PathEngine):
+        def evaluate(self, asked: ScenarioRequest) -> Any:
+            if asked.arguments["path"] == "/secret":
+                return SimpleNamespace(decision=decision, rule=rule)
+            return super().evaluate(asked)
+
+    return Careless
+
+
+def forbidding(engine: type[PathEngine]) -> Bench:
+    """Return a bench with a request that a person forbade."""
+    return bench([A, B], handwritten=[handwritten("/secret")], engine=engine)
+
+
+@pytest.mark.parametrize("decision", [Plain.ALLOW, "ALLOW", "permit", "", None, True])
+def test_what_is_no_decision_is_an_error(decision: Any) -> None:
+    """It is not taken for something else than ``allow``, and the set is not paid for."""
+    work = forbidding(saying(decision))
+
+    with pytest.raises(UsageError, match="the engine Careless decides about files/read") as caught:
+        work.run()
+
+    assert repr(decision) in str(caught.value)
+    assert '"path":"/secret"' in str(caught.value)
+    assert not work.court.heard
+
+
+def test_an_enumeration_of_text_is_as_good_as_text() -> None:
+    """The decisions in the report are plain ones."""
+    report = forbidding(saying(Text.DENY)).run()
+
+    assert report.passed
+    assert {type(one.actual) for one in report.results} == {str}
+
+
+@pytest.mark.parametrize("rule", [None, 7])
+def test_a_rule_without_a_name_is_an_error(rule: Any) -> None:
+    """The name stands in corrections and reports."""
+    with pytest.raises(UsageError, match=f"'deny' by the rule {rule}"):
+        forbidding(saying("deny", rule)).run()
+    with pytest.raises(UsageError, match="by the rule"):
+        structural_conflict(handwritten("/secret"), saying("deny", rule)({}))
+
+
+def test_an_expectation_holds_for_decisions_only() -> None:
+    """``not-allow`` holds for two of them, and not for whatever is spelt otherwise."""
+    right: list[Any] = list(Text)
+    wrong: list[Any] = ["ALLOW", Plain.ALLOW]
+
+    assert [expectation_holds("not-allow", one) for one in right] == [False, True, True]
+    for one in wrong:
+        with pytest.raises(UsageError, match="ALLOW"):
+            expectation_holds("not-allow", one)
+
+
+EXPECTATIONS = ("not-allow", "deny", "escalate")
+
+
+@pytest.mark.parametrize("first", range(3))
+def test_of_three_who_contradict_each_other_none_is_dropped(first: int) -> None:
+    """Each pair with the first may be compatible; the set is not."""
+    turned = EXPECTATIONS[first:] + EXPECTATIONS[:first]
+    own = [handwritten("/secret", one, description=one) for one in turned]
+
+    with pytest.raises(UsageError, match="contradict each other"):
+        bench([A], handwritten=own).run()
+
+
+def test_a_generator_cannot_contradict_what_people_wrote() -> None:
+    """Handwritten scenarios that it adds are held against those of the run."""
+    added = handwritten("/secret", "allow")
+
+    with pytest.raises(UsageError, match="contradict each other"):
+        bench([A, added], handwritten=[handwritten("/secret", "deny")]).run()
+
+
+def test_a_policy_that_is_no_json_ends_the_run_before_scenarios_are_paid() -> None:
+    """It could neither be kept nor compared."""
+    work = bench([A, B])
+    work.compiler.policy = {"/a": {"allow"}}  # type: ignore[dict-item]
+
+    with pytest.raises(UsageError, match="not plain JSON") as caught:
+        work.run()
+
+    assert "set" in str(caught.value)
+    assert not work.court.heard
+
+
+def test_so_does_one_that_is_no_mapping() -> None:
+    """A model of pydantic, say."""
+    work = bench([A, B])
+    work.compiler.policy = scenario("/a")  # type: ignore[assignment]
+
+    with pytest.raises(UsageError, match="not plain JSON"):
+        work.run()

@@ -1,0 +1,230 @@
+"""Sessions carried away as JSON: restored as they were, or refused with what is wrong."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from scenario_doubles import TOOLS, handwritten, said, scenario
+
+from pytest_regen.errors import UsageError
+from pytest_regen.sessions import GeneratorSession, ScenarioFeedback, ScenarioGeneratorSession
+from pytest_regen.turns import ScriptedProvider
+
+
+class Answer(BaseModel):
+    """What replies of these tests are to be."""
+
+    n: int
+
+
+class Longer(BaseModel):
+    """The same type after a change."""
+
+    n: int
+    why: str = ""
+
+
+NOBODY = ScriptedProvider([])
+
+
+def said_number(number: int) -> str:
+    """Return a good reply."""
+    return f'{{"n": {number}}}'
+
+
+def session(*replies: str, **changes: Any) -> GeneratorSession[Answer]:
+    """Return a session about numbers."""
+    return GeneratorSession("You count.", Answer, provider=ScriptedProvider(replies), **changes)
+
+
+def state() -> dict[str, Any]:
+    """Return a session of one turn."""
+    talk = session(said_number(1))
+    talk.ask("One?")
+    return talk.to_json()
+
+
+def scenario_state() -> dict[str, Any]:
+    """Return a scenario session of two turns."""
+    provider = ScriptedProvider([said([scenario("/a")]), said([scenario("/b")])])
+    talk = ScenarioGeneratorSession("x", TOOLS[:1], [handwritten("/h")], provider=provider)
+    talk.generate()
+    talk.regenerate(ScenarioFeedback(notes=("more",)))
+    return talk.to_json()
+
+
+def restored(data: Any) -> GeneratorSession[Answer]:
+    """Restore a session about numbers."""
+    return GeneratorSession.from_json(data, Answer, provider=NOBODY)
+
+
+def restored_scenarios(data: Any) -> ScenarioGeneratorSession:
+    """Restore a scenario session."""
+    return ScenarioGeneratorSession.from_json(data, provider=NOBODY)
+
+
+def changed(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Return ``data`` with another value at ``path``; without any where that is ``...``."""
+    found = copy.deepcopy(data)
+    *way, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    place: Any = found
+    for key in way:
+        place = place[key]
+    if value is ...:
+        del place[last]
+    else:
+        place[last] = value
+    return found
+
+
+def test_a_session_is_carried_away_and_goes_on() -> None:
+    """Through JSON: the next request is the one the first session would have sent."""
+    provider = ScriptedProvider([said_number(1), said_number(2), said_number(2)])
+    talk = GeneratorSession("You count.", Answer, provider=provider, model="claude-opus-5")
+    talk.ask("One?")
+
+    data = json.loads(json.dumps(talk.to_json()))
+    other = GeneratorSession.from_json(data, Answer, provider=provider)
+    assert (other.history, other.turn_count, other.usage) == (talk.history, 1, talk.usage)
+    talk.ask("Two?")
+    other.ask("Two?")
+
+    assert provider.requests[1] == provider.requests[2]
+
+
+def test_a_type_that_has_changed_is_told_to_the_model() -> None:
+    """In the next message, once; an unchanged one is not told again."""
+    provider = ScriptedProvider([*['{"n": 2, "why": "x"}'] * 2, said_number(3)])
+    talk = GeneratorSession.from_json(state(), Longer, provider=provider)
+    talk.ask("Two?")
+    again = GeneratorSession.from_json(talk.to_json(), Longer, provider=provider)
+    again.ask("Three?")
+    back = GeneratorSession.from_json(again.to_json(), Answer, provider=provider)
+    back.ask("Four?")
+
+    asked = [request.messages[-1].content for request in provider.requests]
+    assert [one.partition("\n")[0] for one in asked] == ["Two?", "Three?", "Four?"]
+    assert ['"properties"' in one for one in asked] == [True, False, True]
+    assert '"why"' in asked[0]
+
+
+def test_a_changed_type_is_told_again_after_a_failure() -> None:
+    """A turn that failed has told nothing."""
+    provider = ScriptedProvider(["no", '{"n": 2}'])
+    talk = GeneratorSession.from_json(state(), Longer, provider=provider, max_repairs=0)
+    with pytest.raises(ValueError, match="no whole JSON"):
+        talk.ask("Two?")
+    talk.ask("Two?")
+
+    assert provider.requests[0].messages == provider.requests[1].messages
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("kind", "something", "kind is 'something'"),
+        ("version", 9, "version is 9"),
+        ("version", True, "version"),
+        ("version", "1", "version is '1'"),
+        ("system", None, "system is None: "),
+        ("system", ..., "system is missing"),
+        ("model", 3, "model"),
+        ("later", 1, "later is not known here"),
+        ("history", None, "history"),
+        ("history", "abc", "history"),
+        ("history", ["words"], "history.0 is no object"),
+        ("history", [{"role": "user", "content": "dangling"}], "does not alternate: user"),
+        ("history.0.role", "assistant", "does not alternate"),
+        ("history.0.role", ["user"], "history.0.role"),
+        ("history.0.content", [{"type": "text"}], "history.0.content"),
+        ("history.1.content", None, "history.1.content"),
+        ("history.1.content", " ", "history.1.content is empty"),
+        ("usage", None, "usage is no object"),
+        ("usage", [1], "usage"),
+        ("usage.input_tokens", "lots", "usage.input_tokens is 'lots': "),
+        ("usage.input_tokens", -1, "usage.input_tokens"),
+        ("usage.output_tokens", True, "usage.output_tokens"),
+        ("usage.thinking_tokens", 3, "usage.thinking_tokens"),
+        ("schema_hash", None, "schema_hash"),
+    ],
+)
+def test_what_is_no_session_is_not_restored(path: str, value: Any, why: str) -> None:
+    """A poisoned state is refused, not carried on; the place of what is wrong is named."""
+    with pytest.raises(UsageError, match="no session") as caught:
+        restored(changed(state(), path, value))
+
+    assert why in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("annotations", ..., "annotations is missing"),
+        ("annotations", [{"x": 1}], "annotations.0"),
+        ("annotations", [], "files/read, which is not annotated"),
+        ("handwritten", ..., "handwritten"),
+        ("handwritten", [{"q": 1}], "handwritten.0"),
+        ("memory", ..., "memory"),
+        ("memory.known", ..., "memory.known"),
+        ("memory.known", [{}], "memory.known.0"),
+        ("memory.wrong", [1], "memory.wrong"),
+        ("memory.said", "abc", "memory.said"),
+        ("turns", ..., "turns"),
+        ("turns", "2", "turns"),
+        ("turns", -3, "turns"),
+        ("turns", 7, "counts 7 turns, and its history holds 2"),
+        ("turns", 0, "counts 0 turns"),
+        ("history", [], "counts 2 turns, and its history holds 0"),
+        ("history", [3], "history.0"),
+        ("history.0.tools", [["no", "tool"]], "no/tool, which is not annotated"),
+        ("history.0.tools", [["files"]], "history.0.tools.0"),
+        ("history.0.tools", [], "history.0.tools"),
+        ("history.0.tools", [["files", "read"]] * 2, "files/read stands in 2"),
+        ("history.0.messages", [], "history.0.messages has too few items"),
+        ("history.0.messages.1.role", "user", "does not alternate"),
+        ("usage", {"foo": 1}, "usage.input_tokens is missing"),
+    ],
+)
+def test_what_is_no_scenario_session_is_not_restored(path: str, value: Any, why: str) -> None:
+    """Nor what does not hold together."""
+    with pytest.raises(UsageError, match="no session") as caught:
+        restored_scenarios(changed(scenario_state(), path, value))
+
+    assert why in caught.value.why
+
+
+@pytest.mark.parametrize("restore", [restored, restored_scenarios])
+@pytest.mark.parametrize("data", [None, [], 3, "{}", b"{}", {}], ids=repr)
+def test_what_is_no_object_is_not_restored(restore: Callable[[Any], Any], data: Any) -> None:
+    """For text, the error says how to read it."""
+    with pytest.raises(UsageError, match="no session") as caught:
+        restore(data)
+
+    assert ("json.loads" in caught.value.hint) == isinstance(data, str | bytes)
+
+
+PLACES = st.sampled_from(["version", "kind", "system", "model", "history", "memory", "turns"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+@given(PLACES, JSON)
+@settings(max_examples=60, deadline=None)
+def test_any_state_is_restored_or_refused(place: str, value: Any) -> None:
+    """There is no other error, and what is restored is written as it was read."""
+    for data, restore in ((state(), restored), (scenario_state(), restored_scenarios)):
+        try:
+            found = restore(data | {place: value})
+        except UsageError:
+            continue
+        assert json.loads(json.dumps(found.to_json())) == json.loads(
+            json.dumps(data | {place: value})
+        )

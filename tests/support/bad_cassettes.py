@@ -1,0 +1,221 @@
+"""Files that are no cassettes, or must not be loaded: what they hold, and what is said of them."""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+from turn_values import turn
+
+from pytest_regen.cassettes import Interaction
+from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.turns.wire import request_body
+
+__all__ = ["BAD", "GOOD", "HEAD", "Bad", "foreign", "recording"]
+
+_JSON = {"content-type": ("application/json",)}
+_ASKED = request_body(turn("Hello."))
+_SAID = {"content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn"}
+
+
+def recording(**changes: Any) -> Interaction:
+    """Return the recording of a turn."""
+    given: dict[str, Any] = {
+        "method": "POST",
+        "uri": "https://api.anthropic.com/v1/messages",
+        "request_body": json.dumps(_ASKED).encode(),
+        "status": 200,
+        "reason": "OK",
+        "response_body": json.dumps(_SAID).encode(),
+        "request_headers": _JSON,
+        "response_headers": _JSON,
+    }
+    return Interaction(**{**given, **changes})
+
+
+def foreign(
+    said: bytes | str = json.dumps(_SAID), headers: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what vcrpy would keep of that turn, as a whole cassette."""
+    request = {
+        "method": "POST",
+        "uri": "https://api.anthropic.com/v1/messages",
+        "headers": {},
+        "body": json.dumps(_ASKED),
+    }
+    response = {
+        "status": {"code": 200, "message": "OK"},
+        "headers": headers or {},
+        "body": {"string": said},
+    }
+    return {"version": 1, "interactions": [{"request": request, "response": response}]}
+
+
+HEAD: Final = header_text({"source": "other"})
+GOOD: Final = (HEAD + interaction_text(recording())).encode()
+"""A cassette of ours with one recording."""
+
+_FOREIGN: Final = yaml.safe_dump(foreign(), width=10_000).encode()
+_AS_JSON: Final = json.dumps(foreign(), indent=1).encode()
+_CONFLICT: Final = b"<<<<<<< HEAD\n%b=======\n%b>>>>>>> other\n"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file."""
+
+    content: bytes
+    line: int
+    """That is named."""
+    says: str
+    """Why, in part."""
+    suffix: str = ".yaml"
+    vcr: bool = True
+    """Whether a test marked ``vcr`` is told the same; vcrpy has no use for some of what is wrong,
+    and plays it."""
+
+
+def _with(old: str, new: str, *, of: bytes = GOOD) -> bytes:
+    assert of.count(old.encode()) == 1, old
+    return of.replace(old.encode(), new.encode())
+
+
+def _line_of(start: str, *, of: bytes = GOOD) -> int:
+    lines = of.decode().split("\n")
+    [number] = [n for n, line in enumerate(lines, 1) if line.strip().startswith(start)]
+    return number
+
+
+def _bomb(use: str) -> bytes:
+    """Return a small text that stands for a billion values."""
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]")
+    return ("\n".join(lines) + "\n" + use).encode()
+
+
+_BODY = "interactions:\n- request: {method: POST, uri: /x, headers: {}, body: x}\n  response: "
+_STATUS = "status: {code: 200, message: OK}, headers: {}"
+_STATUS_LINE = _line_of("status:")
+
+BAD: Final[Mapping[str, Bad]] = {
+    # Nothing, or no text
+    "empty": Bad(b"", 1, "empty"),
+    "blank": Bad(b" \n\n \t", 1, "empty"),
+    "zeros": Bad(b"\0" * 64, 1, "U+0000"),
+    "picture": Bad(b"\x89PNG\r\n\x1a\n" + b"\0" * 40, 1, "binary"),
+    "wide": Bad(GOOD.decode().encode("utf-16"), 1, "UTF-16"),
+    "surrogate": Bad(
+        GOOD.replace(b"Hello.", b"\xed\xa0\x80"), _line_of('"content": "Hello'), "binary"
+    ),
+    "control": Bad(_with("Hello.", "\x1b"), _line_of('"content": "Hello'), "U+001B"),
+    # Not there yet
+    "lfs": Bad(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n", 1, "Git LFS"
+    ),
+    "annex": Bad(b"/annex/objects/SHA256E-s1--00.yaml\n", 1, "git-annex"),
+    "merge": Bad(
+        _with("      code: 200\n", (_CONFLICT % (b"code: 200\n", b"code: 201\n")).decode()),
+        _line_of("code: 200"),
+        "conflict",
+    ),
+    "merge-end": Bad(GOOD + _CONFLICT % (b"", b"x\n"), GOOD.count(b"\n") + 1, "conflict"),
+    "merge-foreign": Bad(
+        _with("    uri:", "<<<<<<< HEAD\n    uri:", of=_FOREIGN),
+        _line_of("uri:", of=_FOREIGN),
+        "conflict",
+    ),
+    "merge-json": Bad(b"<<<<<<< HEAD\n" + _AS_JSON, 1, "conflict", ".json"),
+    # Cut
+    "cut": Bad(GOOD[:-30], _STATUS_LINE + 1, "cut"),
+    "cut-head": Bad(HEAD.encode(), HEAD.count("\n"), "no recording", vcr=False),
+    "cut-foreign": Bad(_FOREIGN[: _FOREIGN.index(b"  response:")], 2, "'response' is missing"),
+    "cut-json": Bad(_AS_JSON[:-40], 0, "broken", ".json"),
+    # Twice
+    "twice": Bad(
+        _with("    status:\n", "    status:\n      code: 500\n      message: No\n    status:\n"),
+        _STATUS_LINE + 3,
+        "the key 'status' stands twice",
+    ),
+    "twice-foreign": Bad(
+        _with("    method: POST\n", "    method: POST\n    method: GET\n", of=_FOREIGN),
+        _line_of("method:", of=_FOREIGN) + 1,
+        "the key 'method' stands twice",
+    ),
+    "twice-list": Bad(
+        _FOREIGN + b"interactions: []\n",
+        _FOREIGN.count(b"\n") + 1,
+        "the key 'interactions' stands twice",
+    ),
+    "twice-json": Bad(
+        _with('"method": "POST",', '"method": "POST",\n"method": "GET",', of=_AS_JSON),
+        _line_of('"method"', of=_AS_JSON) + 1,
+        "the key 'method' stands twice",
+        ".json",
+    ),
+    # Made to harm
+    "deep": Bad(b"interactions:\n- " + b"[" * 100_000, 2, "levels deep"),
+    "deep-dashes": Bad(b"interactions:\n" + b"- " * 100_000, 2, "levels deep"),
+    "deep-json": Bad(
+        b'{"interactions": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 1, "deep", ".json"
+    ),
+    "bomb": Bad(_bomb(f"{_BODY}{{{_STATUS}, body: {{string: *i}}}}\n"), 1, "refers to itself"),
+    "circle": Bad(b"interactions: &a\n- *a\n", 1, "refers to itself"),
+    "merges": Bad(b"<<: [" + b"{x: 1}," * 2_000 + b"]\ninteractions: []\n", 1, "merged"),
+    "python": Bad(b"interactions:\n- !!python/object/apply:os.mkdir [x]\n", 2, "Python object"),
+    "tag": Bad(b"interactions:\n- !mine x\n", 2, "'!mine'"),
+    # Something else
+    "words": Bad(b"just some words", 1, "no cassette"),
+    "page": Bad(b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n", 1, "no cassette"),
+    "nothing": Bad(b"version: 1\ninteractions:\n", 1, "no cassette"),
+    "documents": Bad(_FOREIGN + b"---\n" + _FOREIGN, _FOREIGN.count(b"\n") + 1, "document"),
+    "newer": Bad(_with("format 1", "format 2"), 1, "format 2"),
+    "tab": Bad(_with("    uri:", "\turi:", of=_FOREIGN), _line_of("uri:", of=_FOREIGN), "broken"),
+    # Not what it has to be
+    "item": Bad(b"version: 1\ninteractions:\n- text\n", 3, "broken"),
+    "request": Bad(b"interactions:\n- request: {method: GET, uri: x}\n", 2, "is missing"),
+    "number": Bad(_with("code: 200", "code: " + "9" * 5_000), _STATUS_LINE + 1, "is no int"),
+    "status": Bad(
+        _with("code: 200", "code: many"), _line_of("- key:"), "three digits", vcr=False
+    ),
+    "address": Bad(
+        _with("https://api.anthropic.com/v1", "'https://[::1/v1'", of=_FOREIGN).replace(
+            b"'/messages", b"/messages'"
+        ),
+        2,
+        "IPv6",
+        vcr=False,
+    ),
+    "base64": Bad(
+        _with("string: ", "string: !!binary ", of=_FOREIGN),
+        _line_of("string:", of=_FOREIGN),
+        "is no binary",
+    ),
+    "stream": Bad(
+        _with("  request:\n", "  stream: {end: never, chunks: []}\n  request:\n"),
+        _line_of("- key:"),
+        "cannot end 'never'",
+        vcr=False,
+    ),
+    "misspelt": Bad(
+        _with("  request:\n", "  streem: {end: cut, chunks: []}\n  request:\n"),
+        _line_of("- key:"),
+        "the unknown key 'streem'",
+        vcr=False,
+    ),
+    "packing": Bad(
+        yaml.safe_dump(foreign(zlib.compress(b"x" * 99)[:-9], {"content-encoding": ["deflate"]}))
+        .encode(),
+        2,
+        "compressed body is broken",
+        vcr=False,
+    ),
+    "coding": Bad(
+        yaml.safe_dump(foreign("x", {"content-encoding": ["rot13"]})).encode(),
+        2,
+        "'rot13'",
+        vcr=False,
+    ),
+}  # fmt: skip

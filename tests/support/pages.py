@@ -1,0 +1,51 @@
+"""What a page of the docs shows: its blocks, and the sessions at a terminal among them."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+__all__ = ["PROGRAMS", "ROOT", "blocks", "environment", "printed", "sessions"]
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = {
+    "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
+    "pytest-regen": [sys.executable, "-m", "pytest_regen"],
+    "python": [sys.executable],
+}
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    """Return the blocks of one kind on a page, named from the root of the checkout."""
+    text = (ROOT / page).read_text("utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for of, block in found if of == kind]
+
+
+def sessions(block: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each command of a session with the lines shown below it."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, [line.strip() for line in shown.splitlines() if line.strip()]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a user at a wide terminal, outside CI."""
+    return {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+
+
+def printed(command: str, folder: Path, env: Mapping[str, str] | None = None) -> list[str]:
+    """Run a command as the page words it; return what it printed, line by line."""
+    program, *options = shlex.split(command)
+    done = subprocess.run(
+        [*PROGRAMS[program], *options],
+        cwd=folder,
+        env={**environment(), **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line.strip() for line in (done.stdout + done.stderr).splitlines()]

@@ -1,0 +1,132 @@
+"""Replies that a limit cut: continued, begun again, or written on as something of its own."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from pytest_regen.errors import ReplyFormatError, UsageError
+from pytest_regen.turns import (
+    ObjectWithRepair,
+    Reply,
+    ScriptedProvider,
+    generate_object_with_repair,
+)
+
+
+class Item(BaseModel):
+    """A type that holds values of itself: a part fits as well as the whole."""
+
+    name: str = "?"
+    kids: "list[Item]" = []
+
+
+WHOLE = '[{"name": "a"}, {"name": "b"}, {"name": "c"}]'
+ITEMS = [Item(name=name) for name in "abc"]
+
+
+def asked(schema: Any, *replies: str) -> tuple[ObjectWithRepair[Any], ScriptedProvider]:
+    """Return what comes of ``replies``, the first of which is cut, and who was asked."""
+    first, *rest = replies
+    provider = ScriptedProvider([Reply(first, "max_tokens"), *rest])
+    return generate_object_with_repair(provider, schema, prompt="Which?"), provider
+
+
+@pytest.mark.parametrize(
+    ("schema", "cut", "more"),
+    [
+        (list[Item], '[{"name": "a"}, {"name": "b"}, ', '```json\n[{"name": "c"}]\n```'),
+        (list[Item], '[{"name": "a"}, {"name": "b"}, ', 'The rest:\n```json\n[{"name": "c"}]\n```'),
+        (list[Item], '[{"name": "a"}, {"name": "b"}, {"na', '[{"name": "c"}]'),
+        (list[Item], '```json\n[{"name": "a"}, {"name": "b"}, ', '[{"name": "c"}]\n```'),
+        (list[Item], '[{"name": "a"}, {"name": "b"}, ', '[{"name": "x"}, {"name": "c"}]'),
+        (list[str], '["a", "b', ' Continuing: ["c"]'),
+        (list[str], '["a", "b", ', 'Continuing: ["c"]'),
+        (Item, '{"kids": [{"name": "a"}, {"name": "b", "ki', 'The rest:\n{"name": "b"}]}'),
+    ],
+)
+def test_a_rest_of_its_own_is_not_the_whole(schema: Any, cut: str, more: str) -> None:
+    """Taken alone it would drop what came before the cut; the model is asked for the whole."""
+    whole = "{}" if schema is Item else "[]"
+    found, provider = asked(schema, cut, more, whole)
+
+    assert (found.text, found.repair_attempts) == (whole, 1)
+    assert "No JSON" in provider.requests[2].messages[-1].content
+
+
+def test_what_is_said_after_the_value_is_left_out() -> None:
+    """A value behind the one that was cut is not taken instead of it."""
+    found, _ = asked(Item, '{"kids": [{"name": "a"}, ', '{"name": "b"}]}, or {"name": "c"}')
+    broken, _ = asked(Item, '{"kids": [{"name": "a"}, ', 'and]} {"name": "c"}', "{}")
+
+    assert [one.name for one in found.output.kids] == ["a", "b"]
+    assert broken.repair_attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("cut", "more"),
+    [
+        (WHOLE[:20], WHOLE),
+        (WHOLE[:20], f"Again, from the beginning:\n```json\n{WHOLE}\n```"),
+        (WHOLE[:35], json.dumps(json.loads(WHOLE), indent=2)),
+        ("[", WHOLE),
+        ("Let me think ", f"of it.\n{WHOLE}"),
+        (f"```json\n{WHOLE[:20]}", f"```json\n{WHOLE}\n```"),
+        (WHOLE[:20], WHOLE[20:]),
+        (f"As in [1]:\n{WHOLE[:20]}", f"{WHOLE[20:]}\nas in [2]."),
+        (WHOLE[:31], WHOLE[18:]),
+    ],
+)
+def test_a_reply_that_goes_on_or_begins_again_is_taken(cut: str, more: str) -> None:
+    """However it is laid out: what stood before the cut is in it."""
+    found, provider = asked(list[Item], cut, more)
+
+    assert (found.output, found.repair_attempts) == (ITEMS, 0)
+    assert len(provider.requests) == 2
+
+
+def test_a_reply_begun_again_and_cut_again_is_continued_from_there() -> None:
+    """What it began anew, and what follows, are the reply."""
+    provider = ScriptedProvider(
+        [Reply(WHOLE[:20], "max_tokens"), Reply(WHOLE[:33], "max_tokens"), WHOLE[33:]]
+    )
+
+    assert generate_object_with_repair(provider, list[Item], prompt="Which?").output == ITEMS
+
+
+@given(
+    st.lists(st.builds(lambda name: {"name": name}, st.text('ab]}{["', max_size=4)), max_size=4),
+    st.data(),
+)
+def test_no_continuation_loses_an_item_before_the_cut(
+    value: list[dict[str, str]], data: st.DataObject
+) -> None:
+    """Continued with the rest, with all of it, or with the last items alone: all, or an error."""
+    text = json.dumps(value)
+    cut = data.draw(st.integers(1, len(text) - 1))
+    left = json.dumps(value[data.draw(st.integers(0, len(value))) :])
+    mended = [text[cut:], text]
+    more = data.draw(st.sampled_from([*mended, left, f"The rest:\n```json\n{left}\n```"]))
+    provider = ScriptedProvider([Reply(text[:cut], "max_tokens"), more])
+    said = [one for n, one in enumerate(value) if len(json.dumps(value[: n + 1])) - 1 <= cut]
+    try:
+        found = generate_object_with_repair(provider, list[Item], prompt="?", max_repairs=0)
+    except ReplyFormatError:
+        assert more not in mended
+    else:
+        names = [one.name for one in found.output]
+        assert names[: len(said)] == [one["name"] for one in said]
+        assert more not in mended or names == [one["name"] for one in value]
+
+
+def test_a_number_of_repairs_below_zero_is_refused() -> None:
+    """Before anything is sent."""
+    provider = ScriptedProvider([WHOLE])
+
+    with pytest.raises(UsageError, match="max_repairs is -1"):
+        generate_object_with_repair(provider, list[Item], prompt="Which?", max_repairs=-1)
+
+    assert not provider.requests

@@ -1,0 +1,129 @@
+"""JSON amid prose: a part of something badly written is never taken for the whole."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter
+
+from pytest_regen.errors import ReplyFormatError
+from pytest_regen.turns import parse_json_with_schema
+
+
+class Part(BaseModel):
+    """A type that holds values of itself: a part fits as well as the whole."""
+
+    name: str = "x"
+    inner: "Part | None" = None
+
+
+PART = '{"name": "part"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{\n // the outer\n "name": "outer", "inner": {PART}\n}}',
+        f'{{ // five 5" pipes\n "name": "outer", "inner": {PART}\n}}',
+        f'{{ /* the outer */ "name": "outer", "inner": {PART}}}',
+        f'{{\n # the outer\n "name": "outer", "inner": {PART}}}',
+        f'{{ ... "inner": {PART}}}',
+        f"{{1: {PART}}}",
+        f"{{{PART}}}",
+        f'[ // first\n {PART}, {{"name": "b"}}]',
+        f"[ ..., {PART}]",
+        f"{{“name”: “outer”, “inner”: {PART}}}",
+        f"{{'name': 'outer', 'inner': {PART}}}",
+        f'```jsonc\n{{\n  /* the outer */ "inner": {PART}\n}}\n```',
+        f'{{ // cut\n "name": "outer", "inner": {PART}, "na',
+        f"{{“name”: “outer”, “inner”: {PART}, “na",
+        f'{{"name": ["a", "b"}}, "inner": {PART}}}',
+        f'{{"name": ["a"]], "inner": {PART}}}',
+        f'{{"name": "a"], "inner": {PART}}}',
+    ],
+)
+def test_a_part_of_a_badly_written_value_is_not_taken(text: str) -> None:
+    """Comments, other quotes, bare keys and brackets that do not pair up make the whole unusable.
+
+    The model is then asked to write it again.
+    """
+    with pytest.raises(ReplyFormatError):
+        parse_json_with_schema(text, Part)
+
+
+def test_a_list_in_an_object_with_other_quotes_is_not_taken() -> None:
+    """Smart quotes are no JSON, and the list between them is a part."""
+    with pytest.raises(ReplyFormatError):
+        parse_json_with_schema("{“tags”: [1, 2], “more”: [3]}", TypeAdapter(list[int]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"see [1] and {{this}}: {PART}",
+        f"see [the note], {{x}} and [0]: {PART}",
+        f"[note }} and {PART}",
+        f"an open {{ and\n```json\n{PART}\n```\na closed }} too",
+        f"an open [ and then {PART}",
+        f"see [the docs](https://example.com/{{id}}) for {PART}",
+    ],
+)
+def test_prose_in_brackets_hides_nothing_after_it(text: str) -> None:
+    """A pair of brackets in prose ends where it closes; one that nothing closes is a character."""
+    assert parse_json_with_schema(text, Part) == Part(name="part")
+
+
+NESTED = st.recursive(
+    st.builds(lambda name: {"name": name}, st.sampled_from("abc")),
+    lambda inner: st.builds(lambda name, one: {"name": name, "inner": one}, st.just("o"), inner),
+    max_leaves=4,
+)
+COMMENT = st.sampled_from(["// one\n", "/* one */", "# one\n", "... "])
+
+
+@given(NESTED, COMMENT, st.sampled_from(["", "Here: ", "```json\n"]), st.data())
+def test_a_comment_anywhere_never_yields_a_part(
+    value: Any, comment: str, before: str, data: st.DataObject
+) -> None:
+    """Wherever a comment stands, the reply is the whole value or an error."""
+    text = json.dumps(value)
+    place = data.draw(st.sampled_from([at + 1 for at, sign in enumerate(text) if sign in "{,"]))
+    try:
+        found = parse_json_with_schema(f"{before}{text[:place]}{comment}{text[place:]}", Part)
+    except ReplyFormatError:
+        return
+    assert found == Part.model_validate(value)
+
+
+def test_brackets_that_nothing_closes_take_no_time_to_speak_of() -> None:
+    """Each is read to the end of the text, and so there is an end to that."""
+    with pytest.raises(ReplyFormatError):
+        parse_json_with_schema("[a" * 100_000, Part)
+
+
+class Answer(BaseModel):
+    """What is asked for."""
+
+    names: list[str]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('Using [1] I say {"names": 3}', "- names: Input should be a valid array"),
+        ('{"names": 3} as in [1]', "- names: Input should be a valid array"),
+        (
+            'Of {} or {"n": 1} I take {"names": ["a", 2]}',
+            "- names.1: Input should be a valid string",
+        ),
+        ("[1] and [2]", "- the value: Input should be an object"),
+    ],
+)
+def test_of_several_values_the_nearest_one_is_told_about(text: str, told: str) -> None:
+    """The model is shown what is wrong with what it meant, not with a number in its prose."""
+    with pytest.raises(ReplyFormatError) as caught:
+        parse_json_with_schema(text, Answer)
+
+    assert told in caught.value.problem
