@@ -28,8 +28,7 @@ def serve(
     Raises:
         UsageError: the script is wrong, or the port is taken.
     """
-    with Emulator(script=replies, port=port) as emulator:
+    # Ctrl-C is how it is meant to be stopped, from the moment its address is told: no error.
+    with Emulator(script=replies, port=port) as emulator, suppress(KeyboardInterrupt):
         ready(emulator.base_url)
-        # Ctrl-C is how it is meant to be stopped: no error.
-        with suppress(KeyboardInterrupt):
-            (until or threading.Event()).wait()
+        (until or threading.Event()).wait()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_regen.emulator import Emulator
+from pytest_regen.emulator import Emulator, serve
 from pytest_regen.errors import UsageError
 
 COMMAND = [sys.executable, "-m", "pytest_regen", "emulator"]
@@ -28,6 +28,18 @@ def test_it_is_stopped_with_ctrl_c_and_nothing_is_wrong() -> None:
     assert running.returncode == 0
     assert "error" not in said
     assert "stopped" not in said
+
+
+def test_ctrl_c_while_the_address_is_told_stops_it_too() -> None:
+    """Programs read the first line and may interrupt at once, before the rest is said."""
+
+    def told(_base_url: str) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        serve(ready=told)
+    except KeyboardInterrupt:
+        pytest.fail("Ctrl-C came out of serve()")
 
 
 def test_a_port_that_is_taken_is_named() -> None:
