@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from pytest_regen.errors import UsageError
+from pytest_regen.file_names import safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
 from pytest_regen.stores.journal import Journal, read_journal
-from pytest_regen.stores.slugs import safe_file_name
 from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
 

@@ -26,6 +26,7 @@ LEVELS = {
     "html": 0,
     "plurals": 0,
     "modes": 0,
+    "file_names": 0,
     "turns": 2,
     "languages": 2,
     "sources": 2,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.canonical import text_hash
+from pytest_regen.file_names import safe_file_name
 from pytest_regen.pytest_plugin.marks import cassette_mark
 from pytest_regen.pytest_plugin.usage_errors import usage_error
-from pytest_regen.stores import safe_file_name
 from pytest_regen.turns.secrets import scrub_text
 
 __all__ = [
