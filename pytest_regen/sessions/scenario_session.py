@@ -16,7 +16,6 @@ from pytest_regen.sessions.branches import (
     run_wave,
 )
 from pytest_regen.sessions.conversation import (
-    Account,
     Conversation,
     SessionSettings,
     TokenBudget,
@@ -28,17 +27,17 @@ from pytest_regen.sessions.memory import Memory, checked_handwritten, checked_to
 from pytest_regen.sessions.reading import Expectations
 from pytest_regen.sessions.routing import Part, route
 from pytest_regen.sessions.state import VERSION, ScenarioState, messages_to_json, opened
-from pytest_regen.sessions.transcript import Transcript, TurnReport, usage_to_json
-from pytest_regen.sessions.turn_log import Turn, TurnLog
+from pytest_regen.sessions.transcript import usage_to_json
+from pytest_regen.sessions.turn_log import SessionBase, Turn
 from pytest_regen.sessions.values import ScenarioFeedback, TestScenario, ToolAnnotation
 from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
 from pytest_regen.turns.driving import Progress
-from pytest_regen.turns.values import CacheTtl, Message, Provider, Usage
+from pytest_regen.turns.values import CacheTtl, Message, Provider
 
 __all__ = ["ScenarioGeneratorSession"]
 
 
-class ScenarioGeneratorSession:
+class ScenarioGeneratorSession(SessionBase):
     """Writes test scenarios in one conversation, turn by turn.
 
     ``generate()`` is the first turn; each ``regenerate(feedback)`` tells what verification found
@@ -87,54 +86,34 @@ class ScenarioGeneratorSession:
         on_progress: Progress | None = None,
     ) -> None:
         check_limits(batch_size=(batch_size, 1), parallel=(parallel, 1))
-        self._settings = SessionSettings(
-            provider=provider,
-            model=model,
-            max_tokens=max_tokens,
-            max_repairs=max_repairs,
-            max_turns=max_turns,
-            token_budget=token_budget,
-            shared_budget=shared_budget,
-            cache=cache,
-            on_progress=self._tell,
+        super().__init__(
+            SessionSettings(
+                provider=provider,
+                model=model,
+                max_tokens=max_tokens,
+                max_repairs=max_repairs,
+                max_turns=max_turns,
+                token_budget=token_budget,
+                shared_budget=shared_budget,
+                cache=cache,
+                on_progress=self._tell,
+            )
         )
         self._progress = self._watcher = on_progress
         self.system = system
         self.annotations = checked_tools(annotations)
         self.handwritten = checked_handwritten(handwritten)
         self._parallel = parallel
-        self._account = Account(self._settings)
         self._branches: tuple[Branch, ...] = ()
         self._memory = Memory.of(self.handwritten)
         self._first = FirstTurn(
             self.annotations, self.handwritten, self._settings, batch_size=batch_size
         )
-        self._log = TurnLog(self._account, max_turns)
-
-    @property
-    def turn_count(self) -> int:
-        """Committed turns."""
-        return self._log.count
 
     @property
     def history(self) -> tuple[Message, ...]:
         """The committed messages; of several groups, one conversation after the other."""
         return tuple(message for one in self._branches for message in one.conversation.history)
-
-    @property
-    def transcript(self) -> Transcript:
-        """Every call made, failed ones, repairs and continuations included."""
-        return self._account.transcript
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all calls, those of failed turns included: they are paid."""
-        return self._account.usage
-
-    @property
-    def reports(self) -> tuple[TurnReport, ...]:
-        """One report per turn tried since the session was made or restored."""
-        return self._log.reports
 
     def generate(self, on_progress: Progress | None = None) -> list[TestScenario]:
         """Take the first turn; return the handwritten scenarios, then the generated ones.

@@ -6,16 +6,10 @@ from typing import Any, Generic, Self, TypeVar
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.sessions.closed_schema import closed_schema
-from pytest_regen.sessions.conversation import (
-    Account,
-    Conversation,
-    Draft,
-    SessionSettings,
-    TokenBudget,
-)
+from pytest_regen.sessions.conversation import Conversation, Draft, SessionSettings, TokenBudget
 from pytest_regen.sessions.state import VERSION, GeneratorState, messages_to_json, opened
-from pytest_regen.sessions.transcript import Transcript, TurnReport, usage_to_json
-from pytest_regen.sessions.turn_log import Turn, TurnLog
+from pytest_regen.sessions.transcript import usage_to_json
+from pytest_regen.sessions.turn_log import SessionBase, Turn
 from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
 from pytest_regen.turns.driving import Progress, Steps, adrive, drive
 from pytest_regen.turns.structured import (
@@ -24,7 +18,7 @@ from pytest_regen.turns.structured import (
     parse_json_with_schema,
     schema_to_prompt_hint,
 )
-from pytest_regen.turns.values import CacheTtl, Message, Provider, Usage
+from pytest_regen.turns.values import CacheTtl, Message, Provider
 
 __all__ = ["GeneratorSession"]
 
@@ -35,7 +29,7 @@ Check = Callable[[T], Iterable[str] | str | None]
 problems, or one, or ``None``."""
 
 
-class GeneratorSession(Generic[T]):
+class GeneratorSession(SessionBase, Generic[T]):
     """A conversation that remembers what worked: each turn is asked in the light of those before.
 
     The system prompt is fixed, so that every turn reads it, and all turns before, from the prompt
@@ -79,24 +73,24 @@ class GeneratorSession(Generic[T]):
         on_progress: Progress | None = None,
     ) -> None:
         self._adapter = adapter_of(response)
-        self._settings = SessionSettings(
-            provider=provider,
-            model=model,
-            max_tokens=max_tokens,
-            max_repairs=max_repairs,
-            max_turns=max_turns,
-            token_budget=token_budget,
-            shared_budget=shared_budget,
-            cache=cache,
-            on_progress=on_progress,
+        super().__init__(
+            SessionSettings(
+                provider=provider,
+                model=model,
+                max_tokens=max_tokens,
+                max_repairs=max_repairs,
+                max_turns=max_turns,
+                token_budget=token_budget,
+                shared_budget=shared_budget,
+                cache=cache,
+                on_progress=on_progress,
+            )
         )
         self._hint = schema_to_prompt_hint(self._adapter)
         self._schema_hash = text_hash(self._hint)
         self._told = ""
         self._schema = closed_schema(self._adapter) if structured_output else None
-        self._account = Account(self._settings)
         self._conversation = Conversation(system, self._settings, self._account)
-        self._log = TurnLog(self._account, max_turns)
 
     @property
     def system(self) -> str:
@@ -107,26 +101,6 @@ class GeneratorSession(Generic[T]):
     def history(self) -> tuple[Message, ...]:
         """The committed turns: user and assistant messages, alternating."""
         return self._conversation.history
-
-    @property
-    def transcript(self) -> Transcript:
-        """Every call made: failed and cancelled ones, repairs and continuations included."""
-        return self._account.transcript
-
-    @property
-    def turn_count(self) -> int:
-        """Committed turns."""
-        return self._log.count
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all calls, those of failed turns included: they are paid."""
-        return self._account.usage
-
-    @property
-    def reports(self) -> tuple[TurnReport, ...]:
-        """One report per turn tried since the session was made or restored."""
-        return self._log.reports
 
     def ask(self, message: str, *, check: Check[T] | None = None) -> T:
         """Take one turn and return the value of its reply.

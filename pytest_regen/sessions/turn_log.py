@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.plurals import counted
-from pytest_regen.sessions.conversation import Account
-from pytest_regen.sessions.transcript import TurnReport, report_turn
+from pytest_regen.sessions.conversation import Account, SessionSettings
+from pytest_regen.sessions.transcript import Transcript, TurnReport, report_turn
+from pytest_regen.turns.values import Usage
 
-__all__ = ["Turn", "TurnLog"]
+__all__ = ["SessionBase", "Turn", "TurnLog"]
 
 
 @dataclass(slots=True)
@@ -95,3 +96,36 @@ class TurnLog:
                 failure=failure,
             )
             self.reports = (*self.reports, report)
+
+
+class SessionBase:
+    """What all sessions have: an account of their calls and a log of their turns.
+
+    Args:
+        settings: with whom and within which limits the session talks.
+    """
+
+    def __init__(self, settings: SessionSettings) -> None:
+        self._settings = settings
+        self._account = Account(settings)
+        self._log = TurnLog(self._account, settings.max_turns)
+
+    @property
+    def transcript(self) -> Transcript:
+        """Every call made: failed and cancelled ones, repairs and continuations included."""
+        return self._account.transcript
+
+    @property
+    def turn_count(self) -> int:
+        """Committed turns."""
+        return self._log.count
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all calls, those of failed turns included: they are paid."""
+        return self._account.usage
+
+    @property
+    def reports(self) -> tuple[TurnReport, ...]:
+        """One report per turn tried since the session was made or restored."""
+        return self._log.reports
