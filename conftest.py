@@ -22,6 +22,19 @@ settings.load_profile("default")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let every HTTP client, here and in child processes, trust no certificate authority.
+
+    All tests speak plain HTTP on loopback; a client would read the authorities of the system all
+    the same, which takes longer than most tests.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SSL_CERT_FILE", raising=False)
+        patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("no-authorities")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a developer's keys, proxies and CI settings out of the tests."""

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from recorded import answering, plain_client
+from recorded import answering
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.cassettes.multipart import with_stable_boundary
@@ -20,7 +20,7 @@ def upload(path: Path, mode: Any, *contents: bytes) -> list[str]:
     with (
         answering(lambda request: httpx2.Response(200, text=f"{len(request.content)} bytes")),
         use_cassette(path, mode=mode),
-        plain_client() as client,
+        httpx2.Client() as client,
     ):
         sent = [{"file": ("a.bin", one, "application/octet-stream")} for one in contents]
         return [client.post(URL, files=files, data={"purpose": "x"}).text for files in sent]
@@ -62,7 +62,7 @@ def test_an_upload_that_vcrpy_recorded_is_found(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(data), "utf-8")
     sent = request["body"].replace(mark, mark[::-1]).encode()  # type: ignore[attr-defined]
 
-    with use_cassette(path), plain_client() as client:
+    with use_cassette(path), httpx2.Client() as client:
         assert client.post(URL, content=sent).text == "ok"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 from planted_secrets import PLANTED
-from recorded import answering, plain_client
+from recorded import answering
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
@@ -73,7 +73,7 @@ def record(path: Path, answer: Answer, *calls: dict[str, Any]) -> None:
         with (
             answering(answer),
             use_cassette(path, mode=anyway) as run,
-            plain_client() as client,
+            httpx2.Client() as client,
         ):
             for call in calls:
                 client.request(**{"method": "POST", "url": URL, **call}).read()
@@ -314,7 +314,7 @@ def test_a_compressed_request_is_kept_as_text(path: Path) -> None:
     answer = httpx2.Response(200, json={"said": "hello"})
     record(path, lambda _: answer, {"content": gzip.compress(body, mtime=1)})
 
-    with use_cassette(path), plain_client() as client:
+    with use_cassette(path), httpx2.Client() as client:
         again = client.post(URL, content=gzip.compress(body, compresslevel=1, mtime=2))
 
     assert again.json() == {"said": "hello"}
@@ -357,7 +357,7 @@ def test_in_what_a_miss_says(tmp_path: Path, secret: str, before: int, drift: An
 
     said = ""
     try:
-        with use_cassette(path, drift=drift, diff_folder=diffs) as run, plain_client() as client:
+        with use_cassette(path, drift=drift, diff_folder=diffs) as run, httpx2.Client() as client:
             client.post(URL, json=told)
         said = "\n".join(map(str, run.drifts))
     except CassetteError as error:
@@ -379,7 +379,7 @@ def test_in_a_run_that_failed(path: Path, secret: str) -> None:
         with (
             answering(lambda _: answer),
             use_cassette(path, mode="once"),
-            plain_client() as client,
+            httpx2.Client() as client,
         ):
             client.post(URL, json={"asked": secret})
             raise ZeroDivisionError

@@ -12,7 +12,7 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
-from recorded import KEY, answering, echo, outcome, plain_client, record, replaying
+from recorded import KEY, answering, echo, outcome, record, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import Interaction, ReplayProvider, read_cassette, use_cassette
@@ -73,7 +73,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 def read(path: Path, mode: Any, *, until: int = 99) -> list[tuple[float, bytes]]:
     """Return the pieces a client gets, with the seconds since it asked."""
     found = []
-    with use_cassette(path, mode=mode, keep_on_failure=True), plain_client() as client:
+    with use_cassette(path, mode=mode, keep_on_failure=True), httpx2.Client() as client:
         start = time.monotonic()
         with client.stream("POST", "http://server.example/v1/messages", json={}) as response:
             for piece in response.iter_raw():
@@ -140,7 +140,7 @@ def test_a_client_that_has_heard_enough(path: Path) -> None:
 @pytest.mark.usefixtures("slow")
 def test_a_stream_nobody_closed_is_kept_as_far_as_it_was_read(path: Path) -> None:
     """It ends with the block."""
-    client = plain_client()
+    client = httpx2.Client()
     with use_cassette(path, mode="once"):
         request = client.build_request("POST", "http://server.example/v1/messages", json={})
         response = client.send(request, stream=True)
@@ -333,7 +333,7 @@ def test_a_double_that_answers_at_once_is_recorded(path: Path) -> None:
 
     for mode in ("once", "none"):
         anyway: Any = mode
-        with answering(answer), use_cassette(path, mode=anyway), plain_client() as client:
+        with answering(answer), use_cassette(path, mode=anyway), httpx2.Client() as client:
             assert client.get("http://server.example/x").json() == {"said": "mock"}
 
     assert len(calls) == 1

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from recorded import plain_client
 
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions
 from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
@@ -18,7 +18,7 @@ def ask(folder: Path, mode: str, url: str, **options: Any) -> None:
     """Make one request with a cassette as vcrpy is configured."""
     with (
         watched_cassette(VcrOptions("c", folder, mode, CONFIG, (), lambda _: None)),
-        plain_client() as client,
+        httpx2.Client() as client,
     ):
         client.get(f"{url}/v1/models", **options)
 

@@ -65,11 +65,6 @@ def answering(answer: Callable[[httpx2.Request], httpx2.Response]) -> Iterator[N
         yield
 
 
-def plain_client() -> httpx2.Client:
-    """Return a client that does not read the certificates it has no use for: 80 ms each time."""
-    return httpx2.Client(verify=False)
-
-
 def replaying(**options: Any) -> AnthropicProvider:
     """Return a provider without a key, at an address where nobody listens."""
     return AnthropicProvider(base_url="http://127.0.0.1:9", **options)
