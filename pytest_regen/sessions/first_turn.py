@@ -9,6 +9,7 @@ from pytest_regen.sessions.branches import (
     Waves,
     branch_steps,
     plan_groups,
+    run_wave,
     split,
 )
 from pytest_regen.sessions.conversation import SessionSettings
@@ -58,10 +59,10 @@ class FirstTurn:
         groups = len(pending)
         answers: list[BranchAnswer] = []
         while pending:
-            wave = [group for group in pending if _key(group) not in self._answered]
+            wave = [group for group in pending if not self._has(group)]
             wave = wave if self._answered else wave[:1]
             if wave:
-                _raise_first((yield [self._steps(branch_of(g), turn, groups) for g in wave]))
+                yield from run_wave([self._steps(branch_of(g), turn, groups) for g in wave])
             fresh = [self._answered[_key(group)] for group in pending if self._has(group)]
             pending = [group for group in pending if not self._has(group)]
             pending += [group for answer in fresh for group in self._missed(answer)]
@@ -94,12 +95,6 @@ class FirstTurn:
         answer = yield from steps
         self._answered[answer.branch.key] = answer
         return answer
-
-
-def _raise_first(done: Sequence[BranchAnswer | Exception]) -> None:
-    for one in done:
-        if isinstance(one, Exception):
-            raise one
 
 
 def _key(group: Group) -> tuple[tuple[str, str], ...]:
