@@ -34,7 +34,8 @@ def join(pieces: Sequence[str]) -> Joined:
     for start in range(len(pieces)):
         if start and not _begins_again("".join(pieces[:start]), pieces[start]):
             continue
-        for is_overlapping in (False, True):
+        # One piece overlaps with nothing.
+        for is_overlapping in (False, True)[: len(pieces) - start]:
             text, is_whole = _reading(pieces[start:], is_overlapping=is_overlapping)
             readings[text] = is_whole
     return Joined(tuple(readings), any(readings.values()))
