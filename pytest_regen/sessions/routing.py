@@ -1,6 +1,6 @@
 """Feedback sent to the conversation that has the tool it is about."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_regen.errors import NoProgressError
 from pytest_regen.sessions.branches import Branch
@@ -26,12 +26,13 @@ def route(
         NoProgressError: all of it was told before.
         UsageError: a correction calls right what was said.
     """
+    owners = {tool: owner for owner, branch in enumerate(branches) for tool in branch.key}
     known = memory.hinted(feedback).hints
     everything = feedback.model_copy(
         update={"probe_scenarios": known.probe_scenarios, "rule_changes": known.rule_changes}
     )
     parts = [
-        (branch, memory.unsaid(_part(everything, branches, number), branch.address))
+        (branch, memory.unsaid(_part(everything, owners, number), branch.address))
         for number, branch in enumerate(branches)
     ]
     asked = tuple((branch, part) for branch, part in parts if part.asks_for_replacements)
@@ -44,9 +45,9 @@ def route(
     return asked
 
 
-def _part(feedback: ScenarioFeedback, branches: Sequence[Branch], number: int) -> ScenarioFeedback:
-    owners = {tool: owner for owner, branch in enumerate(branches) for tool in branch.key}
-
+def _part(
+    feedback: ScenarioFeedback, owners: Mapping[tuple[str, str], int], number: int
+) -> ScenarioFeedback:
     def is_own(request: ScenarioRequest | None) -> bool:
         return (owners.get(request.tool, 0) if request else 0) == number
 
