@@ -11,7 +11,7 @@
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.prompts import estimate_tokens
@@ -251,9 +251,9 @@ class Conversation:
         parsed = yield from _watched(steps, self._account, turn, self.branch)
         return Draft(parsed.value, message, Message("assistant", parsed.text))
 
-    def commit(self, user: Message, assistant: Message) -> None:
+    def commit(self, draft: Draft[Any]) -> None:
         """Let a turn enter the history."""
-        self.history = (*self.history, user, assistant)
+        self.history = (*self.history, draft.user, draft.assistant)
 
     def restore(self, history: Sequence[Message]) -> None:
         """Go on from the turns of an earlier time."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions.feedback import Said
 from pytest_regen.sessions.merging import find_corrected
+from pytest_regen.sessions.state import StoredMemory
 from pytest_regen.sessions.values import (
     ExpectedDecision,
     ScenarioCorrection,
@@ -211,16 +212,14 @@ class Memory:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def restored(cls, stored: StoredMemory) -> Self:
         """Return the memory that ``to_json`` wrote."""
-        known = [TestScenario.model_validate(one) for one in data["known"]]
         return cls(
-            {one.id: one for one in known},
-            {id_: frozenset(decisions) for id_, decisions in data["wrong"].items()},
-            Said(frozenset(data["said"])),
+            {one.id: one for one in stored.known},
+            {id_: frozenset(decisions) for id_, decisions in stored.wrong.items()},
+            Said(frozenset(stored.said)),
             ScenarioFeedback(
-                probe_scenarios=data["probes"],
-                rule_changes=data["rule_changes"],
+                probe_scenarios=tuple(stored.probes), rule_changes=tuple(stored.rule_changes)
             ),
         )
 

@@ -222,7 +222,7 @@ class ScenarioGeneratorSession(SessionBase):
         session._branches = tuple(session._branch(tools) for tools, _ in branches)
         for branch, (_, history) in zip(session._branches, branches, strict=True):
             branch.conversation.restore(history)
-        session._memory = Memory.from_json(data["memory"])
+        session._memory = Memory.restored(state.memory)
         session._account.restore(state.usage.restored())
         session._log.restore(state.turns)
         return session
@@ -267,7 +267,7 @@ class ScenarioGeneratorSession(SessionBase):
     def _committed(self, turn: Turn, answers: Sequence[BranchAnswer]) -> list[TestScenario]:
         """Let the answers of a turn enter the histories, all at once; return their scenarios."""
         for answer in answers:
-            answer.branch.conversation.commit(answer.draft.user, answer.draft.assistant)
+            answer.branch.conversation.commit(answer.draft)
             turn.notes += answer.notes
         turn.is_committed = True
         found = {one.id: one for answer in answers for one in answer.scenarios}

@@ -194,7 +194,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         )
 
     def _committed(self, turn: Turn, draft: Draft[T]) -> T:
-        self._conversation.commit(draft.user, draft.assistant)
+        self._conversation.commit(draft)
         self._told = self._schema_hash
         turn.is_committed = True
         return draft.value

@@ -12,7 +12,14 @@ from pytest_regen.plurals import counted
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
 from pytest_regen.turns.values import Message, Role, Usage
 
-__all__ = ["VERSION", "GeneratorState", "ScenarioState", "messages_to_json", "opened"]
+__all__ = [
+    "VERSION",
+    "GeneratorState",
+    "ScenarioState",
+    "StoredMemory",
+    "messages_to_json",
+    "opened",
+]
 
 VERSION = 1
 """Number of the form that is written, and the only one that is read."""
