@@ -95,11 +95,10 @@ class Verification:
             if judgement is None:
                 break
             self.set.take_verdicts(judgement, results)
-            is_last = number == rounds
             added = self.set.add_probes(
-                judgement.probes, self._settings.max_probes, are_judged=not is_last
+                judgement.probes, self._settings.max_probes, are_judged=number < rounds
             )
-            if not added or is_last:
+            if not added:
                 break
         return tuple(one for one in self.set.execute() if not one.passed), is_heard
 
