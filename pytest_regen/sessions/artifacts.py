@@ -143,14 +143,17 @@ def checked_policy(policy: object) -> Mapping[str, Any]:
     Raises:
         UsageError: it is not, so that it could neither be kept nor compared.
     """
-    why = f"it is {policy!r:.100}" if not isinstance(policy, Mapping) else ""
+    if not isinstance(policy, Mapping):
+        raise _not_plain(f"it is {policy!r:.100}")
     try:
         canonical_json(policy)
     except (TypeError, ValueError, RecursionError) as error:
-        why = why or str(error)
-    if isinstance(policy, Mapping) and not why:
-        return policy
-    raise UsageError(
+        raise _not_plain(str(error)) from error
+    return policy
+
+
+def _not_plain(why: str) -> UsageError:
+    return UsageError(
         "the compiler's policy is not plain JSON",
         why=why,
         hint="return a dict of texts, numbers, lists and dicts; model_dump(mode='json') makes one",
