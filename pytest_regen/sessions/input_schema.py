@@ -207,8 +207,9 @@ def _allowed(part: Mapping[str, Any]) -> list[Any] | None:
 
 def _schemas_of(name: str, part: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the schemas that a part has for the value of one name."""
-    named = [one for key, one in _mapping(part.get("properties")).items() if key == name]
+    properties = _mapping(part.get("properties"))
     patterns = _mapping(part.get("patternProperties")).items()
+    named = [properties[name]] if name in properties else []
     named += [one for pattern, one in patterns if _matches(pattern, name)]
     yield from named or [part.get("additionalProperties")]
 

@@ -102,9 +102,10 @@ def _tool(annotation: ToolAnnotation) -> str:
     text = f"{head}: {annotation.comment.strip()}" if annotation.comment.strip() else head
     arguments = [f"  - {name}: {_roles(roles)}" for name, roles in annotation.args.items()]
     schema = InputSchema(annotation.input_schema or {})
-    if schema.required:
-        arguments.append(f"  - required: {', '.join(schema.required)}")
-    told = {*annotation.args, *schema.required}
+    required = schema.required
+    if required:
+        arguments.append(f"  - required: {', '.join(required)}")
+    told = {*annotation.args, *required}
     optional = [name for name in schema.names if name not in told]
     if optional:
         arguments.append(f"  - optional: {', '.join(optional)}")
