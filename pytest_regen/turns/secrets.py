@@ -99,14 +99,10 @@ _ANYWHERE: Final = tuple(
     and (shape.ahead != 0 or not all(mark[:_START].isalnum() for mark in shape.marks))
 )
 """Kinds that do not begin a word with their mark."""
+_BEGUN: Final = tuple(shape for shape in SECRET_SHAPES if shape not in (*_BLANKED, *_ANYWHERE))
 _BY_START: Final = {
-    start: tuple(
-        shape
-        for shape in SECRET_SHAPES
-        if shape not in (*_BLANKED, *_ANYWHERE)
-        and any(mark[:_START] == start for mark in shape.marks)
-    )
-    for start in {mark[:_START] for shape in SECRET_SHAPES for mark in shape.marks}
+    start: tuple(shape for shape in _BEGUN if any(mark.startswith(start) for mark in shape.marks))
+    for start in {mark[:_START] for shape in _BEGUN for mark in shape.marks}
 }
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
 _CODE = re.compile(r"[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?)+")
