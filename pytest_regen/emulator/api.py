@@ -26,9 +26,9 @@ from pytest_regen.emulator.wire import (
 )
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "MessagesApi", "key_of"]
+__all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "MessagesApi", "key_of", "public_headers"]
 
-VERSIONS = ("2023-06-01", "2026-10-21")
+_VERSIONS = ("2023-06-01", "2026-10-21")
 MAX_BYTES = 32 * 1024 * 1024
 MAX_BATCH_BYTES = 256 * 1024 * 1024
 _BATCHES = "/v1/messages/batches"
@@ -117,7 +117,7 @@ class MessagesApi:
         raise ApiError("Not found", status=404)
 
     def _messages(self, request: HttpRequest) -> HttpResponse:
-        body = json_body(request, MAX_BYTES)
+        body = _json_body(request, MAX_BYTES)
         model = find_model(str(body.get("model")))
         try:
             response = self.service.answer(
@@ -132,11 +132,11 @@ class MessagesApi:
 
     def _count(self, request: HttpRequest) -> HttpResponse:
         self._limiter.admit_other("count_tokens")
-        body = json_body(request, MAX_BYTES)
+        body = _json_body(request, MAX_BYTES)
         return json_response({"input_tokens": count_tokens(body, version=_version(request))})
 
     def _create_batch(self, request: HttpRequest) -> HttpResponse:
-        body = json_body(request, MAX_BATCH_BYTES)
+        body = _json_body(request, MAX_BATCH_BYTES)
         headers = public_headers(request.headers)
         return json_response(self._batches.create(body, headers, request.host))
 
@@ -148,29 +148,28 @@ class MessagesApi:
     @property
     def _routes(self) -> tuple[tuple[str, dict[str, Callable[..., HttpResponse]]], ...]:
         batches = self._batches
-        root = _BATCHES
         return (
             ("/v1/messages", {"POST": self._messages}),
             ("/v1/messages/count_tokens", {"POST": self._count}),
             (
-                root,
+                _BATCHES,
                 {
                     "POST": self._create_batch,
                     "GET": lambda request: json_response(batches.page(request.query, request.host)),
                 },
             ),
             (
-                f"{root}/([^/]+)",
+                f"{_BATCHES}/([^/]+)",
                 {
                     "GET": lambda request, id_: json_response(batches.get(id_, request.host)),
                     "DELETE": lambda _, id_: json_response(batches.delete(id_)),
                 },
             ),
             (
-                f"{root}/([^/]+)/cancel",
+                f"{_BATCHES}/([^/]+)/cancel",
                 {"POST": lambda request, id_: json_response(batches.cancel(id_, request.host))},
             ),
-            (f"{root}/([^/]+)/results", {"GET": self._results}),
+            (f"{_BATCHES}/([^/]+)/results", {"GET": self._results}),
             ("/v1/models", {"GET": lambda request: json_response(model_list(request.query))}),
             ("/v1/models/([^/]+)", {"GET": lambda _, name: json_response(model_info(name))}),
         )
@@ -182,7 +181,7 @@ class MessagesApi:
         version = request.headers.get("anthropic-version")
         if version is None:
             raise ApiError("anthropic-version: header is required")
-        if version not in VERSIONS:
+        if version not in _VERSIONS:
             raise ApiError(f'anthropic-version: "{version}" is not a valid version')
 
     def _labelled(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -195,13 +194,13 @@ class MessagesApi:
         if not self._compress or response.parts is not None:
             return replace(response, headers=headers)
         headers["vary"] = "Accept-Encoding"
-        if not response.body or not takes_gzip(request.headers.get("accept-encoding", "")):
+        if not response.body or not _takes_gzip(request.headers.get("accept-encoding", "")):
             return replace(response, headers=headers)
         headers["content-encoding"] = "gzip"
         return replace(response, headers=headers, body=gzip.compress(response.body, mtime=0))
 
 
-def json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
+def _json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
     """Return the body of a request as a JSON object.
 
     Raises:
@@ -249,7 +248,7 @@ def _is_deep(value: object) -> bool:
     return True
 
 
-def takes_gzip(accepted: str) -> bool:
+def _takes_gzip(accepted: str) -> bool:
     """Whether an ``accept-encoding`` header allows gzip; nothing else is ever preferred to it."""
     return "gzip" in accepted.lower() and not _NO_GZIP.search(accepted.lower())
 

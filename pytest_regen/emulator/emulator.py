@@ -17,6 +17,7 @@ from pytest_regen.emulator.service import call_responder
 from pytest_regen.emulator.values import EmulatedReply, ReceivedRequest, Responder, Said
 from pytest_regen.emulator.wire import HttpRequest, HttpResponse
 from pytest_regen.errors import UsageError
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = ["Emulator"]
 
@@ -95,7 +96,7 @@ class Emulator:
             self._thread = threading.Thread(
                 target=self._server.serve_forever,
                 kwargs={"poll_interval": 0.02},
-                name="pytest-regen-emulator",
+                name=EMULATOR_NAME,
                 daemon=True,
             )
             self._thread.start()

@@ -16,7 +16,7 @@ __all__ = ["Limiter", "RateLimits"]
 
 _MINUTE = 60.0
 
-PoolName = Literal["count_tokens", "batches"]
+_PoolName = Literal["count_tokens", "batches"]
 """Pools that no class of models shares."""
 
 
@@ -97,7 +97,7 @@ class Limiter:
             pool["requests"].level -= 1
             pool["input-tokens"].level -= input_tokens
 
-    def admit_other(self, name: PoolName) -> None:
+    def admit_other(self, name: _PoolName) -> None:
         """Take one request that is answered by no model.
 
         Raises:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_regen.emulator.values import EmulatedReply
 from pytest_regen.emulator.wire import ApiError
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = ["check_answer", "check_schemas", "mismatch"]
 
@@ -201,7 +202,7 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
         problem = f"it is no JSON ({error})"
     if problem:
         raise ApiError(
-            "pytest-regen-emulator: the scripted reply breaks output_config.format: "
+            f"{EMULATOR_NAME}: the scripted reply breaks output_config.format: "
             f"{problem}. Say check_schema=False if that is meant.",
             status=500,
             headers={"x-should-retry": "false"},

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.emulator.values import Said
 from pytest_regen.emulator.wire import ApiError
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = ["Match", "Rule", "Script", "Step"]
 
@@ -121,7 +122,7 @@ def no_match(body: Mapping[str, Any], path: Path | None) -> ApiError:
     """Return the refusal of a request that the script does not foresee."""
     asked = _text(body["messages"][-1]["content"])[:80]
     return ApiError(
-        f"pytest-regen-emulator: no rule of {path or 'the script'} matches this request "
+        f"{EMULATOR_NAME}: no rule of {path or 'the script'} matches this request "
         f"(last message: {asked!r})",
         headers={"x-should-retry": "false"},
     )

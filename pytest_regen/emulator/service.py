@@ -19,6 +19,7 @@ from pytest_regen.emulator.schemas import check_answer
 from pytest_regen.emulator.streaming import events_of
 from pytest_regen.emulator.values import EmulatedReply, Fault, Responder, Said
 from pytest_regen.emulator.wire import ApiError, End, HttpResponse, dump
+from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = ["MessageService", "count_tokens"]
 
@@ -102,7 +103,7 @@ class MessageService:
         except BaseException as error:  # pytest.fail() in a responder is no Exception
             self.failures.append(error)
             raise ApiError(
-                f"pytest-regen-emulator: the responder raised {type(error).__name__}: {error}",
+                f"{EMULATOR_NAME}: the responder raised {type(error).__name__}: {error}",
                 status=500,
                 headers={"x-should-retry": "false"},
             ) from error
