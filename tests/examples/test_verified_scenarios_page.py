@@ -1,28 +1,22 @@
 """The page that leads from one prompt to a verified set is done as it says, block by block."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import blocks
 
-# pytester forgets what an inner run imported; loaded here, it is loaded once.
 from pytest_regen import Emulator
 
-PAGE = (Path(__file__).parents[2] / "docs" / "verified-scenarios.md").read_text("utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    """Return the blocks of the page in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGE = "docs/verified-scenarios.md"
 
 
 @pytest.fixture
 def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """An emulator that says what the page has it say, and the environment that leads to it."""
-    (replies,) = blocks("yaml")
+    (replies,) = blocks(PAGE, "yaml")
     script = tmp_path / "replies.yaml"
     script.write_text(replies, "utf-8")
     with Emulator(script=script) as served:
@@ -40,9 +34,9 @@ def test_the_page_leads_to_a_verified_set(
     """Sections 1 to 4 in one file: wrong first, then mended, verified, printed as shown."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "page"}
-    (shown,) = blocks("text")
+    (shown,) = blocks(PAGE, "text")
 
-    exec(compile("\n".join(blocks("python")[:4]), "page", "exec", dont_inherit=True), names)
+    exec(compile("\n".join(blocks(PAGE, "python")[:4]), "page", "exec", dont_inherit=True), names)
 
     assert [one.description for one in names["wrong"]] == ["Read somebody's file"]
     assert [(one.description, one.expected_decision) for one in names["scenarios"]] == [
@@ -60,7 +54,7 @@ def test_a_second_run_of_the_page_asks_nobody_about_what_is_verified(
 ) -> None:
     """Sections 1 and 3 ask again; section 4 finds its artifact."""
     monkeypatch.chdir(tmp_path)
-    program = compile("\n".join(blocks("python")[:4]), "page", "exec", dont_inherit=True)
+    program = compile("\n".join(blocks(PAGE, "python")[:4]), "page", "exec", dont_inherit=True)
     names: dict[str, Any] = {"__name__": "page"}
     exec(program, {"__name__": "page"})
     asked = len(emulator.requests)
@@ -75,7 +69,7 @@ def test_the_page_s_test_learns(
     emulator: Emulator, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Section 5: recorded once, the first set wrong and the second right; then offline."""
-    pytester.makepyfile(test_page=blocks("python")[4])
+    pytester.makepyfile(test_page=blocks(PAGE, "python")[4])
 
     recorded = pytester.runpytest_inprocess("-p", "no:syrupy", "--regen-record", "once")
     asked = len(emulator.requests)
@@ -84,4 +78,4 @@ def test_the_page_s_test_learns(
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"regenerated": 1}
     assert len(emulator.requests) == asked == 2
-    assert len(blocks("python")) == 5
+    assert len(blocks(PAGE, "python")) == 5

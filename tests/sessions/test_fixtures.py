@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-# pytester forgets what an inner run imported; loaded here, it is loaded once.
 from pytest_regen.emulator import Emulator
 
 COUNTING = """

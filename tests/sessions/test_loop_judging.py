@@ -1,15 +1,13 @@
 """What the judge of a loop was not heard about is neither repaired blindly nor held against it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
-from loop_doubles import WRONG, A, B, bench, blaming, with_probes
+from loop_doubles import WRONG, A, B, Speech, bench, blaming, with_probes
 from scenario_doubles import handwritten, named, scenario
 
 from pytest_regen.errors import TransportError
 from pytest_regen.sessions import ExecutionResult, Judgement
-
-Speech = Callable[[Sequence[ExecutionResult]], Judgement]
 
 
 def probing(rounds: int) -> Speech:
