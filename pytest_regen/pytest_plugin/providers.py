@@ -14,24 +14,23 @@ from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.commands import node_command
 from pytest_regen.pytest_plugin.ledger import shared_ledger
 from pytest_regen.pytest_plugin.marks import cassette_mark
+from pytest_regen.pytest_plugin.scrubbers import scrubber_of
 from pytest_regen.pytest_plugin.stash import CASSETTE
 from pytest_regen.regeneration import Budget, TurnSettings
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 if TYPE_CHECKING:
-    from pytest_regen.cassettes import CassetteRun, Scrub
+    from pytest_regen.cassettes import CassetteRun
 
 __all__ = [
     "RegenerationTurns",
     "budget_of",
     "provider_of",
     "provider_of_run",
-    "scrubber_of",
     "turn_settings",
 ]
 
-_SCRUBBERS: "pytest.StashKey[tuple[Scrub, ...]]" = pytest.StashKey()
 _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
 
 
@@ -58,21 +57,6 @@ def provider_of_run(config: pytest.Config) -> Provider:
     if provided is not None:
         return provided
     return AnthropicProvider(choices_of(config).model)
-
-
-def scrubber_of(config: pytest.Config) -> "Scrub | None":
-    """Return what the hook ``pytest_regen_scrubbers`` takes out of recordings, as one function."""
-    if _SCRUBBERS not in config.stash:
-        answers = config.hook.pytest_regen_scrubbers(config=config)
-        config.stash[_SCRUBBERS] = tuple(one for answer in answers for one in answer or ())
-    scrubbers = config.stash[_SCRUBBERS]
-
-    def scrub(text: str) -> str:
-        for one in scrubbers:
-            text = one(text)
-        return text
-
-    return scrub if scrubbers else None
 
 
 @contextmanager

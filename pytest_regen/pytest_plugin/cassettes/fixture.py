@@ -22,7 +22,7 @@ from pytest_regen.pytest_plugin.marks import (
     cassette_arguments,
     cassette_mark,
 )
-from pytest_regen.pytest_plugin.providers import scrubber_of
+from pytest_regen.pytest_plugin.scrubbers import scrubber_of
 from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE
 from pytest_regen.pytest_plugin.usage_errors import usage_error
 

@@ -12,10 +12,10 @@ from pytest_regen.pytest_plugin.cassettes.log import cassette_log
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.healing.records import record_on
 from pytest_regen.pytest_plugin.locate import from_rootdir
-from pytest_regen.pytest_plugin.providers import scrubber_of
 from pytest_regen.pytest_plugin.reporting.items import description_on
 from pytest_regen.pytest_plugin.reporting.report import Entry, Json, cleaned, report_of
 from pytest_regen.pytest_plugin.reporting.target import report_path, write_report
+from pytest_regen.pytest_plugin.scrubbers import scrubber_of
 from pytest_regen.turns.secrets import scrub_text
 
 if TYPE_CHECKING:
