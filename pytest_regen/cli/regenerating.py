@@ -42,6 +42,7 @@ from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
     PartialRegenResult,
     StopReason,
+    TurnSettings,
     fixable,
     heal_store,
     pages_at_fault,
@@ -116,7 +117,8 @@ def regenerate(
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked)
     turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
-    with progress_bar("regenerating") as tell, turns.turns(tell, asks=bool(asked)) as settings:
+    with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
+        _check_ready(asked, settings)
         if from_errors:
             result = heal_store(
                 path,
@@ -222,6 +224,12 @@ def _confirm_everything(store: RegenStore, asked: list[PromptEntry]) -> None:
         why="no --type was named, which means every type",
         hint="add --yes, or name types with --type, or --from-errors",
     )
+
+
+def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
+    """Raise what would stop the first page, before an edit is put back for it."""
+    if asked and settings.ready:
+        settings.ready()
 
 
 def _show_plan(

@@ -36,15 +36,13 @@ class TurnOptions:
         return self.attempts or self.project.settings.attempts or _ATTEMPTS
 
     @contextmanager
-    def turns(self, progress: Tell | None, *, asks: bool = False) -> Iterator[TurnSettings]:
+    def turns(self, progress: Tell | None) -> Iterator[TurnSettings]:
         """Yield how pages are asked, the cassette open meanwhile.
 
         Args:
             progress: shows each page.
-            asks: whether it is certain that pages are asked.
 
         Raises:
-            MissingKeyError: pages are asked, and no key is set.
             UsageError: the options contradict each other, or ``--provider`` names no provider.
         """
         if self.cassette is None and self.record is not RecordChoice.NONE:
@@ -54,8 +52,6 @@ class TurnOptions:
             )
         with self._cassette():
             api = _FromEnvironment(self._model)
-            if asks and not self.provider:
-                api.ready()
             yield TurnSettings(
                 self._named() if self.provider else api,
                 model=self._model,
