@@ -21,7 +21,6 @@ from pytest_regen.cli.options import (
     RecordChoice,
 )
 from pytest_regen.cli.output import (
-    count,
     describe_failure,
     emit_json,
     fact,
@@ -38,6 +37,7 @@ from pytest_regen.cli.project import Project
 from pytest_regen.cli.turning import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
 from pytest_regen.errors import DocumentDefectError, RegenError, StoreError, UsageError
+from pytest_regen.plurals import counted
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.regeneration import GenerateResult, generate_store
 from pytest_regen.stores import store_slug
@@ -205,7 +205,7 @@ def _operations(
     if not readable:
         raise UsageError(
             f"no operation of {document.path} has a JSON response",
-            why=f"it has {count(len(document.operations), 'operation')}",
+            why=f"it has {counted(len(document.operations), 'operation')}",
             hint="name a document whose responses have a JSON schema",
         )
     if every:
@@ -271,10 +271,10 @@ def _show_plan(result: GenerateResult) -> None:
         estimate = estimated_input_tokens(entry)
         tokens += estimate
         page = f"page {entry.page} of {entry.total_pages}"
-        fields = count(len(entry.fields), "field")
+        fields = counted(len(entry.fields), "field")
         say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
     _show_defects(result)
-    pages = count(len(asked), "page")
+    pages = counted(len(asked), "page")
     say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
 
 
@@ -282,7 +282,7 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
     for name in ("added", "changed", "removed", "kept"):
         types = getattr(result, name)
         if types:
-            fact(name, f"{count(len(types), 'type')}: {shortened(types)}")
+            fact(name, f"{counted(len(types), 'type')}: {shortened(types)}")
     _show_defects(result)
     source = result.path / result.source_file
     if namespace and source.is_file() and not _header_has(source, namespace):
@@ -313,7 +313,7 @@ def _show_sum(results: _Results, *, dry_run: bool) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
     what = "planned" if dry_run else "generated"
     failing = sum(_exit_code(result) > 0 for result in results.done)
-    parts = [f"{count(len(results.done) - failing, 'store')} {what}"]
+    parts = [f"{counted(len(results.done) - failing, 'store')} {what}"]
     parts += [f"{failing} with errors"] if failing else []
     parts += [f"{len(results.failed)} impossible"] if results.failed else []
     parts += [f"{results.not_started} not started"] if results.not_started else []

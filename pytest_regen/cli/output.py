@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pytest_regen.plurals import counted
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Tell",
     "confirm",
-    "count",
     "describe_failure",
     "emit_json",
     "fact",
@@ -126,11 +127,6 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 page``, ``2 pages``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def shortened(names: Sequence[str]) -> str:
     """Return the first of many names, and how many more there are."""
     if len(names) <= _NAMES + 1:
@@ -154,8 +150,8 @@ def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
     for name, found in results.items():
         if not found.issues:
             continue
-        counts = [count(len(found.errors), "error")] if found.errors else []
-        counts += [count(len(found.warnings), "warning")] if found.warnings else []
+        counts = [counted(len(found.errors), "error")] if found.errors else []
+        counts += [counted(len(found.warnings), "warning")] if found.warnings else []
         say(f"{name}: {', '.join(counts)}")
         for issue in _by_line(found.issues):
             page = f"page {issue.page}" if issue.page else ""
@@ -166,7 +162,7 @@ def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
             _show_detail(issue, " " * (_LABEL + 5))
     clean = sum(not found.issues for found in results.values())
     if clean:
-        say(f"{count(clean, 'type')} clean")
+        say(f"{counted(clean, 'type')} clean")
 
 
 def _by_line(issues: "Iterator[Issue] | Sequence[Issue]") -> "Sequence[Issue]":
@@ -195,7 +191,7 @@ def show_failures(failures: "Sequence[RegenError]") -> None:
 
 def usage_line(calls: int, usage: "Usage") -> str:
     """Return what was spent, in words."""
-    parts = [count(calls, "call")]
+    parts = [counted(calls, "call")]
     for number, word in (
         (usage.input_tokens, "in"),
         (usage.output_tokens, "out"),

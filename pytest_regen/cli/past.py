@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from pytest_regen.cli.options import AsJson
-from pytest_regen.cli.output import count, emit_json, fact, next_step, say, show_diff
+from pytest_regen.cli.output import emit_json, fact, next_step, say, show_diff
+from pytest_regen.plurals import counted
 from pytest_regen.regeneration.restore import adopt_edits, restore_outputs
 from pytest_regen.stores import HistoryEntry, RegenStore
 from pytest_regen.stores import history as history_of
@@ -51,7 +52,7 @@ def _row(entry: HistoryEntry) -> Sequence[str]:
         f"page {entry.page} of {entry.total_pages}",
         f"attempt {entry.attempt}",
         entry.model,
-        count(errors, "error") if errors else "",
+        counted(errors, "error") if errors else "",
     )
 
 

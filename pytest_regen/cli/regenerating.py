@@ -20,7 +20,6 @@ from pytest_regen.cli.options import (
 )
 from pytest_regen.cli.output import (
     confirm,
-    count,
     describe_failure,
     emit_json,
     fact,
@@ -37,6 +36,7 @@ from pytest_regen.cli.output import (
 from pytest_regen.cli.project import Project
 from pytest_regen.cli.turning import TurnOptions
 from pytest_regen.errors import StaleStoreError, UsageError
+from pytest_regen.plurals import counted
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration import (
@@ -200,7 +200,7 @@ def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
     Raises:
         StaleStoreError: nobody can be asked, or the answer is no.
     """
-    names_stale = f"{count(len(stale), 'type')}: {shortened(stale)}"
+    names_stale = f"{counted(len(stale), 'type')}: {shortened(stale)}"
     if is_terminal():
         say(f"warning: made for another version of the document: {names_stale}", "yellow")
         if confirm("Regenerate from the old prompts all the same?"):
@@ -214,7 +214,7 @@ def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
 
 def _confirm_everything(store: RegenStore, asked: list[PromptEntry]) -> None:
     tokens = sum(estimated_input_tokens(entry) for entry in asked)
-    what = f"all {count(len(asked), 'page')} of {store.path}, about {tokens:,} tokens of input"
+    what = f"all {counted(len(asked), 'page')} of {store.path}, about {tokens:,} tokens of input"
     if is_terminal():
         if confirm(f"Regenerate {what}?"):
             return
@@ -253,8 +253,8 @@ def _show_plan(
         tokens = estimated_input_tokens(entry)
         say(f"  {entry.type_name:<{width}}  {page:<12}  about {tokens:,} tokens")
     if stale:
-        fact("stale", f"{count(len(stale), 'type')}: {shortened(stale)}", "yellow")
-    say(f"{store.path}: {count(len(asked), 'page')} to ask; nothing written")
+        fact("stale", f"{counted(len(stale), 'type')}: {shortened(stale)}", "yellow")
+    say(f"{store.path}: {counted(len(asked), 'page')} to ask; nothing written")
 
 
 def _report(result: PartialRegenResult) -> dict[str, Any]:

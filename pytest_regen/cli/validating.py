@@ -8,7 +8,6 @@ import typer
 
 from pytest_regen.cli.options import AsJson
 from pytest_regen.cli.output import (
-    count,
     emit_json,
     next_step,
     say,
@@ -17,6 +16,7 @@ from pytest_regen.cli.output import (
 )
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import StoreWriteError
+from pytest_regen.plurals import counted
 from pytest_regen.regeneration.summary import write_summary
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
@@ -80,7 +80,7 @@ def _show(store: RegenStore, results: dict[str, ValidationResult], *, by_type: b
         show_issues_by_type(results)
     else:
         show_issues(results, store.source_path.as_posix())
-    types = count(len(results), "type")
+    types = counted(len(results), "type")
     failing = sum(result.has_errors for result in results.values())
     if failing:
         say(f"{store.path}: {failing} of {types} {'has' if failing == 1 else 'have'} errors")
