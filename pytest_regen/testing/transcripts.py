@@ -4,7 +4,6 @@ A transcript stands above the cassette. The cassette answers; the transcript say
 meant, and shows, section by section, where a prompt is no longer the one that was recorded.
 """
 
-import asyncio
 import difflib
 import json
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from pytest_regen.context.values import Ask
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.plurals import counted
 from pytest_regen.testing.observing import AgentFactory, completed, plain_result
+from pytest_regen.turns.driving import asend
 from pytest_regen.turns.secrets import scrub_text
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
@@ -222,7 +222,7 @@ class ClarificationFlow:
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         number = len(self._turns)
         expected = self._expected(number)
-        watched = _Watched(self._provider, lambda at, sent: self._compare(expected, at, sent))
+        watched = _Watched(self._provider, lambda at, call: self._compare(expected, at, call))
         agent = self._make(watched)
         turn = agent.turn if hasattr(agent, "turn") else agent
         result = completed(turn(parse_request(json.loads(json.dumps(wire)))))
@@ -248,7 +248,7 @@ class ClarificationFlow:
             hint=self._command,
         )
 
-    def _compare(self, expected: Turn | None, at: int, sent: TurnRequest) -> None:
+    def _compare(self, expected: Turn | None, at: int, call: Call) -> None:
         if expected is None:
             return
         turn = f"turn {len(self._turns) + 1}"
@@ -258,12 +258,12 @@ class ClarificationFlow:
                 why=f"{len(expected.calls)} calls were",
                 hint=self._command,
             )
-        recorded, prompt = expected.calls[at], scrub_text(_prompt(sent))
-        if recorded.prompt != prompt:
-            before, now = recorded.prompt.splitlines(), prompt.splitlines()
+        recorded = expected.calls[at]
+        if recorded.prompt != call.prompt:
+            before, now = recorded.prompt.splitlines(), call.prompt.splitlines()
             where = _section(before, now)
             raise self._drift(f"{turn} tells the model something else{where}", before, now)
-        if recorded.system_sha256 != text_hash(sent.system):
+        if recorded.system_sha256 != call.system_sha256:
             raise self._drift(f"{turn} has another system prompt", [], [])
 
     def _drift(self, what: str, before: list[str], now: "list[str] | Turn") -> TranscriptError:
@@ -301,27 +301,29 @@ def _as_ask(result: object) -> Ask | None:
 
 
 class _Watched:
-    """Sends on, once ``seen`` has had a look at it."""
+    """Sends on, once ``seen`` has had a look at the call, its reply still empty."""
 
-    def __init__(self, provider: Provider, seen: Callable[[int, TurnRequest], None]) -> None:
+    def __init__(self, provider: Provider, seen: Callable[[int, Call], None]) -> None:
         self._provider = provider
         self._seen = seen
         self.calls: list[Call] = []
 
     def send(self, request: TurnRequest) -> Reply:
-        self._seen(len(self.calls), request)
-        return self._noted(request, self._provider.send(request))
+        call = self._asked(request)
+        return self._answered(call, self._provider.send(request))
 
     async def asend(self, request: TurnRequest) -> Reply:
-        self._seen(len(self.calls), request)
-        asend = getattr(self._provider, "asend", None)
-        if asend is None:
-            return self._noted(request, await asyncio.to_thread(self._provider.send, request))
-        return self._noted(request, await asend(request))
+        call = self._asked(request)
+        return self._answered(call, await asend(self._provider, request))
 
-    def _noted(self, request: TurnRequest, reply: Reply) -> Reply:
-        prompt, said = scrub_text(_prompt(request)), scrub_text(reply.text)
-        self.calls.append(Call(system_sha256=text_hash(request.system), prompt=prompt, reply=said))
+    def _asked(self, request: TurnRequest) -> Call:
+        prompt = scrub_text(_prompt(request))
+        call = Call(system_sha256=text_hash(request.system), prompt=prompt, reply="")
+        self._seen(len(self.calls), call)
+        return call
+
+    def _answered(self, call: Call, reply: Reply) -> Reply:
+        self.calls.append(call.model_copy(update={"reply": scrub_text(reply.text)}))
         return reply
 
 
