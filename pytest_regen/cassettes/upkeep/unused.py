@@ -4,7 +4,9 @@ import ast
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path
 
 __all__ = ["why_unused"]
@@ -33,27 +35,44 @@ def why_unused(path: Path) -> str:
     if not module.is_file():
         return f"its test module {shown} is gone"
     try:
-        tree = ast.parse(module.read_text("utf-8"))
+        read = _read(module.read_text("utf-8"))
     except (SyntaxError, ValueError, RecursionError):
         return ""
     name = absolute.relative_to(folder).with_suffix("").as_posix()
     plain = name.partition("[")[0]
-    tests, texts = set(_test_names(tree)), set(_texts(tree))
-    is_named = bool({name, plain, path.name} & (tests | texts))
-    if is_named or _is_shortened(name, tests, texts) or _is_inherited(plain, tree):
+    is_named = bool({name, plain, path.name} & (read.tests | read.texts))
+    if is_named or _is_shortened(name, read) or _is_inherited(plain, read.tree):
         return ""
     return f"{shown} has no test {plain}"
 
 
-def _is_shortened(name: str, tests: set[str], texts: set[str]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """What a module of tests may be asked about its cassettes."""
+
+    tree: ast.Module
+    tests: frozenset[str]
+    """What its tests may be called."""
+    texts: frozenset[str]
+    """The strings that stand in it."""
+
+
+@lru_cache(maxsize=1)
+def _read(source: str) -> _Module:
+    """Return what a module says; the cassettes of one module are asked about in a row."""
+    tree = ast.parse(source)
+    return _Module(tree, frozenset(_test_names(tree)), frozenset(_texts(tree)))
+
+
+def _is_shortened(name: str, module: _Module) -> bool:
     """Whether a name ends in a hash and begins like a test, or like a given name, of the module."""
     found = _HASHED.fullmatch(name)
     if found is None:
         return False
     start = found[1]
     # A name of which nothing is left is called a type.
-    given = (_UNSAFE.sub("_", one).strip("_.~-") or "type" for one in texts)
-    return any(map(start.startswith, tests)) or any(one.startswith(start) for one in given)
+    given = (_UNSAFE.sub("_", one).strip("_.~-") or "type" for one in module.texts)
+    return any(map(start.startswith, module.tests)) or any(one.startswith(start) for one in given)
 
 
 def _is_inherited(name: str, tree: ast.Module) -> bool:

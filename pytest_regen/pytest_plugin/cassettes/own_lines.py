@@ -1,6 +1,6 @@
 """Where a failure is shown: at the lines of the project, not within clients and cassettes."""
 
-import sysconfig
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -10,9 +10,6 @@ import pytest
 __all__ = ["own_lines"]
 
 _PACKAGE: Final = Path(__file__).parents[2]
-_INSTALLED: Final = tuple(
-    Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib", "platstdlib")
-)
 
 
 def own_lines(item: pytest.Item, traceback: TracebackType | None) -> TracebackType | None:
@@ -40,9 +37,18 @@ def own_lines(item: pytest.Item, traceback: TracebackType | None) -> TracebackTy
     return shown
 
 
+@cache
+def _installed() -> tuple[Path, ...]:
+    """Return where packages and the standard library lie."""
+    import sysconfig  # noqa: PLC0415 - only a failure pays for it
+
+    names = ("purelib", "platlib", "stdlib", "platstdlib")
+    return tuple(Path(sysconfig.get_path(name)) for name in names)
+
+
 def _is_own(file: Path, item: pytest.Item) -> bool:
     if file == item.path:
         return True
-    if file.is_relative_to(_PACKAGE) or any(map(file.is_relative_to, _INSTALLED)):
+    if file.is_relative_to(_PACKAGE) or any(map(file.is_relative_to, _installed())):
         return False
     return file.is_relative_to(item.config.rootpath)
