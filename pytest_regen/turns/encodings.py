@@ -8,6 +8,7 @@ import zlib
 from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote_plus, unquote_to_bytes
 
@@ -33,6 +34,13 @@ _MEANINGS: Final = {
 }  # fmt: skip
 _NUMBER = re.compile(r"[\\&][uUx#{]+([0-9A-Fa-f]+)")
 _NO_LETTER: Final = "\ufffd"
+_MANY: Final = 1_000
+"""Backslashes: in a text with more of them, the commonest escapes are undone without a pattern."""
+_COMMONEST: Final = (r"\\", r"\"", r"\n", r"\t", r"\r", r"\/", r"\'")
+"""The backslash itself comes first: once no two stand in a row, each begins an escape."""
+_FOLDED: Final = re.compile(r"\\\r?\n[ \t]*")
+_STAND_INS: Final = tuple(map(chr, range(0xD800, 0xD810)))
+"""Halves of pairs: they are part of no escape, and no escape means one."""
 
 
 class Unescaped(NamedTuple):
@@ -63,8 +71,27 @@ def unescaped(text: str) -> Unescaped | None:
     """
     if not ("\\" in text or "\x1b[" in text or ("&" in text and ";" in text)):
         return None
-    plain, count = _ESCAPED.subn(_meaning, text)
-    return Unescaped(text, plain) if count else None
+    plain = _plain(text) if text.count("\\") > _MANY else _ESCAPED.sub(_meaning, text)
+    # What is meant is always shorter.
+    return Unescaped(text, plain) if len(plain) < len(text) else None
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` without its escapes, some ten times faster where they stand close together.
+
+    What the commonest escapes mean is put in last: a line end of theirs, next to what else stands
+    there, could be read as an escape that nobody wrote.
+    """
+    free = [sign for sign in _STAND_INS if sign not in text]
+    if len(free) <= len(_COMMONEST):
+        return _ESCAPED.sub(_meaning, text)
+    stand_ins = dict(zip(_COMMONEST, free, strict=False))
+    for escape, sign in stand_ins.items():
+        text = text.replace(escape, sign)
+    text = _ESCAPED.sub(_meaning, _FOLDED.sub(free[-1], text))
+    for escape, sign in stand_ins.items():
+        text = text.replace(sign, _MEANINGS[escape])
+    return text.replace(free[-1], "")
 
 
 def _meaning(match: re.Match[str]) -> str:
@@ -75,10 +102,14 @@ def _meaning(match: re.Match[str]) -> str:
         return known
     if token[0] == "\x1b":
         return "\x1b"
-    number = _NUMBER.match(token)
-    if number is None:
-        return ""  # the end of a folded line
-    code = int(number[1], 10 if token[0] == "&" and "x" not in token else 16)
+    return "" if token[1] in "\r\n" else _numbered(token)
+
+
+@lru_cache(maxsize=4096)
+def _numbered(token: str) -> str:
+    """Return the character that an escape gives by its number."""
+    (digits,) = _NUMBER.findall(token)
+    code = int(digits, 10 if token[0] == "&" and "x" not in token else 16)
     is_letter = code < 0xD800 or 0xDFFF < code <= 0x10FFFF  # noqa: PLR2004 - halves of pairs
     return chr(code) if is_letter else _NO_LETTER
 

@@ -1,0 +1,73 @@
+"""Escapes are undone one level at a time, by the same rules wherever and however many they are."""
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_regen.turns.encodings import unescaped
+
+PIECES = (
+    # What begins, ends or is an escape, and what stands in for one meanwhile.
+    *("\\", '"', "'", "/", "n", "t", "r", "e", "0", "33", "x", "u", "U", "{", "}", "N", "L", " "),
+    *("\n", "\r\n", "\r", "\t", "\x1b", "[", "0m", "&", "#", ";", "amp", "quot", "&#10;", "&#x5c;"),
+    *("41", "0041", "000000", "d800", "\\u005c", "\\x5c", "\\ud800", "\\u0001", "\\u{1f600}"),
+    *("\x01", "\x07", "\0", "\ud800", "\ud801", "\ud802", "\udfff", "é", "😀"),
+)
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+MANY = 1_001
+END = "|"
+"""Part of no escape: what stands before it and what stands behind it do not touch."""
+
+
+@given(TEXTS)
+@example(r"\\" + '"' + r"\\n\\\n")
+@example("\\\n \t x")
+@example("\\\r\\n")
+@example("\\\n\\t x")
+@example("\\u0001\\\\\ud800")
+@example("\\\\u005cn\\u005cn")
+@example("\\n" + "".join(map(chr, range(0xD800, 0xD900))))
+def test_many_escapes_mean_what_few_do(text: str) -> None:
+    """A text is read alike whether it stands there once or a thousand times."""
+    once = unescaped(text + END)
+
+    often = unescaped((text + END) * MANY)
+
+    assert (often and often.text) == (once and once.text * MANY)
+
+
+@given(TEXTS)
+def test_every_place_is_found_again(text: str) -> None:
+    """What an escape stands for is where the escape is, one character at most for each."""
+    whole = (text + END) * MANY
+    view = unescaped(whole)
+    if view is None:
+        return
+
+    place = view.places()
+
+    ends = [at for at, sign in enumerate(view.text[: 40 * len(text)]) if sign == END]
+    assert ends
+    assert [whole[place(at)] for at in ends] == [END] * len(ends)
+    assert place(len(view.text)) == len(whole)
+
+
+@pytest.mark.parametrize(
+    "text", ["say \"no\"\n\tin C:\\new\\table / 'x'", "\\\n" * 3, "é😀\x01\x7f"]
+)
+@pytest.mark.parametrize("times", [1, 5_000])
+def test_json_says_what_it_was_made_of(text: str, times: int) -> None:
+    """Level by level; halves of pairs are no letters."""
+    plain = text * times
+    once = json.dumps(plain, ensure_ascii=False)
+    twice = json.dumps(once, ensure_ascii=False)
+
+    view = unescaped(twice)
+
+    assert view is not None
+    assert view.text == f'"{once}"'
+    inner = unescaped(once)
+    assert inner is not None
+    assert inner.text == f'"{plain}"'
