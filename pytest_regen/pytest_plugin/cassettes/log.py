@@ -88,7 +88,7 @@ class CassetteLog:
 
     def add(self, notes: Iterable[CassetteNote]) -> None:
         """Keep notes, each once."""
-        self.notes += [note for note in notes if note not in self.notes]
+        self.notes = list(dict.fromkeys([*self.notes, *notes]))
 
     def take_over(self, said: Mapping[str, Any]) -> None:
         """Keep what a worker sent."""
@@ -109,21 +109,22 @@ class CassetteLog:
     def claim(self, items: Iterable[pytest.Item]) -> None:
         """Note which files the collected tests would use, before any of them is deselected."""
         from pytest_regen.pytest_plugin.cassettes.names import (  # noqa: PLC0415 - few runs
-            cassettes_claimed,
             own_cassette,
+            vcr_cassettes,
         )
 
         served = self._config.pluginmanager.has_plugin("regen-recording")
         if not served and any(item.get_closest_marker("vcr") is not None for item in items):
             self.add([_STEPPED_BACK])
         for item in items:
-            files = cassettes_claimed(item)
+            own, files = own_cassette(item), vcr_cassettes(item)
             self._claimed.update(files)
-            own = own_cassette(item) if files else None
             if own is not None:
+                self._claimed.add(own)
                 users = self._users.setdefault(own, {})
                 users[item.nodeid] = cassette_mark(item).name is not None
-            self._modules[item.path] = self._modules.get(item.path, False) or bool(files)
+            uses = own is not None or bool(files)
+            self._modules[item.path] = self._modules.get(item.path, False) or uses
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

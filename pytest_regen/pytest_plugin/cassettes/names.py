@@ -15,10 +15,10 @@ from pytest_regen.turns.secrets import scrub_text
 __all__ = [
     "cassette_of_test",
     "cassette_of_type",
-    "cassettes_claimed",
     "mode_to_record",
     "own_cassette",
     "plain_cassette_name",
+    "vcr_cassettes",
     "vcr_file_name",
 ]
 
@@ -120,24 +120,22 @@ def _fits(name: str) -> bool:
 
 def own_cassette(item: pytest.Item) -> Path | None:
     """Return the cassette of a test that has one of its own, as far as its markers name it."""
-    fixtures = getattr(item, "fixturenames", ())
+    fixtures = getattr(item, "fixturenames", None)
+    if fixtures is None:
+        return None
     # What a test with the marker `regen` regenerates is recorded there, too.
     is_there = "cassette" in fixtures or item.get_closest_marker("regen") is not None
     return cassette_of_test(item) if is_there else None
 
 
-def cassettes_claimed(item: pytest.Item) -> tuple[Path, ...]:
-    """Return the files that a test uses if it uses cassettes at all."""
-    if not hasattr(item, "fixturenames"):
+def vcr_cassettes(item: pytest.Item) -> tuple[Path, ...]:
+    """Return the files that a test marked ``vcr`` may use; none for another one."""
+    if not hasattr(item, "fixturenames") or item.get_closest_marker("vcr") is None:
         return ()
-    own = own_cassette(item)
-    claimed = [own] if own is not None else []
-    if item.get_closest_marker("vcr") is not None:
-        folder = item.path.parent / "cassettes" / item.path.stem
-        default = item.get_closest_marker("default_cassette")
-        named = str(default.args[0]) if default and default.args else plain_cassette_name(item)
-        named = vcr_file_name(named, ".yaml")
-        names = [named, *(str(one) for each in item.iter_markers("vcr") for one in each.args)]
-        # With and without a suffix: the suite's own configuration chooses it.
-        claimed += [folder / f"{name}{end}" for name in names for end in ("", ".yaml", ".json")]
-    return tuple(claimed)
+    folder = item.path.parent / "cassettes" / item.path.stem
+    default = item.get_closest_marker("default_cassette")
+    named = str(default.args[0]) if default and default.args else plain_cassette_name(item)
+    named = vcr_file_name(named, ".yaml")
+    names = [named, *(str(one) for each in item.iter_markers("vcr") for one in each.args)]
+    # With and without a suffix: the suite's own configuration chooses it.
+    return tuple(folder / f"{name}{end}" for name in names for end in ("", ".yaml", ".json"))
