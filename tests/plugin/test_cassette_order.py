@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from plugin_project import Project
+from plugin_project import Project, emulated
 from recorded_talk import say
 
 from pytest_regen.emulator import Emulator
@@ -21,9 +21,7 @@ ASKING = """
 @pytest.fixture
 def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """An emulated API that the environment points to."""
-    with Emulator(say) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch, say) as running:
         yield running
 
 
@@ -55,7 +53,7 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
         return ask()
 
     def test_it(cassette):
-        assert True
+        assert cassette.played + cassette.recorded == 1
 """,
     ],
     ids=["mark", "class", "fixture", "automatic"],

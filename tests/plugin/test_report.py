@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 from planted_secrets import KINDS
-from plugin_project import Project
+from plugin_project import Project, emulated
 from recorded_talk import CHANGED, FILE, TALK, say
 from store_factory import GOOD
-
-from pytest_regen.emulator import Emulator
 
 STORE = "generated/GET_v1_projects"
 SOURCE = f"{STORE}/ProjectDataObject.cs"
@@ -151,6 +149,7 @@ OWN = """
     @pytest.mark.skip(reason="not today")
     def test_skipped(): pass
 
+    # It fails on purpose: a failure that is expected is to be told as no failure.
     @pytest.mark.regen
     @pytest.mark.xfail(reason="known")
     def test_known(): assert False
@@ -221,9 +220,7 @@ def talking(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proje
     """A project with a recorded test of five turns, of which the third has changed since."""
     project.pytester.makeini("[pytest]\n")
     project.pytester.makepyfile(test_talk=TALK)
-    with Emulator(say) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch, say):
         project.run("--regen-record=once")
         project.pytester.makepyfile(test_talk=CHANGED)
         yield project
