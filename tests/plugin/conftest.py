@@ -1,14 +1,23 @@
 """Projects that run pytest with the plugin, alone and spread over workers."""
 
+import pkgutil
 from collections.abc import Callable
+from importlib import import_module
 
 import anthropic  # noqa: F401 - see below
 import httpcore2  # noqa: F401 - loaded by the first call of the SDK
 import pytest
+import vcr.stubs.urllib3_stubs  # noqa: F401 - loaded by the first block that patches clients
 import yaml  # noqa: F401 - its C classes are made once in a process
 from plugin_project import Project
 
-# pytester forgets what an inner run imported; loaded here, it is loaded once.
+import pytest_regen
+
+# pytester forgets what an inner run imported; loaded here, it is loaded once. That what is not
+# used stays unloaded is tested in processes of their own.
+for module in pkgutil.walk_packages(pytest_regen.__path__, "pytest_regen."):
+    if not module.name.endswith("__main__"):
+        import_module(module.name)
 
 
 @pytest.fixture
