@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from bad_cassettes import BAD, GOOD
-from plugin_project import Project
+from plugin_project import Project, emulated
 
 from pytest_regen.emulator import Emulator
 
@@ -48,9 +48,7 @@ def project(pytester: pytest.Pytester) -> Project:
 @pytest.fixture
 def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """A server that stands for the network."""
-    with Emulator() as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch) as running:
         yield running
 
 

@@ -4,10 +4,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from plugin_project import Project
+from plugin_project import Project, emulated
 from recorded_talk import CHANGED, FILE, TALK, say
-
-from pytest_regen.emulator import Emulator
 
 
 @pytest.fixture
@@ -15,9 +13,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Itera
     """A project without stores, an emulated API that its environment points to."""
     project = Project(pytester)
     pytester.makeini("[pytest]\n")
-    with Emulator(say) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch, say):
         yield project
 
 

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from cassette_commands import checked, codes
-from plugin_project import Project
-
-from pytest_regen.emulator import Emulator
+from plugin_project import Project, emulated
 
 Capture = pytest.CaptureFixture[str]
 
@@ -24,9 +22,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Itera
     project = Project(pytester)
     pytester.makeini("[pytest]\n")
     monkeypatch.chdir(project.path)
-    with Emulator(say) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "none-needed")
+    with emulated(monkeypatch, say):
         yield project
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugin_project import Project
+from plugin_project import Project, emulated
 from store_factory import GOOD
 
 from pytest_regen.emulator import Emulator
@@ -29,9 +29,7 @@ def good_owner(_body: Mapping[str, Any], *, headers: Mapping[str, str]) -> str:
 @pytest.fixture
 def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """An emulated API that the environment points to."""
-    with Emulator(good_owner) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch, good_owner) as running:
         yield running
 
 

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 from browsing import SCREENSHOTS, browser, contrast, missing_browser
 from html_reading import Node, read_page
-from plugin_project import Project
+from plugin_project import Project, emulated
 from recorded_talk import CHANGED, TALK, say
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from store_factory import GOOD, MISSPELT
-
-from pytest_regen.emulator import Emulator
 
 HOSTILE = (
     "</script></style><img src=x onerror=\"document.title='planted'\"><script>alert(1)</script>"
@@ -177,9 +175,7 @@ def shown(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
     project.store("GET_v1_projects", MISSPELT)
     project.answered_by("Good", HOOKS)
     project.pytester.makepyfile(test_own=OWN, test_talk=TALK)
-    with Emulator(say) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch, say):
         project.run("--regen-record=once", "test_talk.py")
     project.pytester.makepyfile(test_talk=CHANGED)
     args = ("--regen", "--regen-only=*GET_v1_projects::*", "-W", "ignore")

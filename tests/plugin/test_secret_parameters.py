@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from plugin_project import Project
-
-from pytest_regen.emulator import Emulator
+from plugin_project import Project, emulated
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 OTHER = "ghp_" + "z9Y8x7W6v5U4" * 3
@@ -31,9 +29,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Itera
     """A project without stores, an emulated API that its environment points to."""
     project = Project(pytester)
     pytester.makeini("[pytest]\n")
-    with Emulator(lambda _body: "Noted.") as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch, lambda _body: "Noted."):
         yield project
 
 

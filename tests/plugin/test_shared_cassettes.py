@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from plugin_project import Project
+from plugin_project import Project, emulated
 from recorded_talk import say
-
-from pytest_regen.emulator import Emulator
 
 ASKING = """
     import pytest
@@ -33,9 +31,7 @@ ONE, TWO = "test_it.py::TestShared::test_one", "test_it.py::TestShared::test_two
 def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """A project whose tests ask an emulated API."""
     project.pytester.makeini("[pytest]\n")
-    with Emulator(say) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+    with emulated(monkeypatch, say):
         yield project
 
 

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 import pytest
-from plugin_project import Project
+from plugin_project import Project, emulated
 
 from pytest_regen.emulator import Emulator
 
@@ -43,8 +43,7 @@ def say(body: Mapping[str, object], *, headers: Mapping[str, str]) -> str:
 @pytest.fixture
 def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
     """A server that stands for the network."""
-    with Emulator(say) as running:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+    with emulated(monkeypatch, say) as running:
         yield running
 
 

@@ -1,15 +1,30 @@
 """A project in which pytest runs with the plugin."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from store_factory import MISSPELT, make_store
 
-__all__ = ["Project"]
+from pytest_regen.emulator import Emulator
+from pytest_regen.emulator.values import Responder
+
+__all__ = ["Project", "emulated"]
 
 Wrong = Mapping[tuple[str, int], str]
+
+
+@contextmanager
+def emulated(
+    monkeypatch: pytest.MonkeyPatch, responder: Responder | None = None
+) -> Iterator[Emulator]:
+    """Run an emulated API that the environment points to, with a key that must stay unseen."""
+    with Emulator(responder) as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-0123456789")
+        yield running
 
 
 class Project:
