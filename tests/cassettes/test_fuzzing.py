@@ -68,12 +68,10 @@ GOOD = {
 }
 
 
-@cache
-def place(name: str) -> Path:
-    """Return a folder for all examples of a test; making one for each would take longest."""
-    import tempfile  # noqa: PLC0415 - as above
-
-    return Path(tempfile.mkdtemp(prefix=f"{name}-"))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all examples; making one for each would take longest."""
+    return tmp_path_factory.mktemp("fuzzed")
 
 
 def read(path: Path) -> tuple[CassetteFile, list[Interaction]] | None:
@@ -129,10 +127,10 @@ TOKENS = st.sampled_from(
 @example(b"interactions: [!!int '']")
 @example(b"interactions: [!!timestamp x]")
 @example(b"interactions: [=]")
-def test_any_bytes(content: bytes) -> None:
+def test_any_bytes(folder: Path, content: bytes) -> None:
     """They are a cassette with recordings, or refused by file and line, whoever looks."""
     for suffix in (".yaml", ".json"):
-        path = place("any") / f"c{suffix}"
+        path = folder / f"c{suffix}"
         path.write_bytes(content)
 
         examine(path)
@@ -192,9 +190,9 @@ def plain(found: Interaction) -> Any:
 
 
 @cache
-def answers_of(name: str) -> tuple[int, dict[str, list[Any]]]:
+def answers_of(folder: Path, name: str) -> tuple[int, dict[str, list[Any]]]:
     """Return how many recordings a good cassette has, and the answers to each request."""
-    path = place("good") / f"{name}{GOOD[name].suffix}"
+    path = folder / f"{name}{GOOD[name].suffix}"
     path.write_bytes(GOOD[name].content)
     found = read(path)
     assert found is not None
@@ -204,17 +202,19 @@ def answers_of(name: str) -> tuple[int, dict[str, list[Any]]]:
     return len(found[1]), answers
 
 
-def hold(name: str, damage: Callable[[Good, int, int], bytes], at: int, to: int) -> None:
+def hold(
+    folder: Path, name: str, damage: Callable[[Good, int, int], bytes], at: int, to: int
+) -> None:
     """Damage a cassette and see that nothing is said that was not recorded."""
     good = GOOD[name]
-    path = place(f"{name}-{damage.__name__}") / f"c{good.suffix}"
+    path = folder / f"c{good.suffix}"
     path.write_bytes(damage(good, at, to))
 
     found = examine(path)
 
     if found is None:
         return
-    count, answers = answers_of(name)
+    count, answers = answers_of(folder, name)
     may_differ = damage is not cut and is_of_an_answer(good, at, damage)
     for stored, one in zip(found[0].interactions, found[1], strict=True):
         assert one.key == stored.key
@@ -228,18 +228,18 @@ DAMAGES = (flipped, cut, twice, without)
 
 @settings(max_examples=400)
 @given(st.data(), st.sampled_from(sorted(GOOD)), st.sampled_from(DAMAGES), st.integers(0, 255))
-def test_any_small_damage(data: Any, name: str, damage: Any, to: int) -> None:
+def test_any_small_damage(folder: Path, data: Any, name: str, damage: Any, to: int) -> None:
     """What is left is read for what it says, or refused; no answer is given to another request."""
     at = data.draw(st.integers(0, len(GOOD[name].content) - 1))
 
-    hold(name, damage, at, to)
+    hold(folder, name, damage, at, to)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_every_small_damage(name: str, damage: Any) -> None:
+def test_every_small_damage(folder: Path, name: str, damage: Any) -> None:
     """At every byte, with the bytes that mean something to a parser."""
     for at in range(len(GOOD[name].content)):
         for to in b"\0\n #'-:{x\xff" if damage is flipped else b"\0\1\2":
-            hold(name, damage, at, to)
+            hold(folder, name, damage, at, to)

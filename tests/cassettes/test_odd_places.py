@@ -3,17 +3,18 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cassette_work import ask
+from cassette_work import ask, exchange
 from command_line import command
 from killing import run_alone
 
 from pytest_regen.cassettes import RecordMode, use_cassette
 from pytest_regen.errors import CassetteUnreadableError
 
+Put = Callable[[Path], None]
 MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
 
 
@@ -41,9 +42,8 @@ def linked_pipe(path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("thing", [folder, loop, pipe, linked_pipe])
-def test_what_is_no_file_is_told(tmp_path: Path, thing: object, mode: RecordMode) -> None:
+def test_what_is_no_file_is_told(tmp_path: Path, thing: Put, mode: RecordMode) -> None:
     """It is not read, which might never end, nor taken for a missing cassette."""
-    assert callable(thing)
     thing(tmp_path / "c.yaml")
 
     said = ask(tmp_path / "c.yaml", "x", mode=mode)
@@ -55,9 +55,8 @@ def test_what_is_no_file_is_told(tmp_path: Path, thing: object, mode: RecordMode
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
 @pytest.mark.parametrize("thing", [folder, loop, pipe, linked_pipe])
 @pytest.mark.parametrize("name", ["show", "convert"])
-def test_commands_do_not_wait_for_it(tmp_path: Path, thing: object, name: str) -> None:
+def test_commands_do_not_wait_for_it(tmp_path: Path, thing: Put, name: str) -> None:
     """They end with 2."""
-    assert callable(thing)
     thing(tmp_path / "c.yaml")
 
     ran = command("cassettes", name, tmp_path / "c.yaml")
@@ -130,7 +129,7 @@ def test_a_file_that_vanishes_while_recording_is_made_anew(tmp_path: Path) -> No
     with use_cassette(path, mode="new_episodes", http_clients=False) as run:
         shutil.rmtree(tmp_path)
         assert run.take("POST", "https://x.example/v1/x", b'{"say": "new"}') is None
-        run.record(__import__("cassette_work").exchange("new"))
+        run.record(exchange("new"))
 
     assert ask(path, "new") == "played"
 
@@ -235,9 +234,8 @@ def test_what_cannot_be_read_may_be_rewritten(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
 @pytest.mark.parametrize("thing", [folder, pipe, linked_pipe])
-def test_what_is_no_file_is_never_replaced(tmp_path: Path, thing: object) -> None:
+def test_what_is_no_file_is_never_replaced(tmp_path: Path, thing: Put) -> None:
     """Nor is anything sent in ``rewrite``, which reads nothing."""
-    assert callable(thing)
     thing(tmp_path / "c.yaml")
     before = sorted(tmp_path.rglob("*"))
 

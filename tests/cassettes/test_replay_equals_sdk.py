@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import outcome, record, replaying
 from turn_values import MODEL
@@ -200,10 +200,9 @@ def check_generated(
 
 
 GENERATED = given(requests=requests_made(), said=SAID, max_retries=st.integers(0, 2))
-ANY_FIXTURE = HealthCheck.function_scoped_fixture
 
 
-@settings(max_examples=25, derandomize=True, suppress_health_check=[ANY_FIXTURE])
+@settings(max_examples=25, derandomize=True)
 @GENERATED
 def test_replay_without_the_sdk_equals_replay_through_it(
     tmp_path_factory: pytest.TempPathFactory,
@@ -216,7 +215,7 @@ def test_replay_without_the_sdk_equals_replay_through_it(
 
 
 @pytest.mark.sweep
-@settings(max_examples=500, suppress_health_check=[ANY_FIXTURE])
+@settings(max_examples=500)
 @GENERATED
 def test_replay_without_the_sdk_equals_replay_through_it_at_length(
     tmp_path_factory: pytest.TempPathFactory,

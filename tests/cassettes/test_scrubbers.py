@@ -18,10 +18,10 @@ def anonymous(text: str) -> str:
     return text.replace(CUSTOMER, "[customer]").replace("Miller%20%26%20Sons", "[customer]")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return a cassette about a customer, recorded through SDK and emulator."""
-    path = tmp_path / "c.yaml"
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cassette about a customer, recorded through SDK and emulator; no test writes it."""
+    path = tmp_path_factory.mktemp("recorded") / "c.yaml"
     record(path, [turn(f"Write to {CUSTOMER}.")], scrub=anonymous)
     return path
 
