@@ -27,6 +27,8 @@ class RunLog:
         """What was asked for and is not done, and the like; one line each."""
         self.report = ""
         """What became of the report that was asked for."""
+        self.report_failed = False
+        """Whether it could not be written."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a worker or this process sent along."""
@@ -85,7 +87,7 @@ class RunLog:
             todo = "; commit the change" if self._changed else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
         if self.report:
-            yield self.report, () if self.report.startswith("report: ") else ("red",)
+            yield self.report, ("red",) if self.report_failed else ()
         following = self.next_command
         if following:
             yield f"next: {following}", ("bold",)

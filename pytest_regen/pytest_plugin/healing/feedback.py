@@ -17,7 +17,15 @@ from pytest_regen.regeneration.values import Feedback
 from pytest_regen.testing import FeedbackError
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Target", "Unclear", "feedback_of", "is_feedback", "relevant", "targets_of"]
+__all__ = [
+    "Target",
+    "Unclear",
+    "failure_of",
+    "feedback_of",
+    "is_feedback",
+    "relevant",
+    "targets_of",
+]
 
 _LONGEST = 2_000
 """Characters of an assertion that go into a correction; the rest is rarely what matters."""
@@ -93,6 +101,20 @@ def relevant(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ..
     return tuple(
         one for one in feedback if isinstance(one, str) or one.type_name in {None, type_name}
     )
+
+
+def failure_of(item: pytest.Item) -> BaseException | None:
+    """Call an item again and return what it fails with; ``None`` where it passes.
+
+    What skips the item, or says that it fails as expected, goes on to pytest.
+    """
+    try:
+        item.runtest()
+    except (Exception, pytest.fail.Exception) as error:
+        if isinstance(error, pytest.xfail.Exception):
+            raise
+        return error
+    return None
 
 
 def is_feedback(failure: BaseException | None) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from pytest_regen.errors import BudgetError, NoProgressError, RegenError, UsageError
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.failures import findings_json
-from pytest_regen.pytest_plugin.healing.feedback import feedback_of, is_feedback
+from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_of, is_feedback
 from pytest_regen.pytest_plugin.healing.records import Heal, Outcome, add_heal, tokens_in
 from pytest_regen.pytest_plugin.healing.routing import routed
 from pytest_regen.pytest_plugin.marks import regen_mark
@@ -70,7 +70,7 @@ def _retried(item: pytest.Item, failure: BaseException, makers: Sequence[Session
                 break
         except UsageError as error:
             return _stopped(tried, error)
-        found = _failure_of(item)
+        found = failure_of(item)
         tried = replace(tried, calls=tried.calls + 1)
         if isinstance(found, NoProgressError | BudgetError | UsageError):
             # The turn was not made, so that the failure before it still stands.
@@ -104,16 +104,6 @@ def _stopped(tried: _Tried, error: RegenError) -> _Tried:
     if isinstance(error, NoProgressError):
         stop = "no_progress"
     return replace(tried, stop=stop, why="\n".join(filter(None, (error.what, error.why))))
-
-
-def _failure_of(item: pytest.Item) -> BaseException | None:
-    try:
-        item.runtest()
-    except (Exception, pytest.fail.Exception) as error:
-        if isinstance(error, pytest.xfail.Exception | pytest.skip.Exception):
-            raise
-        return error
-    return None
 
 
 def _feedback(item: pytest.Item, failure: BaseException) -> ScenarioFeedback | None:

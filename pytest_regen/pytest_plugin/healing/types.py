@@ -20,6 +20,7 @@ from pytest_regen.pytest_plugin.failures import UnitError
 from pytest_regen.pytest_plugin.healing.feedback import (
     Target,
     Unclear,
+    failure_of,
     feedback_of,
     relevant,
     targets_of,
@@ -65,15 +66,10 @@ class _Calls:
     def __call__(self) -> Sequence[Feedback]:
         """Call the item and return what it has to say about the type."""
         forget(self._item.config, self._target.store)
-        self.left = None
-        try:
-            self._item.runtest()
-        except (Exception, pytest.fail.Exception) as error:
-            if isinstance(error, pytest.xfail.Exception):
-                raise
-            self.left = error
-            return relevant(feedback_of(self._item, error), self._target.type_name)
-        return ()
+        self.left = failure_of(self._item)
+        if self.left is None:
+            return ()
+        return relevant(feedback_of(self._item, self.left), self._target.type_name)
 
 
 class _Work:
@@ -88,8 +84,8 @@ class _Work:
 
     def run(self) -> BaseException | None:
         """Heal one type after the other, until the item passes or nothing is left to try."""
-        while self._failure is not None:
-            target = self._next_target(self._failure) if self._rounds else None
+        while self._rounds and self._failure is not None:
+            target = self._next_target(self._failure)
             if target is None:
                 break
             self._tried.add(target.key)

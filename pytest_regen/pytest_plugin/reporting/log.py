@@ -108,7 +108,7 @@ class _ReportLog:
         except OSError as error:
             # Whoever asked for a report must not take a green run for one that has it.
             why = f"{error.strerror or error}: {self._place}"
-            self._summary.report = f"no report: {why}"
+            self._summary.report, self._summary.report_failed = f"no report: {why}", True
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
         else:
