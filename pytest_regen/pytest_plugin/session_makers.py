@@ -18,7 +18,7 @@ from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 from pytest_regen.sessions import TestScenario, ToolAnnotation
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.driving import asend
-from pytest_regen.turns.structured import Schema, schema_to_prompt_hint
+from pytest_regen.turns.structured import Schema, adapter_of, schema_to_prompt_hint
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = ["GeneratorSessionMaker", "ScenarioSessionMaker", "SessionMaker"]
@@ -128,12 +128,13 @@ class GeneratorSessionMaker(SessionMaker):
             UsageError: the body is called again and makes another session than before, see
                 ``SessionMaker``.
         """
+        adapter = adapter_of(response)
         made: TestedGeneratorSession[T] = TestedGeneratorSession(
-            system, response, **self._settings(settings)
+            system, adapter, **self._settings(settings)
         )
         # By what the model is shown of it: a type made in the body is another one in each call.
-        session = self._next((system, schema_to_prompt_hint(response)), made)
-        session.answer_as(response)
+        session = self._next((system, schema_to_prompt_hint(adapter)), made)
+        session.answer_as(adapter)
         return session
 
 
