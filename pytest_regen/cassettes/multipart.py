@@ -6,9 +6,9 @@ Compared as they are sent, no two would be equal, and nothing recorded would eve
 import re
 from collections.abc import Mapping
 
-__all__ = ["STABLE", "with_stable_boundary", "with_stable_boundary_header"]
+__all__ = ["with_stable_boundary", "with_stable_boundary_header"]
 
-STABLE = "boundary"
+_STABLE = "boundary"
 """Stands in a cassette for a boundary that was drawn at random."""
 
 _SHORTEST = 16
@@ -27,7 +27,7 @@ def with_stable_boundary(body: bytes) -> bytes:
     found = _FIRST_LINE.match(body)
     if found is None or not body.rstrip().endswith(b"--" + found[1] + b"--"):
         return body
-    return body.replace(b"--" + found[1], b"--" + STABLE.encode())
+    return body.replace(b"--" + found[1], b"--" + _STABLE.encode())
 
 
 def with_stable_boundary_header(
@@ -35,7 +35,7 @@ def with_stable_boundary_header(
 ) -> dict[str, tuple[str, ...]]:
     """Return request headers (names in lower case) that say the boundary the body now has."""
     return {
-        name: tuple(_PARAMETER.sub(rf"\1{STABLE}", value) for value in values)
+        name: tuple(_PARAMETER.sub(rf"\1{_STABLE}", value) for value in values)
         if name == "content-type"
         else values
         for name, values in headers.items()

@@ -254,7 +254,7 @@ def hidden_in_stream(text: str, literal: tuple[str, ...] = ()) -> tuple[str, ...
     """
     places: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for data in sse_data(text):
-        found_at = list(leaves(json_or_text(data)))
+        found_at = list(leaves(_json_or_text(data)))
         # Blocks and choices that arrive in turns, or one after another, are no one text.
         numbers = [f"{path}={leaf}" for path, leaf in found_at if path.endswith(".index")]
         for path, leaf in found_at:
@@ -283,7 +283,7 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
     return tuple(kinds)
 
 
-def json_or_text(data: str) -> Any:  # noqa: ANN401 - any JSON value
+def _json_or_text(data: str) -> Any:  # noqa: ANN401 - any JSON value
     """Return the JSON in ``data``, or ``data`` itself where it is none."""
     try:
         return json.loads(data)

@@ -22,6 +22,7 @@ def is_expected(
         test: the test's function; its tasks and threads do not wait below it.
         outside: the packages that raise the exception; they name it too.
     """
+    prefixes = tuple(f"{package}." for package in outside)
     function = unwrap(test) if test is not None else None
     code = getattr(function, "__code__", None)
     if code is not None and _names(code, getattr(function, "__globals__", {}), error):
@@ -29,7 +30,7 @@ def is_expected(
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - what `inspect` calls, without reading source files
     while frame is not None:
         home = f"{frame.f_globals.get('__name__')}."
-        if not home.startswith(tuple(f"{package}." for package in outside)):
+        if not home.startswith(prefixes):
             held = any(_is(value, error) for value in frame.f_locals.values())
             if held or _names(frame.f_code, frame.f_globals, error):
                 return True

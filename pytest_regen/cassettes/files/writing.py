@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -273,6 +274,7 @@ def _metadata(source: str, model: str) -> dict[str, Any]:
     }
 
 
+@cache
 def _installed(name: str) -> str:
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - as above
 

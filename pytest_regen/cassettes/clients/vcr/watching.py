@@ -121,11 +121,6 @@ class _WatchedCassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             self._run.note_drift(_asked(sent), self._index + 1, comparable_bytes(stored.body))
             return _without_waiting(response)
 
-    @property
-    def write_protected(self) -> bool:
-        """Whether nothing may be recorded."""
-        return bool(super().write_protected)
-
     def filter_request(self, request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
         """Return the filtered request; vcrpy asks where it has no answer and may send nothing."""
         found = super().filter_request(request)
