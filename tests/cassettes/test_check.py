@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from cassette_commands import checked, codes, foreign, run
 from recorded import record
 from turn_values import turn
@@ -39,6 +40,18 @@ def test_what_is_older_than_asked_is_stale(folder: Path, capsys: Capture) -> Non
 
     assert [(one["code"], one["path"]) for one in found["findings"]] == [("STALE", "old.yaml")]
     assert "recorded 400 days ago, over 100" in found["findings"][0]["message"]
+
+
+def test_what_another_program_laid_out_is_stale_too(folder: Path, capsys: Capture) -> None:
+    """A file that is not laid out as ours says when it was recorded all the same."""
+    path = foreign(folder / "c.yaml", {"a": 1})
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["metadata"] = {"recorded_at": (datetime.now(UTC) - timedelta(days=400)).date()}
+    path.write_text(yaml.safe_dump(data), "utf-8")
+
+    _, found = checked(capsys, ".", "--max-age", "100")
+
+    assert [(one["code"], one["path"]) for one in found["findings"]] == [("STALE", "c.yaml")]
 
 
 def test_what_is_larger_than_asked_is_oversize(folder: Path, capsys: Capture) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 import vcr
+import yaml
 from cassette_commands import checked, codes, foreign, run
 from recorded import record, replaying
 from turn_values import turn
@@ -187,6 +188,26 @@ def test_convert_names_json_cassettes_anew(folder: Path) -> None:
     assert (folder / "c.json").exists()
     assert read_cassette(folder / "c.yaml") is not None
     assert (folder / "d.yaml").read_text("utf-8") == (folder / "c.yaml").read_text("utf-8")
+
+
+def test_convert_keeps_what_somebody_noted(folder: Path) -> None:
+    """Whatever it is, as far as YAML can hold it, and without credentials."""
+    foreign(folder / "c.yaml", {"a": 1}, said="{}")
+    data = yaml.safe_load((folder / "c.yaml").read_text("utf-8"))
+    deep = json.loads('{"down": ' * 300 + "1" + "}" * 300)
+    noted = {"a: b": [], "half": "\ud83d", "key": f"x {SECRET}", "deep": deep, "empty": {}}
+    (folder / "c.json").write_text(json.dumps({**data, "metadata": noted}), "utf-8")
+
+    assert run("convert", "c.json", "--out", "d.yaml") == 0
+
+    file = read_cassette(folder / "d.yaml")
+    assert file is not None
+    assert file.is_laid_out
+    assert set(file.metadata) == {*noted, "source", "models"}
+    assert file.metadata["a: b"] == []
+    assert file.metadata["empty"] == {}
+    assert file.metadata["deep"]["down"]["down"]
+    assert SECRET not in (folder / "d.yaml").read_text("utf-8")
 
 
 def test_converting_our_own_changes_nothing_that_is_played(folder: Path) -> None:

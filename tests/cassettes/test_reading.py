@@ -245,6 +245,24 @@ def test_windows_line_ends_are_no_edit(path: Path) -> None:
         assert replaying().send(turn("one")).text == "one"
 
 
+def test_what_is_added_to_a_reformatted_file_leaves_its_metadata(path: Path) -> None:
+    """Day and source of what was there before, though all of it is written anew."""
+    record(path, [turn("one")])
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["metadata"] |= {"recorded_at": "2020-02-02", "team: ours": {"null": [], "plants": {}}}
+    path.write_text(yaml.safe_dump(data), "utf-8")
+
+    record(path, [turn("two")], mode="new_episodes")
+
+    file = read_cassette(path)
+    assert file is not None
+    assert file.is_laid_out
+    assert len(file.interactions) == 2
+    assert file.metadata["recorded_at"] == "2020-02-02"
+    assert file.metadata["source"] == "emulator"
+    assert file.metadata["team: ours"] == {"null": [], "plants": {}}
+
+
 # What others wrote
 
 

@@ -10,7 +10,7 @@ from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_
 from pytest_regen.cassettes.files.parsing import unreadable
 from pytest_regen.cassettes.values import Interaction, StreamEnd
 
-__all__ = ["built_interaction"]
+__all__ = ["built_interaction", "header_pairs"]
 
 _OURS: Final = frozenset({"key", "recorded_at", "tokens", "stream", "request", "response"})
 """What an interaction of ours consists of; a misspelt one would be silently without effect."""
@@ -127,10 +127,11 @@ def _json(value: object) -> bytes:
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:
     headers = part["headers"] if is_ours else part.get("headers")
-    return dict(_header_pairs(_mapping(headers, "headers"))) if headers else {}
+    return dict(header_pairs(_mapping(headers, "headers"))) if headers else {}
 
 
-def _header_pairs(headers: Mapping[Any, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def header_pairs(headers: Mapping[Any, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield headers as they are compared: names in lower case, values as tuples of text."""
     for name, values in headers.items():
         listed: Iterable[object] = values if isinstance(values, list | tuple) else [values]
         yield str(name).lower(), tuple(str(value) for value in listed)

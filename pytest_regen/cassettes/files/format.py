@@ -40,15 +40,17 @@ def header_text(metadata: Mapping[str, Any]) -> str:
 
 
 def _mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
+    """Yield the lines of a mapping, which another recorder may have filled with anything."""
     for name, value in values.items():
+        head = f"{indent}{_scalar(name)}:"
         if isinstance(value, Mapping):
-            yield f"{indent}{name}:\n"
+            yield f"{head}\n" if value else f"{head} {{}}\n"
             yield from _mapping(value, indent + "  ")
         elif isinstance(value, list | tuple):
-            yield f"{indent}{name}:\n" if value else f"{indent}{name}: []\n"
+            yield f"{head}\n" if value else f"{head} []\n"
             yield from (f"{indent}- {_scalar(str(item))}\n" for item in value)
         else:
-            yield f"{indent}{name}: {_scalar(str(value))}\n"
+            yield f"{head} {_scalar(str(value))}\n"
 
 
 def interaction_text(interaction: Interaction) -> str:

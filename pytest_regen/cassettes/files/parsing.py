@@ -19,6 +19,7 @@ from pytest_regen.errors import CassetteUnreadableError
 __all__ = [
     "checked_content",
     "guarded_loader",
+    "lined_interactions",
     "parsed_json",
     "parsed_yaml",
     "refuse_cut",
@@ -26,7 +27,7 @@ __all__ = [
     "unreadable",
 ]
 
-DEEPEST = 100
+_DEEPEST = 100
 """Levels of YAML; the parser in C has no bound of its own, and takes the process with it."""
 
 _EXPANDED = 1_000_000
@@ -38,6 +39,7 @@ _MERGED = 1_000
 
 _PYTHON_TAG = re.compile(r"!!python/[^\s]*|tag:yaml\.org,2002:python/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
+_NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -196,10 +198,28 @@ def _item_lines(text: str) -> Iterator[int]:
     start = re.search(r'"interactions"\s*:\s*\[', text)
     at, decoder = start.end() if start else len(text), json.JSONDecoder()
     line, counted = 1, 0
-    while found := re.compile(r"[\s,]*(?=\{)").match(text, at):
+    while found := _NEXT_ITEM.match(text, at):
         line, counted = line + text.count("\n", counted, found.end()), found.end()
         yield line
         _, at = decoder.raw_decode(text, found.end())
+
+
+def lined_interactions(data: object, lines: list[int], path: Path) -> list[tuple[int, Any]]:
+    """Return the interactions of a parsed cassette, each behind the line it starts at.
+
+    Args:
+        data: what was parsed.
+        lines: the lines that came with it.
+        path: the cassette.
+
+    Raises:
+        CassetteUnreadableError: it has no list of them.
+    """
+    items = data.get("interactions") if isinstance(data, Mapping) else None
+    if not isinstance(items, list):
+        why = "the file is no cassette: it has no list of interactions"
+        raise unreadable(path, why, line=1)
+    return [(lines[n] if n < len(lines) else 1, item) for n, item in enumerate(items)]
 
 
 def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
@@ -246,6 +266,7 @@ def _plain_loader() -> Any:  # noqa: ANN401 - a class of PyYAML's
     return guarded_loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
+@cache
 def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
     """Return a loader that bounds its work and refuses duplicate keys.
 
@@ -268,8 +289,8 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
         def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ANN401, ARG002
             """Count how deep the node is; the parser calls this for each."""
             self._depth += 1
-            if self._depth > DEEPEST:
-                refuse(current_node, f"it is nested more than {DEEPEST} levels deep")
+            if self._depth > _DEEPEST:
+                refuse(current_node, f"it is nested more than {_DEEPEST} levels deep")
 
         def ascend_resolver(self) -> None:
             self._depth -= 1

@@ -18,6 +18,7 @@ from pytest_regen.cassettes.files.building import built_interaction
 from pytest_regen.cassettes.files.format import FIRST_LINE, INTERACTIONS, interaction_text
 from pytest_regen.cassettes.files.parsing import (
     checked_content,
+    lined_interactions,
     parsed_json,
     parsed_yaml,
     refuse_cut,
@@ -214,9 +215,10 @@ def _head_metadata(head: str, path: Path) -> Mapping[str, Any]:
 
 _heads: dict[str, Mapping[str, Any]] = {}
 _MOST_HEADS = 64
+_METADATA_LEVELS = 10
 
 
-def _parsed(path: Path, text: str) -> tuple[object, list[int]]:
+def _parsed(path: Path, text: str) -> tuple[Any, list[int]]:
     if text.lstrip().startswith("{"):
         try:
             return parsed_json(text, path)
@@ -228,19 +230,15 @@ def _parsed(path: Path, text: str) -> tuple[object, list[int]]:
 
 
 def _whole(path: Path, text: str) -> CassetteFile:
-    data, lines = _parsed(path, text)
-    if not isinstance(data, Mapping) or not isinstance(data.get("interactions"), list):
-        why = "the file is no cassette: it has no list of interactions"
-        raise unreadable(path, why, line=1)
-    refuse_cut(data, text, path)
+    parsed, lines = _parsed(path, text)
+    items = lined_interactions(parsed, lines, path)
+    refuse_cut(parsed, text, path)
     found = []
-    for number, item in enumerate(data["interactions"]):
-        line = lines[number] if number < len(lines) else 1
+    for line, item in items:
         interaction = _findable(built_interaction(item, path, line))
-        text = interaction_text(interaction)
-        key, data = interaction.key, text.encode()
-        found.append(StoredInteraction.parsed(path, line, key, data, interaction))
-    return CassetteFile(path, _metadata(data), tuple(found))
+        data = interaction_text(interaction).encode()
+        found.append(StoredInteraction.parsed(path, line, interaction.key, data, interaction))
+    return CassetteFile(path, _metadata(parsed), tuple(found))
 
 
 def _findable(found: Interaction) -> Interaction:
@@ -254,10 +252,19 @@ def _metadata(data: object) -> Mapping[str, Any]:
     found = data.get("metadata") if isinstance(data, Mapping) else None
     if not isinstance(found, Mapping):
         return {}
-    plain: dict[str, Any] = json.loads(
-        json.dumps(found, skipkeys=True, default=str), parse_constant=str
-    )
+    text = json.dumps(_cut(found), ensure_ascii=False, skipkeys=True, default=str)
+    # JSON may hold half a character; the YAML this is written to may not.
+    plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"), parse_constant=str)
     return plain
+
+
+def _cut(value: Any, levels: int = _METADATA_LEVELS) -> Any:  # noqa: ANN401 - parsed YAML or JSON
+    """Return metadata without what is nested deeper than anything is that tells of recordings."""
+    if isinstance(value, Mapping):
+        return {name: _cut(item, levels - 1) for name, item in value.items()} if levels else {}
+    if isinstance(value, list | tuple):
+        return [_cut(item, levels - 1) for item in value] if levels else []
+    return value
 
 
 def _parsed_list(text: str, path: Path, line: int) -> list[Any]:

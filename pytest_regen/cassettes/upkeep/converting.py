@@ -8,6 +8,7 @@ from pytest_regen.cassettes.files.reading import read_cassette
 from pytest_regen.cassettes.files.replacing import unwritable
 from pytest_regen.cassettes.files.writing import checked_text
 from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import UsageError
 
@@ -38,7 +39,7 @@ def convert_cassette(path: Path, out: Path | None = None) -> tuple[Path, int]:
     exchanges = [_exchange(stored.interaction) for stored in file.interactions]
     text = header_text(
         {
-            **file.metadata,
+            **scrub_value(file.metadata),
             "source": ", ".join(sorted({one.source for one in exchanges})),
             "models": sorted({one.model for one in exchanges if one.model}),
         }

@@ -1,7 +1,7 @@
 """How vcrpy reads and writes cassettes here: bounded, by line, in one step, without credentials."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,11 @@ from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.atomic import replace_file
 from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
+from pytest_regen.cassettes.files.building import header_pairs
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
+    lined_interactions,
     parsed_json,
     parsed_yaml,
     refuse_cut,
@@ -119,7 +121,7 @@ def _exact_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deseriali
     """
 
     def deserialize(text: str) -> Any:  # noqa: ANN401 - as vcrpy calls it
-        data, lines = parsed_yaml(text, path, loader=_guarded(base))
+        data, lines = parsed_yaml(text, path, loader=guarded_loader(base))
         checked = _checked(path, data, lines, build)
         refuse_cut(checked, text, path)
         return checked
@@ -132,19 +134,9 @@ def _exact_json(path: Path, build: Callable[[Any], Any]) -> Deserialize:
     return lambda text: _checked(path, *parsed_json(text, path), build)
 
 
-@cache
-def _guarded(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
-    return guarded_loader(base)
-
-
 def _checked(path: Path, data: Any, lines: list[int], build: Callable[[Any], Any]) -> Any:  # noqa: ANN401
     """Refuse what vcrpy would stumble over later, or not know what to do with."""
-    items = data.get("interactions") if isinstance(data, Mapping) else None
-    if not isinstance(items, list):
-        why = "the file is no cassette: it has no list of interactions"
-        raise unreadable(path, why, line=1)
-    for number, item in enumerate(items):
-        line = lines[number] if number < len(lines) else 1
+    for line, item in lined_interactions(data, lines, path):
         try:
             build(item["request"])
             response = item["response"]
@@ -220,10 +212,7 @@ def _scrubbed_response(response: Mapping[str, Any]) -> dict[str, Any]:
     body = (response.get("body") or {}).get("string")
     if not isinstance(body, bytes):
         return {**response, "headers": headers}
-    lower = {
-        name.lower(): tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
-        for name, value in headers.items()
-    }
+    lower = dict(header_pairs(headers))
     plain, _ = decoded_body(body, lower)
     kinds = hidden_in_stream(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
     if kinds:
