@@ -11,8 +11,11 @@ def left_after_healing(item: pytest.Item, failure: BaseException) -> BaseExcepti
     """Return the failure that is left of an item marked ``regen``; ``None`` if it passes now.
 
     Sessions take their next turn without an option, because nothing is written. With a debugger
-    nothing is healed: whoever asked for it wants to see the failure.
+    nothing is healed: whoever asked for it wants to see the failure. ``pytest.xfail`` and
+    ``pytest.exit`` say themselves what is to become of the item.
     """
+    if isinstance(failure, pytest.xfail.Exception | pytest.exit.Exception):
+        return failure
     if getattr(item.config.option, "usepdb", False) or not _may_call_again(item):
         return failure
     if item.stash.get(SESSION_MAKERS, None):

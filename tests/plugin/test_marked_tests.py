@@ -82,6 +82,33 @@ def test_a_candidate_that_does_not_help_is_put_back(renaming: Project) -> None:
     result.stdout.no_fnmatch_line("*During handling of the above*")
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [("pytest.xfail('so')", "* 1 xfailed *"), ("pytest.exit('so')", "*Exit: so*")],
+)
+def test_a_candidate_is_put_back_where_the_body_ends_another_way(
+    renaming: Project, end: str, said: str
+) -> None:
+    """What the second call says of the item, or of the run, is pytest's; nothing is kept."""
+    renaming.pytester.makepyfile(
+        test_own=f"""
+        import pytest
+
+        @pytest.mark.regen(types="Owner")
+        def test_never(regen_store):
+            if "DisplayName" in regen_store()["Owner"].source:
+                {end}
+            pytest.fail("call it a display name")
+        """
+    )
+    source = (renaming.path / STORE / "ProjectDataObject.cs").read_bytes()
+
+    result = renaming.run("--regen", "test_own.py")
+
+    result.stdout.fnmatch_lines([said])
+    assert (renaming.path / STORE / "ProjectDataObject.cs").read_bytes() == source
+
+
 def test_the_second_type_may_be_the_one_at_fault(renaming: Project) -> None:
     """Passed only after regeneration is told as that, though work on another type was in vain."""
     renaming.pytester.makepyfile(

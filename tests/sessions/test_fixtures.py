@@ -183,6 +183,53 @@ pytestmark = pytest.mark.anyio
 """
 
 
+@pytest.mark.parametrize("attempt", ["first", "second"])
+def test_a_test_that_fails_as_expected_asks_nobody_again(
+    pytester: pytest.Pytester, attempt: str
+) -> None:
+    """``pytest.xfail`` is no feedback, wherever the body reaches it."""
+    pytester.makepyfile(
+        COUNTING
+        + f"""
+@pytest.mark.regen(attempts=3)
+def test_known(generator_session):
+    number = generator_session(system="Count.", response=Answer).ask("How many?").number
+    if number == {1 if attempt == "first" else 2}:
+        pytest.xfail("not there yet")
+    assert number == 0
+
+def test_asked_no_more():
+    assert len(PROVIDER.requests) == {1 if attempt == "first" else 2}
+"""
+    )
+
+    assert run(pytester).parseoutcomes() == {"xfailed": 1, "passed": 1}
+
+
+@pytest.mark.parametrize("attempt", ["first", "second"])
+def test_a_test_that_ends_the_run_ends_it(pytester: pytest.Pytester, attempt: str) -> None:
+    """``pytest.exit`` is pytest's, also where the body is called again."""
+    pytester.makepyfile(
+        COUNTING
+        + f"""
+@pytest.mark.regen(attempts=3)
+def test_ends(generator_session):
+    number = generator_session(system="Count.", response=Answer).ask("How many?").number
+    if number == {1 if attempt == "first" else 2}:
+        pytest.exit("no more today")
+    assert number == 0
+
+def test_never_runs():
+    raise AssertionError
+"""
+    )
+
+    result = run(pytester)
+
+    result.stdout.fnmatch_lines(["*Exit: no more today*"])
+    assert result.parseoutcomes() == {}
+
+
 def test_an_asynchronous_test_learns_as_well(pytester: pytest.Pytester) -> None:
     """``aask`` remembers what was asked before, and asks the last again with the failure."""
     pytester.makepyfile(

@@ -106,12 +106,12 @@ def relevant(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ..
 def failure_of(item: pytest.Item) -> BaseException | None:
     """Call an item again and return what it fails with; ``None`` where it passes.
 
-    What skips the item, or says that it fails as expected, goes on to pytest.
+    What skips the item, says that it fails as expected, or ends the run, goes on to pytest.
     """
     try:
         item.runtest()
     except (Exception, pytest.fail.Exception) as error:
-        if isinstance(error, pytest.xfail.Exception):
+        if isinstance(error, pytest.xfail.Exception | pytest.exit.Exception):
             raise
         return error
     return None
