@@ -21,12 +21,25 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "subject_line"
 TRANSCRIPTS = sorted((EXAMPLE / "transcripts").rglob("*.yaml"))
 
 
+def copied(place: Path) -> Path:
+    """Copy the example into a folder."""
+    ignored = shutil.ignore_patterns("__pycache__", ".*")
+    return shutil.copytree(EXAMPLE, place / "subject_line", ignore=ignored)
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of the example."""
-    folder = tmp_path / "subject_line"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    return folder
+    return copied(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What ``flow.py`` prints, run in a copy of the example."""
+    folder = copied(tmp_path_factory.mktemp("flow"))
+    done = run(folder, "flow.py")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_every_flow_passes_offline(copy: Path) -> None:
@@ -37,13 +50,10 @@ def test_every_flow_passes_offline(copy: Path) -> None:
     assert "8 passed" in done.stdout
 
 
-def test_the_program_tells_the_flow(copy: Path) -> None:
+def test_the_program_tells_the_flow(told: str) -> None:
     """Question, answer, subject line."""
-    done = run(copy, "flow.py")
-
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("> rent is out of control in my city\n? Which city")
-    assert "= Rent Is Out of Control and City Hall Lets It Happen" in done.stdout
+    assert told.startswith("> rent is out of control in my city\n? Which city")
+    assert "= Rent Is Out of Control and City Hall Lets It Happen" in told
 
 
 def test_what_is_recorded_again_says_the_same(copy: Path) -> None:
@@ -77,12 +87,12 @@ def test_a_transcript_is_verified_without_a_model(path: Path) -> None:
         verify_transcript(path, KNOWN_BAD["carries_full_context"])
 
 
-def test_the_readme_shows_what_the_program_prints(copy: Path) -> None:
+def test_the_readme_shows_what_the_program_prints(told: str) -> None:
     """The lines of the session, in that order."""
     (session,) = blocks("examples/subject_line/README.md", "console")
     shown = session.splitlines()[1:]
 
-    printed = iter(run(copy, "flow.py").stdout.splitlines())
+    printed = iter(told.splitlines())
 
     assert all(line in printed for line in shown)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import SCREENSHOTS, browser, contrast, missing_browser
+from browsing import SCREENSHOTS, browser, contrast, missing_browser, prefer
 from html_reading import Node, read_page
 from plugin_project import Project, emulated
 from recorded_talk import CHANGED, TALK, say
@@ -77,18 +77,27 @@ def names_in(node: Node) -> set[str]:
     return {child.name for child in inside}.union(*map(names_in, inside))
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pages are kept that several tests look at; the first that needs one makes it."""
+    return tmp_path_factory.mktemp("pages")
+
+
 @pytest.fixture
-def hostile(project: Project) -> Project:
-    """A project in which whatever can be named or written is markup."""
-    project.broken("GET_<b>v1&amp;")
-    project.answered_by("Good", HOOKS)
-    project.pytester.makepyfile(test_own=OWN)
-    return project
+def hostile(project: Project, kept: Path) -> str:
+    """The page of a project in which whatever can be named or written is markup."""
+    page = kept / "hostile.html"
+    if not page.exists():
+        project.broken("GET_<b>v1&amp;")
+        project.answered_by("Good", HOOKS)
+        project.pytester.makepyfile(test_own=OWN)
+        page.write_text(page_of(project, "--regen", "--regen-record=once"), "utf-8")
+    return page.read_text("utf-8")
 
 
-def test_no_text_becomes_markup(hostile: Project) -> None:
+def test_no_text_becomes_markup(hostile: str) -> None:
     """Names, failures, replies, diffs, reasons, folders: all are there, and all are text."""
-    text = page_of(hostile, "--regen", "--regen-record=once")
+    text = hostile
 
     page = read_page(text)
     assert names_in(page) <= ELEMENTS
@@ -102,9 +111,9 @@ def test_no_text_becomes_markup(hostile: Project) -> None:
     assert "\\u001b[31m \\u202e turned around" in page.text
 
 
-def test_nothing_comes_from_elsewhere(hostile: Project) -> None:
+def test_nothing_comes_from_elsewhere(hostile: str) -> None:
     """No address in any attribute, no script, and a policy that forbids both."""
-    page = read_page(page_of(hostile, "--regen", "--regen-record=once"))
+    page = read_page(hostile)
 
     def attributes(node: Node) -> Iterator[tuple[str, str | None]]:
         yield from node.attributes.items()
@@ -121,9 +130,9 @@ def test_nothing_comes_from_elsewhere(hostile: Project) -> None:
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
 
 
-def test_what_needs_a_person_comes_first(hostile: Project) -> None:
+def test_what_needs_a_person_comes_first(hostile: str) -> None:
     """Totals, then failing, regenerated, warnings; what passed is folded."""
-    page = read_page(page_of(hostile, "--regen", "--regen-record=once"))
+    page = read_page(hostile)
 
     sections = [one.attributes["id"] for one in page.one("main").all("details", class_="section")]
     assert sections == ["failed", "regenerated", "warnings", "changed", "passed", "skipped"]
@@ -168,8 +177,11 @@ def test_the_headline(
 
 
 @pytest.fixture
-def shown(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shown(project: Project, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The page of a run with all there is: failing, regenerated, warned, drifted, hostile."""
+    page = kept / "report.html"
+    if page.exists():
+        return page
     wrong = {("State", 1): GOOD["State", 1].replace('"open"', '"opened"')}
     project.store("GET_v1_tides", wrong)
     project.store("GET_v1_projects", MISSPELT)
@@ -179,8 +191,15 @@ def shown(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
         project.run("--regen-record=once", "test_talk.py")
     project.pytester.makepyfile(test_talk=CHANGED)
     args = ("--regen", "--regen-only=*GET_v1_projects::*", "-W", "ignore")
-    page_of(project, *args)
-    return project.path / "report.html"
+    page.write_text(page_of(project, *args), "utf-8")
+    return page
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    """One browser for all who look."""
+    with browser() as driver:
+        yield driver
 
 
 LOOKED_AT = pytest.mark.skipif(
@@ -203,38 +222,45 @@ def looks(driver: Chrome, page: Path, *, width: int) -> None:
     resized(int(driver.execute_script("return document.documentElement.scrollHeight")))
 
 
+def logged(driver: Chrome) -> object:
+    """Return what the browser logged since it was asked last."""
+    return driver.get_log("browser")  # type: ignore[no-untyped-call]  # it has none
+
+
 @LOOKED_AT
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_in_a_browser(shown: Path, width: int, *, dark: bool) -> None:
+def test_in_a_browser(driver: Chrome, shown: Path, width: int, *, dark: bool) -> None:
     """Totals are seen, no script runs, nothing is wider than the screen, all of it can be read."""
-    with browser(dark=dark) as driver:
-        looks(driver, shown, width=width)
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        name = f"report-{width}-{'dark' if dark else 'light'}.png"
-        driver.save_screenshot(str(SCREENSHOTS / name))
+    prefer(driver, dark=dark)
+    logged(driver)  # what pages before had to say
+    looks(driver, shown, width=width)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    name = f"report-{width}-{'dark' if dark else 'light'}.png"
+    driver.save_screenshot(str(SCREENSHOTS / name))
 
-        totals = driver.find_elements(By.CSS_SELECTOR, ".totals li")
-        assert [one.text.split() for one in totals][:2] == [["5", "failed"], ["1", "regenerated"]]
-        assert all(one.is_displayed() for one in totals)
-        assert driver.title.startswith("pytest-regen: 5 failed, 1 regenerated")
-        assert driver.execute_script("return document.scripts.length") == 0
-        assert driver.execute_script("return performance.getEntriesByType('resource')") == []
-        assert driver.get_log("browser") == []  # type: ignore[no-untyped-call]  # it has none
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
-        for seen in ("h1", ".more", ".totals li", ".code", ".place", ".add", ".del", ".hunk", "dt"):
-            assert contrast(driver, seen) >= 4.5, seen
+    totals = driver.find_elements(By.CSS_SELECTOR, ".totals li")
+    assert [one.text.split() for one in totals][:2] == [["5", "failed"], ["1", "regenerated"]]
+    assert all(one.is_displayed() for one in totals)
+    assert driver.title.startswith("pytest-regen: 5 failed, 1 regenerated")
+    assert driver.execute_script("return document.scripts.length") == 0
+    assert driver.execute_script("return performance.getEntriesByType('resource')") == []
+    assert logged(driver) == []
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    for seen in ("h1", ".more", ".totals li", ".code", ".place", ".add", ".del", ".hunk", "dt"):
+        assert contrast(driver, seen) >= 4.5, seen
 
 
 @LOOKED_AT
-def test_a_script_would_be_stopped_all_the_same(shown: Path, tmp_path: Path) -> None:
+def test_a_script_would_be_stopped_all_the_same(
+    driver: Chrome, shown: Path, tmp_path: Path
+) -> None:
     """Were a text taken for markup, the page's own policy keeps the browser from running it."""
     spoilt = tmp_path / "spoilt.html"
     text = shown.read_text("utf-8").replace("<footer>", f"{HOSTILE}<footer>")
     spoilt.write_text(text, "utf-8")
 
-    with browser() as driver:
-        driver.get(spoilt.as_uri())
+    driver.get(spoilt.as_uri())
 
-        assert driver.execute_script("return document.scripts.length") == 1
-        assert driver.title.startswith("pytest-regen: ")
+    assert driver.execute_script("return document.scripts.length") == 1
+    assert driver.title.startswith("pytest-regen: ")

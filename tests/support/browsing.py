@@ -50,14 +50,16 @@ def browser(
             )
         driver = _started(options)
         try:
-            if dark:
-                driver.execute_cdp_cmd(
-                    "Emulation.setEmulatedMedia",
-                    {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
-                )
+            prefer(driver, dark=dark)
             yield driver
         finally:
             driver.quit()
+
+
+def prefer(driver: Chrome, *, dark: bool) -> None:
+    """Ask pages for dark or light colours, as the setting of a system does."""
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
 
 def _started(options: ChromeOptions, *, attempts: int = 3) -> Chrome:
