@@ -2,7 +2,7 @@
 
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from bad_cassettes import BAD, GOOD
@@ -36,6 +36,10 @@ LENIENT = """
 """
 
 
+FOREIGN = ("INTERNALERROR", "site-packages", "pytest_regen/cassettes", "pytest_plugin/")
+"""What stands in lines that are not the project's."""
+
+
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
     """A project without stores, with a folder of cassettes."""
@@ -52,21 +56,19 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
         yield running
 
 
-def suite(project: Project, template: str, *, lenient: bool) -> list[str]:
-    """Write a module with a test for every bad file; return their names."""
-    source, names = textwrap.dedent(ASK), []
-    for name, bad in BAD.items():
-        if lenient and not bad.vcr:
-            continue
-        config = '(serializer="json")' if bad.suffix == ".json" else ""
+def write(project: Project, template: str, suffixes: Mapping[str, str], more: str = "") -> None:
+    """Write a module with a test for each cassette, which is named with its suffix."""
+    source = ASK + more
+    for name, suffix in suffixes.items():
+        config = '(serializer="json")' if suffix == ".json" else ""
         test = name.replace("-", "_")
-        filled = template.format(name=name, test=test, suffix=bad.suffix, config=config)
-        source += textwrap.dedent(filled)
-        folder = project.path / "cassettes/test_m"
-        (folder / f"{name}{bad.suffix}").write_bytes(bad.content)
-        names.append(name)
-    project.pytester.makepyfile(test_m=source)
-    return names
+        source += template.format(name=name, test=test, suffix=suffix, config=config)
+    project.pytester.makepyfile(test_m=textwrap.dedent(source))
+
+
+def failing(result: pytest.RunResult) -> list[str]:
+    """Return the lines of the summary."""
+    return [line for line in result.outlines if line.startswith(("FAILED ", "ERROR "))]
 
 
 @pytest.mark.parametrize("template", [STRICT, LENIENT], ids=["cassette", "vcr"])
@@ -75,22 +77,25 @@ def test_each_is_told_in_the_summary(
 ) -> None:
     """File and line in one line per test, the reason above; no internal error."""
     monkeypatch.setenv("COLUMNS", "400")
-    names = suite(project, template, lenient=template is LENIENT)
+    bads = {name: bad for name, bad in BAD.items() if bad.vcr or template is STRICT}
+    for name, bad in bads.items():
+        (project.path / f"cassettes/test_m/{name}{bad.suffix}").write_bytes(bad.content)
+    write(project, template, {name: bad.suffix for name, bad in bads.items()})
 
     result = project.run("-W", "ignore", "--color=no")
 
-    lines = [line for line in result.outlines if line.startswith(("FAILED ", "ERROR "))]
-    assert len(lines) == len(names)
-    for name in names:
-        bad, test = BAD[name], name.replace("-", "_")
+    lines = failing(result)
+    assert len(lines) == len(bads)
+    for name, bad in bads.items():
+        test = name.replace("-", "_")
         place = f"cassettes/test_m/{name}{bad.suffix}"
         [line] = [one for one in lines if f"::test_{test} " in one]
         assert f" - {place}:{bad.line or ''}" in line
         assert "the cassette cannot be read" in line
         assert (project.path / place).read_bytes() == bad.content
     text = result.stdout.str() + result.stderr.str()
-    assert all(BAD[name].says in text for name in names)
-    for foreign in ("INTERNALERROR", "site-packages", "pytest_regen/cassettes", "pytest_plugin/"):
+    assert all(bad.says in text for bad in bads.values())
+    for foreign in FOREIGN:
         assert foreign not in text, foreign
 
 
@@ -100,10 +105,7 @@ def test_a_good_one_beside_them_is_played(project: Project, mode: str) -> None:
     folder = project.path / "cassettes/test_m"
     (folder / "good.yaml").write_bytes(GOOD)
     (folder / "empty.yaml").write_bytes(b"")
-    source = textwrap.dedent(ASK)
-    for name in ("good", "empty"):
-        source += textwrap.dedent(STRICT.format(name=name, test=name, suffix=".yaml"))
-    project.pytester.makepyfile(test_m=source)
+    write(project, STRICT, {"good": ".yaml", "empty": ".yaml"})
 
     result = project.run("-W", "ignore", f"--regen-record={mode}")
 
@@ -111,7 +113,6 @@ def test_a_good_one_beside_them_is_played(project: Project, mode: str) -> None:
 
 
 DOORS = {"cassette": (STRICT, "--regen-record"), "vcr": (LENIENT, "--record-mode")}
-FOREIGN = ("INTERNALERROR", "site-packages", "pytest_regen/cassettes", "pytest_plugin/")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
@@ -128,15 +129,11 @@ def test_what_is_no_file_is_told(
     (folder / "linked.yaml").symlink_to("pipe.yaml")
     before = sorted(folder.iterdir())
     template, option = DOORS[door]
-    source = textwrap.dedent(ASK)
-    for name in ("folder", "pipe", "linked"):
-        filled = template.format(name=name, test=name, suffix=".yaml", config="")
-        source += textwrap.dedent(filled)
-    project.pytester.makepyfile(test_m=source)
+    write(project, template, dict.fromkeys(("folder", "pipe", "linked"), ".yaml"))
 
     result = project.run("-W", "ignore", f"{option}={mode}")
 
-    lines = [line for line in result.outlines if line.startswith(("FAILED ", "ERROR "))]
+    lines = failing(result)
     assert len(lines) == 3
     assert all("the cassette cannot be " in line for line in lines)
     assert not any(word in result.stdout.str() for word in FOREIGN)
@@ -154,12 +151,11 @@ def test_a_folder_that_cannot_be_made_is_told(
     folder.rmdir()
     folder.write_bytes(b"")
     template, option = DOORS[door]
-    filled = template.format(name="c", test="c", suffix=".yaml", config="")
-    project.pytester.makepyfile(test_m=textwrap.dedent(ASK) + textwrap.dedent(filled))
+    write(project, template, {"c": ".yaml"})
 
     result = project.run("-W", "ignore", f"{option}=rewrite")
 
-    [line] = [line for line in result.outlines if line.startswith(("FAILED ", "ERROR "))]
+    [line] = failing(result)
     assert " - cassettes/test_m/c.yaml: the cassette cannot be written" in line
     assert not any(word in result.stdout.str() for word in FOREIGN)
     assert len(emulator.requests) == (1 if door == "vcr" else 0)
@@ -170,7 +166,7 @@ VANISHES = """
     import pathlib
     import pytest
 
-    @pytest.fixture(autouse=True)
+    @pytest.fixture(scope="module")
     def gone():
         (pathlib.Path(__file__).parent / "cassettes/test_m/c.yaml").unlink(missing_ok=True)
 """
@@ -181,10 +177,10 @@ def test_a_file_that_vanishes_after_collection_is_missing(project: Project, door
     """It was there when tests were collected, and is not when one asks."""
     template, _ = DOORS[door]
     (project.path / "cassettes/test_m/c.yaml").write_bytes(GOOD)
-    filled = template.format(name="c", test="c", suffix=".yaml", config="")
-    filled = filled.replace("cassette)", "gone, cassette)").replace("test_c()", "test_c(gone, vcr)")
-    source = "".join(map(textwrap.dedent, (ASK, VANISHES, filled)))
-    project.pytester.makepyfile(test_m=source.replace("autouse=True", 'scope="module"'))
+    asks = template.replace("(cassette)", "(gone, cassette)").replace(
+        "{test}()", "{test}(gone, vcr)"
+    )
+    write(project, asks, {"c": ".yaml"}, VANISHES)
 
     result = project.run("-W", "ignore")
 

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -221,7 +222,7 @@ def test_what_a_suite_may_ask_of_the_fixture_is_there(tmp_path: Path, url: str) 
     names = []
     for without in ("regen", "recording"):
         home = Home(tmp_path / without, url, without)
-        home.write({"test_m.py": "\n".join(line[8:] for line in asked.splitlines())})
+        home.write({"test_m.py": textwrap.dedent(asked)})
         [line] = [one for one in home.run("-s").text.splitlines() if "NAMES" in one]
         names.append(set(json.loads(line.partition("NAMES ")[2])))
 
@@ -237,8 +238,6 @@ import os
 
 import httpx2
 import pytest
-
-from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
 
 KIND = os.environ["SUITE_KIND"]
 
