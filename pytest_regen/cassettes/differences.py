@@ -80,11 +80,13 @@ def _cut(text: str, start: int) -> str:
     shown = text[start : start + _SHOWN]
     before = "..." if start else ""
     after = "..." if start + _SHOWN < len(text) else ""
-    return f"{before}{json.dumps(shown, ensure_ascii=False)}{after}"
+    return f"{before}{_text(shown)}{after}"
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+def _text(value: object, indent: int | None = None) -> str:
+    """Return a value as JSON that can be written anywhere: half a character stays escaped."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _short(text: str) -> str:
@@ -95,10 +97,7 @@ def whole_differences(recorded: Any, sent: Any) -> str:  # noqa: ANN401 - JSON
     """Return both values as a unified diff of their laid-out JSON, uncut."""
     from difflib import unified_diff  # noqa: PLC0415 - only what drifted is compared
 
-    old, new = (
-        json.dumps(value, indent=2, ensure_ascii=False, default=str).splitlines()
-        for value in (recorded, sent)
-    )
+    old, new = (_text(value, indent=2).splitlines() for value in (recorded, sent))
     return "\n".join([*unified_diff(old, new, "recorded", "sent", lineterm="", n=10_000), ""])
 
 

@@ -11,7 +11,7 @@ from pytest_regen.cassettes.files.decoding import unpacked
 from pytest_regen.cassettes.keys import request_key
 from pytest_regen.cassettes.multipart import with_stable_boundary
 from pytest_regen.cassettes.paths import JsonPath, changed_texts, parse_path, replaced
-from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.strict_json import json_bytes, json_or_none
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import POLICIES, Policy
@@ -78,7 +78,7 @@ class Matching:
         if value is None:
             return self.scrubbed(body)
         changed = self.normalized_json(value)
-        return body if changed == value else json.dumps(changed, ensure_ascii=False).encode()
+        return body if changed == value else json_bytes(changed)
 
     def normalized_json(self, value: Any) -> Any:  # noqa: ANN401 - JSON
         """Return the JSON of a request body as it is compared and kept; raises as above."""
@@ -110,7 +110,7 @@ class Matching:
         value = json_or_none(body)
         if value is not None:
             changed = changed_texts(value, self._scrubbed_text)
-            return body if changed == value else json.dumps(changed, ensure_ascii=False).encode()
+            return body if changed == value else json_bytes(changed)
         try:
             text = body.decode()
         except UnicodeDecodeError:

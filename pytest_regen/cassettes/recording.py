@@ -1,6 +1,5 @@
 """An exchange with a server as a cassette keeps it: decoded, without credentials or noise."""
 
-import json
 import re
 from base64 import b64decode
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ from pytest_regen.cassettes.scrubbing import (
     scrub_value,
     stable_uri,
 )
-from pytest_regen.cassettes.strict_json import json_or_none, too_deep
+from pytest_regen.cassettes.strict_json import json_bytes, json_or_none, too_deep
 from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import is_private_name, looks_random, scrub_text
@@ -204,14 +203,10 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     value = json_or_none(body)
     if value is not None:
         clean = scrub_value(value, literal)
-        return body if clean is value else _json_bytes(clean)
+        return body if clean is value else json_bytes(clean)
     try:
         text = body.decode()
     except UnicodeDecodeError:
         # Latin-1 maps every byte to itself, so that shapes are found between binary data.
         return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
     return scrub_lines(text, literal).encode()
-
-
-def _json_bytes(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

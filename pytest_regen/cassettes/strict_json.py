@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from pytest_regen.errors import CassetteError
 
-__all__ = ["DuplicateKeyError", "json_or_none", "too_deep", "unique_keys"]
+__all__ = ["DuplicateKeyError", "json_bytes", "json_or_none", "too_deep", "unique_keys"]
 
 
 class DuplicateKeyError(ValueError):
@@ -22,6 +23,17 @@ def json_or_none(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
         return json.loads(body, object_pairs_hook=unique_keys, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
+
+
+def json_bytes(value: object, default: Callable[[Any], object] | None = None) -> bytes:
+    """Return ``value`` as JSON in UTF-8, half a character (a lone surrogate) included.
+
+    Args:
+        value: any JSON value.
+        default: gives what JSON can hold for what it has no words for, as in ``json.dumps``.
+    """
+    text = json.dumps(value, ensure_ascii=False, default=default)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pytest_regen.cli.options import AsJson
-from pytest_regen.cli.output import emit_json, say
+from pytest_regen.cli.output import emit_json, emit_text, say
 from pytest_regen.plurals import counted
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def show(
         return
     metadata = shown["metadata"]
     known = [f"{name}: {metadata[name]}" for name in ("recorded_at", "source") if name in metadata]
-    print(f"{file}  {', '.join(known)}".rstrip())  # noqa: T201 - the output of this command
+    emit_text(f"{file}  {', '.join(known)}".rstrip())
     for one in shown["interactions"]:
-        print("\n".join(_lines(one, full=full)))  # noqa: T201 - as above
+        emit_text("\n".join(_lines(one, full=full)))
 
 
 def _lines(one: dict[str, Any], *, full: bool) -> list[str]:

@@ -27,6 +27,7 @@ __all__ = [
     "confirm",
     "describe_failure",
     "emit_json",
+    "emit_text",
     "fact",
     "fail",
     "is_terminal",
@@ -66,13 +67,17 @@ def say(text: str = "", style: str = "") -> None:
         text: one line or more.
         style: colour of the text on a terminal.
     """
-    text = _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    text = _without_tricks(text)
     if not sys.stderr.isatty():
         print(text, file=sys.stderr)  # noqa: T201 - this is the door to people
         return
     from rich.text import Text  # noqa: PLC0415 - only a terminal pays for it
 
     _console().print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+def _without_tricks(text: str) -> str:
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 @cache
@@ -100,6 +105,12 @@ def fail(what: str, *, why: str = "", hint: str = "") -> None:
         say(f"  why:  {why}")
     if hint:
         next_step(hint)
+
+
+def emit_text(text: str) -> None:
+    """Print what people asked a command for; what stdout has no bytes for is spelled out."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))  # noqa: T201 - the output of a command
 
 
 def emit_json(value: Any) -> None:  # noqa: ANN401 - any JSON value

@@ -1,6 +1,5 @@
 """One parsed interaction as a value, or the error that says what is wrong with it."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -8,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
 from pytest_regen.cassettes.files.parsing import unreadable
+from pytest_regen.cassettes.strict_json import json_bytes
 from pytest_regen.cassettes.values import Interaction, StreamEnd
 
 __all__ = ["built_interaction", "header_pairs"]
@@ -108,7 +108,7 @@ def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
 def _body(part: Mapping[str, Any]) -> bytes:
     """Return a body as vcrpy stores it, or as the JSON some projects' serializers put there."""
     if "parsed_body" in part:
-        return _json(part["parsed_body"])
+        return json_bytes(part["parsed_body"], str)
     body = part["body"]
     if isinstance(body, Mapping) and body:
         body = body["base64_string" if "string" not in body else "string"]
@@ -118,11 +118,7 @@ def _body(part: Mapping[str, Any]) -> bytes:
         return body
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
-    return _json(body)
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+    return json_bytes(body, str)
 
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:

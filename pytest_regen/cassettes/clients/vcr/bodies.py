@@ -1,9 +1,9 @@
 """What clients and vcrpy hand over as a body or a header, as bytes and text."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pytest_regen.cassettes.strict_json import json_bytes
 from pytest_regen.errors import CassetteError
 
 __all__ = ["body_bytes", "comparable_bytes", "text_of_header"]
@@ -26,7 +26,7 @@ def body_bytes(body: Any) -> bytes:  # noqa: ANN401 - as the patched client gave
         return bytes(body)
     is_json = isinstance(body, Mapping | list | tuple | bool | int | float)
     if is_json and not _is_pieces(body):
-        return json.dumps(body, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
+        return json_bytes(body, _plain)
     if isinstance(body, Iterable):
         return b"".join(body_bytes(piece) for piece in body)
     raise _unread(body)

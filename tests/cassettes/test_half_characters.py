@@ -1,0 +1,88 @@
+r"""Half a character (``\ud83d`` alone), which JSON can hold and UTF-8 cannot: kept and compared."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from cassette_commands import run
+from recorded import answering
+
+from pytest_regen.cassettes import Matching, use_cassette
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.errors import CassetteMissError
+
+HALF = "\ud83d"
+WAYS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "ignore": {"ignore": ["$.id"]},
+    "normalize": {"normalize": lambda body: {**body, "id": 0}},
+    "scrub": {"scrub": lambda text: text.replace("Ivy", "[name]")},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_half_a_character_is_recorded_and_found_again(tmp_path: Path, way: str) -> None:
+    """Also where the project's own rule changes the bodies that hold it."""
+    path = tmp_path / "c.yaml"
+    sent = {"id": 1, "text": f"{HALF} to Ivy"}
+    said = {"text": f"Ivy has {HALF}"}
+
+    def ask(mode: Any) -> object:
+        answer = httpx2.Response(200, content=json.dumps(said))
+        answer.headers["content-type"] = "application/json"
+        with (
+            answering(lambda _: answer),
+            use_cassette(path, mode=mode, **WAYS[way]),
+            httpx2.Client() as client,
+        ):
+            found = client.post("https://api.example/v1/x", content=json.dumps(sent))
+            return json.loads(found.content)
+
+    assert ask("once") == said
+    kept = "[name]" if way == "scrub" else "Ivy"
+    assert ask("none") == {"text": f"{kept} has {HALF}"}
+
+
+def test_a_request_that_normalizing_changed_is_the_json_it_was() -> None:
+    """Only what the rule takes out is gone."""
+    matching = Matching(ignore=["$.id"])
+
+    found = matching.normalized(json.dumps({"id": 1, "text": HALF}).encode())
+
+    assert json.loads(found) == {"id": "[ignored]", "text": HALF}
+
+
+def test_a_long_difference_with_half_a_character_is_written_whole(tmp_path: Path) -> None:
+    """The file holds its escape, as a cassette does."""
+    path, folder = tmp_path / "c.yaml", tmp_path / "diffs"
+
+    def ask(mode: Any, text: str) -> None:
+        with (
+            answering(lambda _: httpx2.Response(200)),
+            use_cassette(path, mode=mode, diff_folder=folder),
+            httpx2.Client() as client,
+        ):
+            client.post("https://api.example/v1/x", content=json.dumps({"text": text}))
+
+    ask("once", f"one {HALF}" + " word" * 200)
+    with pytest.raises(CassetteMissError, match="in full"):
+        ask("none", f"two {HALF}" + " word" * 200)
+
+    [file] = folder.iterdir()
+    assert '-  "text": "one \\ud83d word' in file.read_text("utf-8")
+
+
+def test_half_a_character_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As its escape; what could play tricks with a terminal is spelled out, too."""
+    path = tmp_path / "c.yaml"
+    sent = {"model": "m", "messages": [{"role": "user", "content": f"{HALF} and \x1b[31m"}]}
+    with use_cassette(path, mode="once", http_clients=False) as recording:
+        body = json.dumps(sent).encode()
+        uri = "https://api.example/v1/messages"
+        recording.record(WireExchange("POST", uri, {}, body, 200, "OK", {}, b"{}"))
+
+    assert run("show", str(path)) == 0
+
+    assert "user: \\ud83d and \\x1b[31m\n" in capfd.readouterr().out
