@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pytest_regen.documents.ir import IR, ArrayOf, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
 from pytest_regen.languages import language_named
@@ -92,6 +93,8 @@ MISSPELT: Mapping[tuple[str, int], str] = {
 """One field of ``Owner`` under a wrong name: a field is missing and another is invented."""
 
 _FIELDS_PER_PAGE = 2
+_MADE: dict[tuple[object, ...], dict[str, bytes]] = {}
+"""The files of each store made so far, by what the store holds."""
 
 
 def good_output(type_name: str, page: int) -> str:
@@ -104,13 +107,32 @@ def make_store(
 ) -> RegenStore:
     """Return a complete store in the new folder ``path``, its source assembled.
 
+    It is written once; later stores that hold the same are copies.
+
     Args:
         path: the folder to make.
         wrong: outputs that take the place of good ones, by type and page.
         ir: what the artifacts say the types are; the outputs stay those of ``FACTORY_IR``.
     """
+    outputs = {**GOOD, **(wrong or {})}
+    key = (ir.model_dump_json(), *sorted(outputs.items()))
+    if key not in _MADE:
+        _MADE[key] = _files(ir, outputs)
+    path.mkdir(parents=True)
+    for name, content in _MADE[key].items():
+        (path / name).write_bytes(content)
+    return RegenStore.open(path)
+
+
+def _files(ir: IR, outputs: Mapping[tuple[str, int], str]) -> dict[str, bytes]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "store"
+        _write(path, ir, outputs)
+        return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+def _write(path: Path, ir: IR, outputs: Mapping[tuple[str, int], str]) -> None:
     prompts = build_prompts(ir, language=language_named("csharp"), fields_per_page=_FIELDS_PER_PAGE)
-    path.parent.mkdir(parents=True, exist_ok=True)
     RegenStore.create(
         path,
         ir=ir,
@@ -120,12 +142,10 @@ def make_store(
         namespace="Projects",
         model="claude-sonnet-5-5",
     )
-    outputs = {**GOOD, **(wrong or {})}
     pages = [_page(ir, entry, outputs[entry.type_name, entry.page]) for entry in prompts]
     with RegenStore.update(path) as tx:
         tx.write(pages=pages)
         tx.write(source=tx.store.assembly())
-    return RegenStore.open(path)
 
 
 def _page(ir: IR, prompt: PromptEntry, output: str) -> StoredPage:
