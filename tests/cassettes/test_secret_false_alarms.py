@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.cassettes.recording import clean_body
@@ -38,6 +39,37 @@ def test_recordings_stay_as_they_are(path: Path) -> None:
         assert clean_body(found.response_body) == found.response_body
         assert not found.is_stream or not hidden_in_stream(found.response_body.decode())
     assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]
+
+
+def folded_cassette(folder: Path, before: int, field: str) -> Path:
+    """Write a cassette as PyYAML does, with ``field`` behind so many letters of an answer."""
+    body = f'{{"words": "{"w" * before}\u00e9", {field}}}'
+    sent = {"method": "POST", "uri": "http://a.test/", "body": "{}", "headers": {}}
+    answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": body}}
+    path = folder / "folded.yaml"
+    whole = {"interactions": [{"request": sent, "response": answer}], "version": 1}
+    path.write_text(yaml.safe_dump(whole), "utf-8")
+    assert "\\\n" in path.read_text("utf-8")
+    return path
+
+
+@pytest.mark.parametrize("before", range(80))
+def test_a_signature_that_is_folded_is_none(before: int, tmp_path: Path) -> None:
+    """YAML breaks long texts anywhere, between the quote and the name of a signature too."""
+    signature = (
+        "EmucHl0ZXN0LXJlZ2VuLWVtdWxhdG9ySBs32kevd1IBwxLl8e/FUxhYalSXA7+voS+gfGxJWWZ4lr/bnn=="
+    )
+    path = folded_cassette(tmp_path, before, f'"signature": "{signature}"')
+
+    assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]
+
+
+@pytest.mark.parametrize("before", range(80))
+def test_a_credential_that_is_folded_is_found(before: int, tmp_path: Path) -> None:
+    """Wherever the line ends, before its name, behind it or nowhere near."""
+    path = folded_cassette(tmp_path, before, '"api_key": "x9Kq2Lw8Zr4Tn6Vb1Mc3Pd5Sf7Gh0Jy"')
+
+    assert "SECRET" in [one.code for one in check_cassettes([path], Limits())]
 
 
 @pytest.mark.parametrize("path", [*CODE, *PROSE], ids=lambda path: path.name)

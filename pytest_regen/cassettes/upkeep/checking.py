@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.upkeep.unused import why_unused
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteUnreadableError, UsageError
-from pytest_regen.turns.secrets import find_secrets
+from pytest_regen.turns.secrets import ASSIGNED, find_secrets
 
 __all__ = ["Finding", "Limits", "cassettes_in", "check_cassettes"]
 
@@ -31,6 +32,8 @@ Severity = Literal["error", "warning"]
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
 _TOP = re.compile(rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE)
+_LINE_END = re.compile(r"(?<!\\)\n")
+"""Not where a double-quoted text of YAML goes on in the next line."""
 _VOLATILE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
@@ -140,10 +143,9 @@ def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
 def _secrets(file: CassetteFile) -> Iterator[Finding]:
     """Yield credentials in the text as it stands, in decoded bodies, and in headers."""
     told = set()
-    for number, line in enumerate(file.path.read_text("utf-8", "replace").split("\n"), 1):
-        for kind in find_secrets(line):
-            told.add(kind)
-            yield Finding("SECRET", "error", file.path, number, f"a credential ({kind})")
+    for number, kind in _in_lines(file.path.read_text("utf-8", "replace")):
+        told.add(kind)
+        yield Finding("SECRET", "error", file.path, number, f"a credential ({kind})")
     for stored in file.interactions:
         found = _readable(stored)
         if found is None:
@@ -159,6 +161,23 @@ def _secrets(file: CassetteFile) -> Iterator[Finding]:
         for name in {*found.request_headers, *found.response_headers} & PRIVATE_HEADERS:
             message = f"the header {name!r}, which holds a credential or identifies an account"
             yield Finding("HEADER", "error", file.path, stored.line, message)
+
+
+def _in_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the kinds of credential in each line, with its number.
+
+    What is none but for its name (the signature of a thinking block is not) is looked at together
+    with the lines it is folded with: YAML may break them between a quote and the name behind it.
+    """
+    first = 1
+    for folded in _LINE_END.split(text):
+        kinds = cache(partial(find_secrets, folded))
+        lines = folded.split("\n")
+        for number, line in enumerate(lines, first):
+            for kind in find_secrets(line):
+                if kind != ASSIGNED or len(lines) == 1 or kind in kinds():
+                    yield number, kind
+        first += len(lines)
 
 
 def _readable(stored: StoredInteraction) -> Interaction | None:
