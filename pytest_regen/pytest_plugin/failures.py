@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_regen.errors import RegenError
+from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.commands import (
     is_edited,
     mending_command,
@@ -41,7 +42,7 @@ class UnitError(AssertionError):
         """What came of regenerating, where that was tried."""
 
     def __str__(self) -> str:
-        parts = [f"{self.check.place}::{self.type_name}: {_count(len(self.issues), 'error')}"]
+        parts = [f"{self.check.place}::{self.type_name}: {counted(len(self.issues), 'error')}"]
         pages = list(dict.fromkeys(issue.page for issue in self._first))
         for page in pages:
             parts += [_issue_text(self.check, one) for one in self._first if one.page == page]
@@ -68,7 +69,9 @@ class UnitError(AssertionError):
         if asked:
             numbers = [store.prompts.index(prompt) for prompt in asked]
             entries = f"entry {numbers[0]}" if len(numbers) == 1 else f"entries {numbers}"
-            pages = f"page {page} of {asked[0].total_pages}" if page else _count(len(asked), "page")
+            pages = (
+                f"page {page} of {asked[0].total_pages}" if page else counted(len(asked), "page")
+            )
             yield f"  stored prompt: {self.check.place}/prompts.json, {entries} ({pages})"
 
     def _commands(self, page: int | None) -> Iterator[str]:
@@ -106,10 +109,6 @@ def shown(excinfo: pytest.ExceptionInfo[BaseException]) -> "TerminalRepr | None"
             crash.path = str(error.check.source_path)
             crash.lineno = error.issues[0].line or 1
     return text
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def issue_place(check: "StoreCheck", issue: Issue) -> tuple[str, int | None]:

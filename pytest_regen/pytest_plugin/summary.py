@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.healing.records import Heal, Record, record_on
 
@@ -107,7 +108,7 @@ class RunLog:
             case _:
                 head, colour = f"not regenerated: {heal.unit}", ("red",)
         if heal.calls:
-            head += f", {_count(heal.calls, 'call')}, {_tokens(heal)}"
+            head += f", {counted(heal.calls, 'call')}, {_tokens(heal)}"
         yield head, colour
         for line in heal.why.splitlines():
             yield f"  {line}", ()
@@ -160,7 +161,3 @@ def _tokens(heal: Heal) -> str:
     read = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
     cost = f", ${heal.cost}" if heal.cost else ""
     return f"{heal.tokens_in:,} tokens in, {heal.tokens_out:,} out{read}{cost}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
