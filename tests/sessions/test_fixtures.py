@@ -183,51 +183,37 @@ pytestmark = pytest.mark.anyio
 """
 
 
-@pytest.mark.parametrize("attempt", ["first", "second"])
-def test_a_test_that_fails_as_expected_asks_nobody_again(
-    pytester: pytest.Pytester, attempt: str
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize(
+    ("end", "outcomes", "said"),
+    [
+        ("xfail", {"xfailed": 1, "passed": 1}, "* 1 xfailed*"),
+        ("exit", {}, "*Exit: not there yet*"),
+    ],
+)
+def test_what_is_no_failure_asks_nobody_again(
+    pytester: pytest.Pytester, end: str, outcomes: dict[str, int], said: str, calls: int
 ) -> None:
-    """``pytest.xfail`` is no feedback, wherever the body reaches it."""
+    """``pytest.xfail`` and ``pytest.exit`` go to pytest, in the first call as in the second."""
     pytester.makepyfile(
         COUNTING
         + f"""
 @pytest.mark.regen(attempts=3)
 def test_known(generator_session):
     number = generator_session(system="Count.", response=Answer).ask("How many?").number
-    if number == {1 if attempt == "first" else 2}:
-        pytest.xfail("not there yet")
+    if number == {calls}:
+        pytest.{end}("not there yet")
     assert number == 0
 
 def test_asked_no_more():
-    assert len(PROVIDER.requests) == {1 if attempt == "first" else 2}
-"""
-    )
-
-    assert run(pytester).parseoutcomes() == {"xfailed": 1, "passed": 1}
-
-
-@pytest.mark.parametrize("attempt", ["first", "second"])
-def test_a_test_that_ends_the_run_ends_it(pytester: pytest.Pytester, attempt: str) -> None:
-    """``pytest.exit`` is pytest's, also where the body is called again."""
-    pytester.makepyfile(
-        COUNTING
-        + f"""
-@pytest.mark.regen(attempts=3)
-def test_ends(generator_session):
-    number = generator_session(system="Count.", response=Answer).ask("How many?").number
-    if number == {1 if attempt == "first" else 2}:
-        pytest.exit("no more today")
-    assert number == 0
-
-def test_never_runs():
-    raise AssertionError
+    assert len(PROVIDER.requests) == {calls}
 """
     )
 
     result = run(pytester)
 
-    result.stdout.fnmatch_lines(["*Exit: no more today*"])
-    assert result.parseoutcomes() == {}
+    result.stdout.fnmatch_lines([said])
+    assert result.parseoutcomes() == outcomes
 
 
 def test_an_asynchronous_test_learns_as_well(pytester: pytest.Pytester) -> None:
