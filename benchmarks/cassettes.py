@@ -32,6 +32,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from byte_code import keep_byte_code
 from table import print_table
 
 ROOT = Path(__file__).parents[1]
@@ -523,6 +524,7 @@ def one(subject_name: str, row: str, *words: str) -> None:
 
 def main() -> None:
     """Print the table."""
+    keep_byte_code()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="5,000 interactions for all subjects")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from byte_code import keep_byte_code
 from table import print_table
 
 RUNS = 31
@@ -22,6 +23,7 @@ _REPORT = "import sys\ndef pytest_unconfigure():\n    print('MODULES', len(sys.m
 
 def main() -> None:
     """Print the row."""
+    keep_byte_code()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "test_one.py").write_text("def test_one():\n    pass\n", "utf-8")

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from big_store import FIELDS, make_store
+from byte_code import keep_byte_code
 from table import print_table
 
 SIZES = (10, 100, 1000)
@@ -23,6 +24,7 @@ PLUGIN = "pytest_regen.pytest_plugin.plugin"
 
 def main() -> None:
     """Print a row per size."""
+    keep_byte_code()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
