@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[2] / "pytest_regen"
 
 # A module imports only from lower levels, from inside its own folder, or along a drawn edge.
@@ -106,39 +104,56 @@ def level(module: str) -> int:
     return VALUES.get(module, LEVELS.get(module.split(".", maxsplit=1)[0], -1))
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name])
-def test_every_module_has_a_level(module: str) -> None:
+def test_every_module_has_a_level() -> None:
     """A new folder is entered in the table before it imports anything."""
-    assert level(module) >= 0, f"{module} stands on no level: add it to LEVELS"
+    homeless = [module for module in MODULES if module and level(module) < 0]
+
+    assert not homeless, "add them to LEVELS"
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name])
-def test_imports_point_down(module: str) -> None:
+def points_down(module: str, target: str) -> bool:
+    """Return whether ``module`` may import ``target``, a module of the package."""
+    folder, other = module.split(".", maxsplit=1)[0], target.split(".", maxsplit=1)[0]
+    return folder == other or (folder, other) in DRAWN or level(target) < level(module)
+
+
+def test_imports_point_down() -> None:
     """A module imports from lower levels, its own folder, or along a drawn edge."""
-    folder = module.split(".", maxsplit=1)[0]
-    wrong = []
-    for target in imports_of(MODULES[module]):
-        if not target.startswith("pytest_regen."):
-            continue
-        below = target.removeprefix("pytest_regen.")
-        other = below.split(".")[0]
-        drawn = (folder, other) in DRAWN
-        if folder != other and not drawn and level(below) >= level(module):
-            wrong.append(target)
+    wrong = [
+        f"{module} imports {target}"
+        for module, tree in MODULES.items()
+        for target in imports_of(tree)
+        if module
+        and target.startswith("pytest_regen.")
+        and not points_down(module, target.removeprefix("pytest_regen."))
+    ]
 
     assert not wrong
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name])
-def test_foreign_packages_enter_by_their_door(module: str) -> None:
+def enters_by_its_door(module: str, target: str) -> bool:
+    """Return whether ``module`` may import ``target``, a module of any package."""
+    doors = DOORS.get(target.split(".", maxsplit=1)[0])
+    return doors is None or any(module.startswith(door.rstrip(".")) for door in doors)
+
+
+def test_foreign_packages_enter_by_their_door() -> None:
     """Each dependency is imported only where the table says."""
-    wrong = []
-    for target in imports_of(MODULES[module]):
-        doors = DOORS.get(target.split(".")[0])
-        if doors is not None and not any(module.startswith(door.rstrip(".")) for door in doors):
-            wrong.append(target)
+    wrong = [
+        f"{module} imports {target}"
+        for module, tree in MODULES.items()
+        for target in imports_of(tree)
+        if not enters_by_its_door(module, target)
+    ]
 
     assert not wrong
+
+
+def test_a_file_says_what_it_is_for() -> None:
+    """Every module that holds code starts with a docstring."""
+    silent = [name for name, tree in MODULES.items() if tree.body and not ast.get_docstring(tree)]
+
+    assert not silent
 
 
 def test_no_import_cycles() -> None:
