@@ -12,6 +12,7 @@ from pytest_regen.documents.defects import Defect, DefectLog
 from pytest_regen.documents.places import Node
 from pytest_regen.documents.reading import load_file
 from pytest_regen.documents.references import Broken, References
+from pytest_regen.documents.subtypes import Subtypes
 from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
 from pytest_regen.plurals import counted
 
@@ -86,6 +87,11 @@ class Document:
     def has_ref_siblings(self) -> bool:
         """Whether keywords beside a ``$ref`` count: since OpenAPI 3.1."""
         return self.version.startswith("3.") and not self.version.startswith("3.0")
+
+    @cached_property
+    def subtypes(self) -> Subtypes:
+        """Which schemas extend which."""
+        return Subtypes(self.references, has_ref_siblings=self.has_ref_siblings)
 
     @property
     def defects(self) -> tuple[Defect, ...]:
