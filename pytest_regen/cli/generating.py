@@ -347,9 +347,10 @@ def _show_sum(results: _Results, *, dry_run: bool) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
     for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
         names = [each.operation for each in whose]
-        fact("skipped", f"{kind}: {shortened(names)}")
+        fact("skipped", f"{counted(len(names), 'operation')} {kind}: {shortened(names)}")
     if results.excluded:
-        fact("excluded", shortened([str(operation) for operation in results.excluded]))
+        names = [str(operation) for operation in results.excluded]
+        fact("excluded", f"{counted(len(names), 'operation')}: {shortened(names)}")
     failing = sum(_exit_code(result) > 0 for result in results.done)
     kept = sum(_exit_code(result) == 0 and _is_kept(result) for result in results.done)
     made = len(results.done) - failing - kept

@@ -19,9 +19,9 @@ __all__ = [
     "select_operations",
 ]
 
-NO_ANSWER: Final = "no successful JSON response"
-PLAIN_VALUES: Final = "plain values, which need no type"
-UNREADABLE: Final = "not readable"
+NO_ANSWER: Final = "without a successful JSON response"
+PLAIN_VALUES: Final = "answered with plain values, which need no type"
+UNREADABLE: Final = "that cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Skipped:
 
     operation: str
     kind: str
-    """One of a few reasons, which lines for people are grouped by."""
+    """One of a few reasons, worded to stand behind the noun: people see them grouped."""
     reason: str
-    """The same of this operation, in full."""
+    """Why this one, in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,10 @@ def select_operations(
         elif _is_answered(operation, status):
             chosen.append(operation)
         else:
+            kind = NO_ANSWER if status is None else f"without a JSON response {status}"
             declared = ", ".join(operation.statuses) or "none"
-            reason = NO_ANSWER if status is None else f"no JSON response {status}"
-            skipped.append(
-                Skipped(str(operation), reason, f"{reason}; its responses are: {declared}")
-            )
+            reason = f"it is {kind}; its responses are: {declared}"
+            skipped.append(Skipped(str(operation), kind, reason))
     if not chosen and not document.lost_operations:
         raise UsageError(
             f"no operation of {document.path} is left to generate",

@@ -87,12 +87,14 @@ def build_ir(
     reached = _Reached(schema.place, root.place, places, expressions, schemas)
     log.extend(filter(reached.has, document.references.log.sorted()))
     defects = log.sorted()
+    order = {type_.name: number for number, type_ in enumerate(types)}
+    reviews = [review for each in defects for review in reached.reviews(each, names)]
     ir = IR(
         endpoint=Endpoint(method=operation.method, path=operation.path, status=chosen),
         language=language_name,
         document=DocumentRef(path=document.path.name, sha256=document.sha256),
         types=tuple(types),
-        reviews=tuple(review for each in defects for review in reached.reviews(each, names)),
+        reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
     )
     return IRBuild(ir, defects, chosen)
 

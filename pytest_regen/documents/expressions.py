@@ -125,16 +125,7 @@ class Expressions:
         elif kind == "any" and shape.types:
             names = " or ".join(sorted(shape.types))
             self._log.review(where, f"it may be {names}; read as any value")
-        elif kind == "object":
-            self._review_object(core, shape)
         return shape, kind
-
-    def _review_object(self, core: Node, shape: Shape) -> None:
-        """Note what one class cannot say of an object."""
-        if shape.extra:
-            self._log.review(core.place, "values beside the listed properties are left out")
-        if shape.variants:
-            self._review_merged(core.place, shape)
 
     def _review_merged(self, where: Place, shape: Shape) -> None:
         """Note which branches of a union are one type, and which fields not all of them have."""
@@ -202,6 +193,10 @@ class Expressions:
     def fields(self, core: Node, shape: Shape) -> Iterator[FieldIR]:
         """Yield the fields of an object, in the document's order."""
         places = self.fields_read[str(core.place)] = {}
+        if shape.extra:
+            self._log.review(core.place, "values beside the listed properties are left out")
+        if shape.variants:
+            self._review_merged(core.place, shape)
         self._review_subtypes(core, shape)
         known = shape.properties.keys() | _discriminators(shape.notes)
         for name in sorted(shape.required - known):

@@ -143,7 +143,9 @@ def test_merged_types_that_refer_to_themselves_give_one_that_does(
     for one in (merged, nested):
         assert set(fields_of(one)) == {"next", "lives", "age"}
         assert fields_of(one)["next"] == nested.name
-    assert made.defects == ()
+    said = [] if word == "allOf" else [merged.name, nested.name]
+    assert [review.type_name for review in made.ir.reviews] == said
+    assert len(made.defects) == len(said)
 
 
 @pytest.mark.parametrize("word", ["oneOf", "allOf"])
@@ -202,3 +204,44 @@ def test_long_chains_are_bounded(tmp_path: Path) -> None:
     for letter in "ABCD":
         _, made = build_field(tmp_path, ref(f"{letter}0"), deep | last)
         assert len(made.ir.types) <= 2, letter
+
+
+@pytest.mark.parametrize("wrap", ["ref", "described", "titled"])
+@pytest.mark.parametrize("length", [31, 500])
+def test_chains_of_all_of_lose_nothing(tmp_path: Path, length: int, wrap: str) -> None:
+    """However long they are, and whatever each link wraps the next in."""
+
+    def link(n: int) -> dict[str, Any]:
+        own: dict[str, Any] = {"properties": {f"f{n}": {"type": "string"}}, "required": [f"f{n}"]}
+        if n == length:
+            return own
+        base = ref(f"C{n + 1}")
+        if wrap == "described":
+            return {"allOf": [{"allOf": [base], "description": "d"}, own]}
+        return {"allOf": [base], "title": "t", **own} if wrap == "titled" else {"allOf": [own, base]}
+
+    made = build(tmp_path, ref("C0"), {f"C{n}": link(n) for n in range(length + 1)})
+    assert made.defects == ()
+    assert fields_of(made.ir.root) == dict.fromkeys((f"f{n}" for n in range(length + 1)), "string!")
+
+
+def test_chains_of_mere_wrappers_are_followed_to_their_end(tmp_path: Path) -> None:
+    """Two hundred names for one schema are that schema."""
+    names = {f"W{n}": {"allOf": [ref(f"W{n + 1}")], "description": str(n)} for n in range(200)}
+    made = build(tmp_path, {"properties": {"x": ref("W0")}}, {**names, "W200": PET})
+    assert fields_of(made.ir.root) == {"x": "W200"}
+    assert made.defects == ()
+
+
+@pytest.mark.parametrize("length", [2, 45, 150])
+def test_a_chain_that_ends_in_itself_ends(tmp_path: Path, length: int) -> None:
+    """Every link's own fields are there; a chain too long for one look is a defect."""
+    components = {
+        f"C{n}": {"allOf": [ref(f"C{(n + 1) % length}"), {"properties": {f"f{n}": {}}}]}
+        for n in range(length)
+    }
+    made = build(tmp_path, ref("C0"), components)
+    assert "f0" in fields_of(made.ir.root)
+    if length <= 40:
+        assert len(fields_of(made.ir.root)) == length
+    assert made.ir == build(tmp_path, ref("C0"), components).ir
