@@ -153,8 +153,8 @@ def generate(
     else:
         for result in results.done:
             _show_plan(result) if dry_run else _show(result, namespace)
-        if many:
-            _show_sum(results, dry_run=dry_run)
+    if many:
+        _show_sum(results, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
 
 
@@ -237,6 +237,13 @@ class _Work:
             if _would_stop_the_next(one):
                 rest = len(operations) - number
                 break
+        if not done and not failed:
+            raise UsageError(
+                f"none of the operations is answered with a type to generate: {len(operations):,}"
+                " tried",
+                why=skipped[-1].reason,
+                hint="name another document or tag, or --status",
+            )
         return _Results(done, failed, skipped, self.selection.excluded, rest)
 
     def _tell_lost(self, failed: list[tuple[str, RegenError]], skipped: list[Skipped]) -> None:

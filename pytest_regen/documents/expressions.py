@@ -133,9 +133,7 @@ class Expressions:
         for name, own in shape.variants:
             merged[name] = merged.get(name, frozenset()) | own
         shared = frozenset.intersection(*merged.values())
-        partial = {
-            name: (own - shared) & shape.properties.keys() for name, own in merged.items()
-        }
+        partial = {name: (own - shared) & shape.properties.keys() for name, own in merged.items()}
         lines = list(_owned(partial))
         self._log.review(
             where,

@@ -51,7 +51,9 @@ class Subtypes:
             for entry in _mapping(discriminator):
                 target = self._target(entry)
                 if isinstance(target, Broken):
-                    broken.append((entry.place, f"the discriminator maps to nothing: {target.reason}"))
+                    broken.append(
+                        (entry.place, f"the discriminator maps to nothing: {target.reason}")
+                    )
                 else:
                     found[target.place] = target
         waiting = [core.place, *found]
@@ -119,9 +121,7 @@ def _discriminators(schema: Node) -> Iterator[Node]:
 
 
 def _word(discriminator: Any) -> str:  # noqa: ANN401 - any JSON value
-    word = (
-        discriminator.get("propertyName") if isinstance(discriminator, dict) else discriminator
-    )
+    word = discriminator.get("propertyName") if isinstance(discriminator, dict) else discriminator
     return word if isinstance(word, str) else ""
 
 

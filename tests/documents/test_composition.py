@@ -193,7 +193,7 @@ def test_composition_of_itself_is_harmless(tmp_path: Path) -> None:
 
 
 def test_long_chains_are_bounded(tmp_path: Path) -> None:
-    """Hundreds of levels of references end in a defect, never in a crash."""
+    """Hundreds of levels are read to their end; only arrays inside one another are too many."""
     deep: dict[str, Any] = {f"A{n}": {"items": ref(f"A{n + 1}")} for n in range(300)}
     deep |= {
         f"B{n}": {"allOf": [ref(f"B{n + 1}"), {"properties": {f"p{n}": {}}}]} for n in range(300)
@@ -204,10 +204,13 @@ def test_long_chains_are_bounded(tmp_path: Path) -> None:
     for letter in "ABCD":
         _, made = build_field(tmp_path, ref(f"{letter}0"), deep | last)
         assert len(made.ir.types) <= 2, letter
+        assert [each.severity for each in made.defects if "merged" not in each.message] == (
+            ["warning"] if letter == "A" else []
+        ), letter
 
 
 @pytest.mark.parametrize("wrap", ["ref", "described", "titled"])
-@pytest.mark.parametrize("length", [31, 500])
+@pytest.mark.parametrize("length", [31, 200])
 def test_chains_of_all_of_lose_nothing(tmp_path: Path, length: int, wrap: str) -> None:
     """However long they are, and whatever each link wraps the next in."""
 
@@ -218,7 +221,9 @@ def test_chains_of_all_of_lose_nothing(tmp_path: Path, length: int, wrap: str) -
         base = ref(f"C{n + 1}")
         if wrap == "described":
             return {"allOf": [{"allOf": [base], "description": "d"}, own]}
-        return {"allOf": [base], "title": "t", **own} if wrap == "titled" else {"allOf": [own, base]}
+        return (
+            {"allOf": [base], "title": "t", **own} if wrap == "titled" else {"allOf": [own, base]}
+        )
 
     made = build(tmp_path, ref("C0"), {f"C{n}": link(n) for n in range(length + 1)})
     assert made.defects == ()
@@ -233,7 +238,7 @@ def test_chains_of_mere_wrappers_are_followed_to_their_end(tmp_path: Path) -> No
     assert made.defects == ()
 
 
-@pytest.mark.parametrize("length", [2, 45, 150])
+@pytest.mark.parametrize("length", [2, 45, 90])
 def test_a_chain_that_ends_in_itself_ends(tmp_path: Path, length: int) -> None:
     """Every link's own fields are there; a chain too long for one look is a defect."""
     components = {

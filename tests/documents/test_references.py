@@ -177,7 +177,9 @@ def test_only_what_an_operation_reaches_is_its_defect(tmp_path: Path) -> None:
     operation["requestBody"] = {"content": {"application/json": {"schema": gone}}}
     operation["responses"]["404"] = {"$ref": "#/components/responses/Gone"}
     document["paths"]["/others"] = {"$ref": "#/components/pathItems/Gone"}
-    text = json.dumps(document).replace('"parameters"', '"summary": "", "summary": "", "parameters"')
+    text = json.dumps(document).replace(
+        '"parameters"', '"summary": "", "summary": "", "parameters"'
+    )
     path = write(tmp_path, {"api.json": text})
 
     assert build_file(path).defects == ()

@@ -77,9 +77,7 @@ def test_no_success_with_json_leaves_nothing_to_generate(tmp_path: Path, success
     """``default`` beside a success describes errors; the message lists the responses there are."""
     path = responses(tmp_path, {success: {}, "default": body("a")})
     assert not read_document(path).operations[0].is_answered_in_json
-    with pytest.raises(
-        NothingToGenerateError, match=f"its responses are: {success}, default"
-    ):
+    with pytest.raises(NothingToGenerateError, match=f"its responses are: {success}, default"):
         chosen(path)
 
 
