@@ -124,6 +124,6 @@ def _matching(text: str, document: Document) -> list[Operation]:
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
-    """Return a pattern in which only ``*`` and ``?`` are special: paths hold brackets and braces."""
+    """Return a pattern in which only ``*`` and ``?`` are special: paths hold brackets, braces."""
     escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
     return re.compile(escaped, re.DOTALL)

@@ -161,7 +161,7 @@ BROKEN = ref("Gone")
 def test_each_type_that_lost_something_says_so(
     tmp_path: Path, components: dict[str, Any], expected: list[list[str]]
 ) -> None:
-    """Where a place serves several types all of them are told, and none that only refers to them."""
+    """All types that a place serves are told, and none that only refers to them."""
     root = {"properties": {"a": ref("A"), "b": ref("B") if "B" in components else {}}}
     told = reviews(tmp_path, root, components)
     assert [each[:2] for each in told] == expected
