@@ -84,11 +84,13 @@ def build_ir(
         types[0], schemas.shape(root).notes, root, operation, log, is_wrapped=is_wrapped
     )
     types[0] = types[0].model_copy(update={"primary_key": key_field})
-    reached = _Reached(schema.place, root.place, places, expressions, schemas)
-    log.extend(filter(reached.has, document.references.log.sorted()))
-    defects = log.sorted()
+    of_files = document.references.log.sorted()
+    reviews: list[Review] = []
+    if of_files or log.sorted():
+        reached = _Reached(schema.place, root.place, places, expressions, schemas)
+        log.extend(filter(reached.has, of_files))
+        reviews = [review for each in log.sorted() for review in reached.reviews(each, names)]
     order = {type_.name: number for number, type_ in enumerate(types)}
-    reviews = [review for each in defects for review in reached.reviews(each, names)]
     ir = IR(
         endpoint=Endpoint(method=operation.method, path=operation.path, status=chosen),
         language=language_name,
@@ -96,7 +98,7 @@ def build_ir(
         types=tuple(types),
         reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
     )
-    return IRBuild(ir, defects, chosen)
+    return IRBuild(ir, log.sorted(), chosen)
 
 
 def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, Node]:
@@ -274,17 +276,18 @@ class _Reached:
         schemas: Schemas,
     ) -> None:
         self._root = str(root)
-        self._owners: dict[str, list[tuple[str, str | None]]] = {}
-        """By place: types, by theirs, and the fields that were read from it."""
-        for place in schemas.places_read(schema, stop=types):
-            self._owners.setdefault(str(place), [])
+        cores = frozenset(types.values())
+        owners: dict[Place, list[tuple[str, str | None]]] = {
+            place: [] for place in schemas.places_read(schema, stop=cores)
+        }
         for key, core in types.items():
             for place in schemas.places_read(core):
-                self._owners.setdefault(str(place), []).append((key, None))
+                owners.setdefault(place, []).append((key, None))
             for name, start in expressions.fields_read.get(key, {}).items():
-                for place in schemas.places_read(start, stop=types):
-                    if str(place) not in types:
-                        self._owners.setdefault(str(place), []).append((key, name))
+                for place in schemas.places_read(start, stop=cores) - cores:
+                    owners.setdefault(place, []).append((key, name))
+        self._owners = {str(place): found for place, found in owners.items()}
+        """By place: types, by theirs, and the fields that were read from it."""
 
     def has(self, defect: Defect) -> bool:
         """Return whether the IR was read from the place of a defect, or from inside it."""

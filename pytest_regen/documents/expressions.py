@@ -151,8 +151,10 @@ class Expressions:
         if names == {"str"} and (declared is None or "string" in declared):
             unreadable = [value for value in values if not self._language.has_enum_member(value)]
             if unreadable:
-                said = listed(map(repr, unreadable), "or")
-                self._log.review(where, f"no enum member can stand for {said}; read as string")
+                values_said = listed(map(repr, unreadable), "or")
+                self._log.review(
+                    where, f"no enum member can stand for {values_said}; read as string"
+                )
                 return replace(shape, enum=None, types=frozenset({"string"})), "scalar"
             return replace(shape, enum=values), "enum"
         if names == {"int"} and (declared is None or "integer" in declared):

@@ -109,12 +109,12 @@ class Schemas:
         if self._readers:
             self._uses[self._readers[-1]][place] = None
 
-    def places_read(self, start: Place, *, stop: Container[str] = ()) -> set[Place]:
+    def places_read(self, start: Place, *, stop: Container[Place] = ()) -> set[Place]:
         """Return the places that were read for ``start``, itself included.
 
         Args:
             start: of a schema that was read.
-            stop: places, as text, whose own reading does not count.
+            stop: places whose own reading does not count.
         """
         found = {start}
         waiting = [start]
@@ -122,7 +122,7 @@ class Schemas:
             for place in self._uses.get(waiting.pop(), ()):
                 if place not in found:
                     found.add(place)
-                    if str(place) not in stop:
+                    if place not in stop:
                         waiting.append(place)
         return found
 

@@ -58,7 +58,7 @@ def test_what_is_no_choice_of_objects_is_not_announced(tmp_path: Path, schema: A
 
 def test_many_branches_are_counted(tmp_path: Path) -> None:
     """The message stays a line."""
-    parts = {f"Part{n}": {"properties": {f"f{n}": {}}} for n in range(30)}
+    parts: dict[str, Any] = {f"Part{n}": {"properties": {f"f{n}": {}}} for n in range(30)}
     made = build(tmp_path, {"oneOf": [ref(name) for name in parts]}, parts)
     assert made.ir.reviews[0].message.startswith("Part0, Part1, ")
     assert made.ir.reviews[0].message.endswith(" and 23 more are merged into one type")
