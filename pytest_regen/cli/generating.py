@@ -314,7 +314,10 @@ def _show_plan(result: GenerateResult) -> None:
         page = f"page {entry.page} of {entry.total_pages}"
         fields = counted(len(entry.fields), "field")
         say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
-    _show_defects(result)
+    for defect in result.defects:
+        is_error = defect.severity == "error"
+        text = f"error: {defect}" if is_error else str(defect)
+        fact("document", text, "red" if is_error else "yellow")
     pages = counted(len(asked), "page")
     say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
 
@@ -324,7 +327,6 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
         types = getattr(result, name)
         if types:
             fact(name, f"{counted(len(types), 'type')}: {shortened(types)}")
-    _show_defects(result)
     source = result.path / result.source_file
     if namespace and source.is_file() and not _header_has(source, namespace):
         fact(
@@ -343,11 +345,6 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
 def _header_has(source: Path, word: str) -> bool:
     """Return whether what stands above the first boundary line holds a word."""
     return word in source.read_text("utf-8").partition(":BEGIN ")[0]
-
-
-def _show_defects(result: GenerateResult) -> None:
-    for defect in result.defects:
-        fact("document", str(defect), "yellow")
 
 
 def _show_sum(results: _Results, *, dry_run: bool) -> None:

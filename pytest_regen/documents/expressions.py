@@ -30,6 +30,8 @@ _MAX_LEVELS: Final = 40
 _MAX_PLACE: Final = 200
 """Segments of the place of a type that is followed; only merging without end gets as far."""
 _MAX_NOTE_DEPTH: Final = 16
+_MAX_LINES: Final = 20
+"""Lines of the detail of a defect."""
 _SCALAR_TYPES: Final = ("string", "integer", "number", "boolean")
 _CONSTRAINTS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -273,10 +275,12 @@ def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
 
 
 def _owned(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """Yield a line for each variant and the fields that it has."""
-    for name, own in fields.items():
-        if own:
-            yield f"{name:.60}: {listed(sorted(own), 'and')}"
+    """Yield a line for each variant and the fields that it has; of many, the first and a count."""
+    owners = {name: own for name, own in fields.items() if own}
+    for name in list(owners)[:_MAX_LINES]:
+        yield f"{name:.60}: {listed(sorted(owners[name]), 'and')}"
+    if len(owners) > _MAX_LINES:
+        yield f"and {len(owners) - _MAX_LINES:,} more"
 
 
 def _discriminators(notes: Iterable[Mapping[str, Any]]) -> set[str]:

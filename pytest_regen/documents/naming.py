@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from pytest_regen.documents.places import Place
 
-__all__ = ["NamingRules", "give_names", "home_name", "is_component", "singular", "words"]
+__all__ = ["NamingRules", "give_names", "home_name", "singular", "words"]
 
 _MAX_LENGTH: Final = 80
 """Characters of a schema name; a longer one is cut and told apart by a hash."""
@@ -148,7 +148,7 @@ def _digest(text: str, length: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
-def is_component(place: Place) -> bool:
+def _is_component(place: Place) -> bool:
     """Return whether the schema has a name of its own in the document."""
     match place.path:
         case ("components", "schemas" | "responses", _) | ("definitions", _) | (*_, "$defs", _):
@@ -166,12 +166,12 @@ def _candidates(place: Place, title: str | None, *, is_root: bool) -> Iterator[s
     if (
         is_root
         and title
-        and not is_component(place)
+        and not _is_component(place)
         and len(_WORD.findall(title)) <= _MAX_TITLE_WORDS
     ):
         yield _bounded(words(title))
     yield _bounded(home)
-    if is_root and not is_component(place):
+    if is_root and not _is_component(place):
         yield _bounded(home + "Response")
     if place.file:
         yield _bounded(words(place.file.rpartition("/")[2].partition(".")[0]) + words(home))
@@ -196,7 +196,7 @@ def give_names(
     """
 
     def rank(place: Place) -> tuple[int, str]:
-        if is_component(place):
+        if _is_component(place):
             return (0 if place == root else 1, str(place))
         return (2 if place == root else 3, str(place))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_regen.documents.defects import DefectLog
 from pytest_regen.documents.keywords import own_shape
-from pytest_regen.documents.naming import home_name, is_component
+from pytest_regen.documents.naming import home_name
 from pytest_regen.documents.places import Node, Place
 from pytest_regen.documents.references import Broken, References
 from pytest_regen.documents.shapes import ANYTHING, NOTHING, Shape, Variant, join, kind_of, meet
@@ -390,9 +390,10 @@ def _variants(
 
 
 def _variant_name(branch: Node, core: Place, number: int) -> str:
-    title = branch.value.get("title") if isinstance(branch.value, dict) else None
-    if is_component(core):
+    """Return the name of a schema that stands somewhere of its own, the title of one in place."""
+    if not core.path or not core.path[-1].isdigit():
         return home_name(core)
+    title = branch.value.get("title") if isinstance(branch.value, dict) else None
     return title if isinstance(title, str) and title.strip() else f"branch {number}"
 
 

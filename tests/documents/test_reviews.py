@@ -62,6 +62,17 @@ def test_many_branches_are_counted(tmp_path: Path) -> None:
     made = build(tmp_path, {"oneOf": [ref(name) for name in parts]}, parts)
     assert made.ir.reviews[0].message.startswith("Part0, Part1, ")
     assert made.ir.reviews[0].message.endswith(" and 23 more are merged into one type")
+    assert made.ir.reviews[0].detail.endswith("\nand 10 more")
+
+
+def test_merged_properties_are_named_by_their_owners(tmp_path: Path) -> None:
+    """What two branches hold under one name is merged in turn."""
+    union = {"oneOf": [{"properties": {"p": CAT}}, ref("Dog")]}
+    told = reviews(tmp_path, union, {"Dog": {"properties": {"p": DOG}}})
+    assert [message for _, _, message in told] == [
+        "branch 1 and Dog are merged into one type",
+        "ThingP and DogP are merged into one type",
+    ]
 
 
 def animals(discriminator: Any) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import pytest
 from short_types import COLOUR, NULL_OBJECT, PET, fields_of, ref, spelled
 from small_documents import build, build_field, messages
 
+from pytest_regen.errors import NothingToGenerateError
+
 
 @pytest.mark.parametrize(
     ("schema", "expected"),
@@ -243,3 +245,9 @@ def test_an_enum_that_the_language_cannot_hold_is_a_string(
     assert spelled(field.type) == "string"
     assert "no enum member can stand for" in messages(made)
     assert [each.field for each in made.ir.reviews] == ["x"]
+
+
+def test_such_an_enum_as_the_whole_response_leaves_nothing_to_generate(tmp_path: Path) -> None:
+    """It is a plain value then, and the document is sound."""
+    with pytest.raises(NothingToGenerateError, match="is an array of strings"):
+        build(tmp_path, {"items": {"type": "string", "enum": ["a", ""]}})
