@@ -18,7 +18,7 @@ NAMES = ("Ship", "ship", "Port_1", "a/b", "String", "Line.Item")
 TEXT = st.sampled_from(("id", "$type", "a b", "class", "items", "properties", "é"))
 
 
-_DISCRIMINATORS = st.sampled_from(
+_DISCRIMINATORS: st.SearchStrategy[Any] = st.sampled_from(
     (
         "id",
         {"propertyName": "id"},
@@ -133,9 +133,9 @@ def test_every_build_is_whole(document: Any) -> None:
         assert bool(type_.enum_values) == (type_.kind == "enum")
         assert len(set(type_.units)) == len(type_.units)
     for review in made.ir.reviews:
-        type_ = made.ir.type_named(review.type_name)
-        assert type_ is not None
-        assert review.field is None or review.field in type_.units
+        reviewed = made.ir.type_named(review.type_name)
+        assert reviewed is not None
+        assert review.field is None or review.field in reviewed.units
     assert {r.where for r in made.ir.reviews} == {defect.where for defect in made.defects}
     text = json.dumps(made.ir.to_json(), allow_nan=False)
     assert IR.model_validate_json(text) == made.ir
