@@ -8,6 +8,7 @@ RegenError
 ├── DocumentError                 the API description cannot serve
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
+│       └── NothingToGenerateError  its answer is sound, and holds no type to generate
 ├── SourceError                   generated source cannot be taken apart or put together
 │   ├── BoundaryError             boundary lines do not pair up, or two blocks share a name
 │   └── MissingBlockError         no boundary block of that name (also a ValueError)
@@ -110,6 +111,10 @@ class DocumentUnreadableError(DocumentError):
 
 class DocumentDefectError(DocumentError):
     """The document was read, but the operation cannot be generated from it."""
+
+
+class NothingToGenerateError(DocumentDefectError):
+    """The operation has no successful JSON response, or one that holds plain values only."""
 
 
 class SourceError(RegenError):

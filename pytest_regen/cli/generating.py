@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,9 +35,22 @@ from pytest_regen.cli.output import (
     usage_line,
 )
 from pytest_regen.cli.project import Project
+from pytest_regen.cli.selecting import (
+    PLAIN_VALUES,
+    UNREADABLE,
+    Selection,
+    Skipped,
+    select_operations,
+)
 from pytest_regen.cli.turning import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
-from pytest_regen.errors import DocumentDefectError, RegenError, StoreError, UsageError
+from pytest_regen.errors import (
+    DocumentDefectError,
+    NothingToGenerateError,
+    RegenError,
+    StoreError,
+    UsageError,
+)
 from pytest_regen.plurals import counted
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.regeneration import GenerateResult, generate_store
@@ -57,6 +71,15 @@ def generate(
         bool, typer.Option("--all", help="Every operation with a JSON response.")
     ] = False,
     tag: Annotated[str | None, typer.Option("--tag", help="Every operation with this tag.")] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PATTERN",
+            help='With --all or --tag: operations to leave out, such as "GET /internal/*" or '
+            '"/admin/*"; may be repeated.',
+        ),
+    ] = None,
     language: Annotated[str, typer.Option("--language", help="Target language.")] = "csharp",
     status: Annotated[
         str | None, typer.Option("--status", help="Response to read, exactly.")
@@ -69,6 +92,10 @@ def generate(
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Rebuild changed types edited by hand.")
+    ] = False,
+    allow_defects: Annotated[
+        bool,
+        typer.Option("--allow-defects", help="Generate what can be read of a broken document."),
     ] = False,
     model: Model = None,
     attempts: Attempts = None,
@@ -83,12 +110,25 @@ def generate(
     """Generate the types of an operation's response, or update those that are there."""
     project = Project.here()
     document = read_document(spec)
-    operations = _operations(document, operation, tag, every=every)
     many = every or tag is not None
+    if (operation is not None) + (tag is not None) + every != 1:
+        raise UsageError(
+            "generate takes one operation, --tag or --all",
+            hint=f"for example: pytest-regen generate {shlex.quote(str(document.path))} "
+            '"GET /path" --out DIR',
+        )
+    if operation is not None:
+        if exclude:
+            raise UsageError(
+                "--exclude goes with --all or --tag", hint="leave it out: one operation is named"
+            )
+        selection = Selection([document.find(operation)])
+    else:
+        selection = select_operations(document, tag=tag, exclude=exclude or (), status=status)
     work = _Work(
         project,
         document,
-        operations,
+        selection,
         out,
         {
             "language": language,
@@ -97,6 +137,7 @@ def generate(
             "namespace": namespace,
             "profile": profile,
             "force": force,
+            "allow_defects": allow_defects,
         },
     )
     if dry_run:
@@ -108,12 +149,12 @@ def generate(
             results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)
     if as_json:
         reports = [_planned(one) if dry_run else _generated(one) for one in results.done]
-        emit_json({"stores": reports, "failures": results.failures} if many else reports[0])
+        emit_json({"stores": reports, **results.others} if many else reports[0])
     else:
         for result in results.done:
             _show_plan(result) if dry_run else _show(result, namespace)
-        if many:
-            _show_sum(results, dry_run=dry_run)
+    if many:
+        _show_sum(results, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
 
 
@@ -122,7 +163,9 @@ class _Results:
     """What came of each operation."""
 
     done: Sequence[GenerateResult]
-    failed: Sequence[tuple[Operation, RegenError]]
+    failed: Sequence[tuple[str, RegenError]]
+    skipped: Sequence[Skipped]
+    excluded: Sequence[Operation]
     not_started: int = 0
 
     @property
@@ -132,12 +175,17 @@ class _Results:
         return max(codes, default=0)
 
     @property
-    def failures(self) -> list[dict[str, Any]]:
+    def others(self) -> dict[str, Any]:
         """The operations without a store, as JSON."""
-        return [
-            {"operation": str(operation), **describe_failure(error)}
-            for operation, error in self.failed
-        ]
+        return {
+            "failures": [
+                {"operation": name, **describe_failure(error)} for name, error in self.failed
+            ],
+            "skipped": [
+                {"operation": each.operation, "reason": each.reason} for each in self.skipped
+            ],
+            "excluded": [str(operation) for operation in self.excluded],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +194,7 @@ class _Work:
 
     project: Project
     document: Document
-    operations: Sequence[Operation]
+    selection: Selection
     out: Path
     options: dict[str, Any]
 
@@ -157,72 +205,65 @@ class _Work:
             options: of ``generate_store``, beside those that say what is to be generated.
             goes_on: whether an operation that cannot be generated leaves the others to be.
         """
+        operations = self.selection.chosen
         done: list[GenerateResult] = []
-        failed: list[tuple[Operation, RegenError]] = []
-        for number, operation in enumerate(self.operations, 1):
+        failed: list[tuple[str, RegenError]] = []
+        skipped = list(self.selection.skipped)
+        rest = 0
+        if goes_on:
+            self._tell_lost(failed, skipped)
+        for number, operation in enumerate(operations, 1):
             if goes_on and "dry_run" not in options:
-                say(f"{number}/{len(self.operations)} {operation}")
+                say(f"{number}/{len(operations)} {operation}")
             path = self.out / store_slug(operation.method, operation.path)
             ignore = self.project.ignored_in(path)
             try:
                 one = generate_store(
                     self.document, operation, self.out, ignore=ignore, **self.options, **options
                 )
+            except NothingToGenerateError as error:
+                if not goes_on:
+                    raise
+                skipped.append(Skipped(str(operation), PLAIN_VALUES, error.what))
+                continue
             except (DocumentDefectError, StoreError) as error:
                 if not goes_on:
                     raise
-                fail(f"{operation}: {error.what}", why=error.why, hint=error.hint)
-                failed.append((operation, error))
+                named = "" if str(operation) in error.what else f"{operation}: "
+                fail(f"{named}{error.what}", why=error.why, hint=error.hint)
+                failed.append((str(operation), error))
                 continue
             done.append(one)
             if _would_stop_the_next(one):
-                return _Results(done, failed, len(self.operations) - number)
-        return _Results(done, failed)
+                rest = len(operations) - number
+                break
+        if not done and not failed:
+            raise UsageError(
+                f"none of the operations is answered with a type to generate: {len(operations):,}"
+                " tried",
+                why=skipped[-1].reason,
+                hint="name another document or tag, or --status",
+            )
+        return _Results(done, failed, skipped, self.selection.excluded, rest)
+
+    def _tell_lost(self, failed: list[tuple[str, RegenError]], skipped: list[Skipped]) -> None:
+        """Tell which operations the document lacks because it is broken."""
+        for defect in self.document.lost_operations:
+            if self.options["allow_defects"]:
+                skipped.append(Skipped(defect.where, UNREADABLE, str(defect)))
+                continue
+            error = DocumentDefectError(
+                f"the document is broken at {defect.where}, and operations may be missing",
+                why=defect.message,
+                hint="correct the document, or take what can be read with --allow-defects",
+            )
+            fail(error.what, why=error.why, hint=error.hint)
+            failed.append((defect.where, error))
 
 
 def _would_stop_the_next(result: GenerateResult) -> bool:
     """Return whether what stopped one store would stop the next: no connection, no budget left."""
     return bool({"transport", "budget", "cassette_miss"}.intersection(result.stop_reasons.values()))
-
-
-def _operations(
-    document: Document, operation: str | None, tag: str | None, *, every: bool
-) -> list[Operation]:
-    """Return the operations meant.
-
-    Raises:
-        UsageError: none is named, or in two ways; none has a JSON response, or the tag.
-    """
-    if (operation is not None) + (tag is not None) + every != 1:
-        raise UsageError(
-            "generate takes one operation, --tag or --all",
-            hint=f"for example: pytest-regen generate {shlex.quote(str(document.path))} "
-            '"GET /path" --out DIR',
-        )
-    if operation is not None:
-        return [document.find(operation)]
-    readable = [found for found in document.operations if _is_answered_in_json(found)]
-    if not readable:
-        raise UsageError(
-            f"no operation of {document.path} has a JSON response",
-            why=f"it has {counted(len(document.operations), 'operation')}",
-            hint="name a document whose responses have a JSON schema",
-        )
-    if every:
-        return readable
-    tagged = [found for found in readable if tag in found.tags]
-    if not tagged:
-        known = sorted({name for found in readable for name in found.tags})
-        raise UsageError(
-            f"no operation with a JSON response has the tag {tag!r}",
-            hint=f"the tags are: {', '.join(known) or 'none at all'}",
-        )
-    return tagged
-
-
-def _is_answered_in_json(operation: Operation) -> bool:
-    """Return whether a success of the operation has a JSON schema."""
-    return any(status.startswith("2") or status == "default" for status in operation.json_statuses)
 
 
 def _exit_code(result: GenerateResult | RegenError) -> int:
@@ -273,7 +314,10 @@ def _show_plan(result: GenerateResult) -> None:
         page = f"page {entry.page} of {entry.total_pages}"
         fields = counted(len(entry.fields), "field")
         say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
-    _show_defects(result)
+    for defect in result.defects:
+        is_error = defect.severity == "error"
+        text = f"error: {defect}" if is_error else str(defect)
+        fact("document", text, "red" if is_error else "yellow")
     pages = counted(len(asked), "page")
     say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
 
@@ -283,7 +327,6 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
         types = getattr(result, name)
         if types:
             fact(name, f"{counted(len(types), 'type')}: {shortened(types)}")
-    _show_defects(result)
     source = result.path / result.source_file
     if namespace and source.is_file() and not _header_has(source, namespace):
         fact(
@@ -304,17 +347,30 @@ def _header_has(source: Path, word: str) -> bool:
     return word in source.read_text("utf-8").partition(":BEGIN ")[0]
 
 
-def _show_defects(result: GenerateResult) -> None:
-    for defect in result.defects:
-        fact("document", str(defect), "yellow")
-
-
 def _show_sum(results: _Results, *, dry_run: bool) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
-    what = "planned" if dry_run else "generated"
+    for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
+        names = [each.operation for each in whose]
+        fact("skipped", f"{counted(len(names), 'operation')} {kind}: {shortened(names)}")
+    if results.excluded:
+        names = [str(operation) for operation in results.excluded]
+        fact("excluded", f"{counted(len(names), 'operation')}: {shortened(names)}")
     failing = sum(_exit_code(result) > 0 for result in results.done)
-    parts = [f"{counted(len(results.done) - failing, 'store')} {what}"]
-    parts += [f"{failing} with errors"] if failing else []
-    parts += [f"{len(results.failed)} impossible"] if results.failed else []
-    parts += [f"{results.not_started} not started"] if results.not_started else []
+    kept = sum(_exit_code(result) == 0 and _is_kept(result) for result in results.done)
+    made = len(results.done) - failing - kept
+    parts = [f"{counted(made, 'store')} {'planned' if dry_run else 'generated'}"]
+    others = {
+        "kept": kept,
+        "with errors": failing,
+        "failed": len(results.failed),
+        "skipped": len(results.skipped),
+        "excluded": len(results.excluded),
+        "not started": results.not_started,
+    }
+    parts += [f"{number:,} {what}" for what, number in others.items() if number]
     say(", ".join(parts))
+
+
+def _is_kept(result: GenerateResult) -> bool:
+    """Return whether a store was there already, just as the document wants it."""
+    return not (result.asked or result.added or result.changed or result.removed)

@@ -1,7 +1,7 @@
 """From one operation of a document to the IR of its response."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,19 +16,19 @@ from pytest_regen.documents.ir import (
     FieldIR,
     MapOf,
     Ref,
+    Review,
     Scalar,
     TypeExpr,
     TypeIR,
     referenced_names,
 )
 from pytest_regen.documents.naming import NamingRules, give_names
-from pytest_regen.documents.places import Node
+from pytest_regen.documents.places import Node, Place
 from pytest_regen.documents.schemas import Schemas
-from pytest_regen.errors import DocumentDefectError, UsageError
+from pytest_regen.errors import DocumentDefectError, NothingToGenerateError, UsageError
 
 __all__ = ["IRBuild", "build_ir"]
 
-_MAX_UNWRAPPED: Final = 20
 _PARAMETER: Final = re.compile(r"\{([^{}]+)\}")
 
 
@@ -39,7 +39,7 @@ class IRBuild:
     ir: IR
     """``ir.document.path`` is the file's name; a store makes it relative to itself."""
     defects: tuple[Defect, ...]
-    """By place; those of the files themselves included."""
+    """By place. Of the files themselves, only those that the operation reaches."""
     status: str
     """The response that was chosen, as the document writes it."""
 
@@ -58,70 +58,94 @@ def build_ir(
         document: as read by ``read_document``.
         operation: one of ``document.operations``.
         language: makes names of types legal.
-        status: the response, exactly; default 200, else the lowest 2xx that is JSON.
+        status: the response, exactly; default 200, else the lowest 2xx that is JSON, else
+            ``default`` where no success is declared.
         language_name: the name under which the IR records the language.
 
     Raises:
         UsageError: the operation declares no response of that status.
-        DocumentDefectError: the response has no JSON schema, or its root is no object, no enum
-            and no array of them.
+        NothingToGenerateError: the response has no JSON schema, or holds plain values only.
+        DocumentDefectError: the response cannot be read, or its root is a value of which no type
+            can be made.
     """
-    chosen, schema = _response(operation, status)
     log = DefectLog()
+    chosen, schema = _response(operation, status, log)
     schemas = Schemas(document.references, log, has_ref_siblings=document.has_ref_siblings)
-    closure = _Closure(Expressions(schemas, log), schemas, log)
-    root, is_listed = closure.root(schema, operation, chosen)
+    expressions = Expressions(schemas, log, document.subtypes, language)
+    closure = _Closure(expressions, schemas, log)
+    root, is_wrapped = closure.root(schema, operation, chosen)
     closure.close(root)
     title = text_in(schemas.shape(root).notes, "title")
-    places = {key: closure.expressions.types[key][0].place for key in closure.found}
+    places = {key: expressions.types[key][0].place for key in closure.found}
     names = give_names(places.values(), root.place, title, language)
     keys = sorted(closure.found, key=lambda key: (key != str(root.place), names[key]))
     types = [closure.found[key].named(names, is_root=key == str(root.place)) for key in keys]
     key_field = _primary_key(
-        types[0], schemas.shape(root).notes, root, operation, log, is_listed=is_listed
+        types[0], schemas.shape(root).notes, root, operation, log, is_wrapped=is_wrapped
     )
     types[0] = types[0].model_copy(update={"primary_key": key_field})
-    log.extend(document.references.log.sorted())
+    of_files = document.references.log.sorted()
+    reviews: list[Review] = []
+    if of_files or log.sorted():
+        reached = _Reached(schema.place, root.place, places, expressions, schemas)
+        log.extend(filter(reached.has, of_files))
+        reviews = [review for each in log.sorted() for review in reached.reviews(each, names)]
+    order = {type_.name: number for number, type_ in enumerate(types)}
     ir = IR(
         endpoint=Endpoint(method=operation.method, path=operation.path, status=chosen),
         language=language_name,
         document=DocumentRef(path=document.path.name, sha256=document.sha256),
         types=tuple(types),
+        reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
     )
     return IRBuild(ir, log.sorted(), chosen)
 
 
-def _response(operation: Operation, status: str | None) -> tuple[str, Node]:
+def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, Node]:
     """Return the status and the schema of the response to generate."""
     schemas = dict(operation.schemas)
-    declared = ", ".join(operation.statuses) or "none"
+    broken = dict(operation.broken)
     if status is not None:
-        exact = next(
-            (known for known in operation.statuses if known.lower() == status.lower()), None
-        )
-        if exact is None:
-            raise UsageError(
-                f"{operation} has no response {status!r}",
-                hint=f"choose one of its responses with --status: {declared}",
-            )
-        if exact not in schemas:
-            raise DocumentDefectError(
-                f"response {exact} of {operation} has no JSON schema",
-                hint=_choices(operation),
-            )
-        return exact, schemas[exact]
-    good = sorted(
-        (known for known in schemas if re.fullmatch(r"2(\d\d|XX)", known, re.IGNORECASE)),
-        key=str.upper,
-    )
-    if not good:
+        return _exact_response(operation, status)
+    for candidate in operation.successes:
+        if candidate in schemas:
+            return candidate, schemas[candidate]
+        if candidate in broken:
+            log.extend([broken[candidate]])
+    defects = log.sorted()
+    if defects:
         raise DocumentDefectError(
-            f"{operation} has no successful response with a JSON schema",
-            why=f"its responses are: {declared}",
-            hint=_choices(operation),
+            f"the successful response of {operation} cannot be read",
+            why=str(defects[0]),
+            hint="correct the document at that place",
         )
-    chosen = "200" if "200" in good else good[0]
-    return chosen, schemas[chosen]
+    raise NothingToGenerateError(
+        f"{operation} has no successful response with a JSON schema",
+        why=f"its responses are: {', '.join(operation.statuses) or 'none'}",
+        hint=_choices(operation),
+    )
+
+
+def _exact_response(operation: Operation, status: str) -> tuple[str, Node]:
+    exact = next((known for known in operation.statuses if known.lower() == status.lower()), None)
+    if exact is None:
+        raise UsageError(
+            f"{operation} has no response {status!r}",
+            hint="choose one of its responses with --status: "
+            f"{', '.join(operation.statuses) or 'none'}",
+        )
+    schemas, broken = dict(operation.schemas), dict(operation.broken)
+    if exact in broken:
+        raise DocumentDefectError(
+            f"response {exact} of {operation} cannot be read",
+            why=str(broken[exact]),
+            hint="correct the document at that place",
+        )
+    if exact not in schemas:
+        raise NothingToGenerateError(
+            f"response {exact} of {operation} has no JSON schema", hint=_choices(operation)
+        )
+    return exact, schemas[exact]
 
 
 def _choices(operation: Operation) -> str:
@@ -182,24 +206,27 @@ class _Closure:
         self.found: dict[str, _Found] = {}
 
     def root(self, schema: Node, operation: Operation, status: str) -> tuple[Node, bool]:
-        """Return the schema of the root type, and whether arrays stand around it."""
-        expression = self.expressions.typed(schema).expression
-        is_listed = False
-        while isinstance(expression, ArrayOf):
-            expression, is_listed = expression.items, True
+        """Return the schema of the root type, and whether arrays or maps stand around it."""
+        expression = whole = self.expressions.typed(schema).expression
+        while isinstance(expression, ArrayOf | MapOf):
+            expression = expression.items if isinstance(expression, ArrayOf) else expression.values
         if isinstance(expression, Ref):
-            return self.expressions.types[expression.name][0], is_listed
-        kind = "a map" if isinstance(expression, MapOf) else _said(expression)
-        raise DocumentDefectError(
-            f"response {status} of {operation} is {'an array of ' if is_listed else ''}{kind}",
-            why=self._why(schema),
-            hint="a type is generated from an object with properties, from an enum, or from an "
-            "array of them; correct the schema, or choose another operation or --status",
+            return self.expressions.types[expression.name][0], whole is not expression
+        defects = self._log.sorted()
+        what = f"response {status} of {operation} is {_said(whole)}"
+        if expression.kind == "any" and defects:
+            raise DocumentDefectError(
+                what,
+                why=str(defects[0]),
+                hint="a type is generated from an object with properties, from an enum, or from "
+                "arrays and maps of them; correct the schema, or choose another operation or "
+                "--status",
+            )
+        raise NothingToGenerateError(
+            what,
+            why="plain values need no type: only objects with properties and enums are generated",
+            hint="read the response as it is, or choose another operation or --status",
         )
-
-    def _why(self, schema: Node) -> str:
-        found = self._log.sorted()
-        return str(found[0]) if found else f"the schema stands at {schema.place}"
 
     def close(self, root: Node) -> None:
         """Read the types that ``root`` uses, directly or not."""
@@ -221,9 +248,75 @@ class _Closure:
         return _Found(key, kind, description, tuple(self.expressions.fields(core, shape)))
 
 
-def _said(expression: TypeExpr) -> str:
-    name = expression.kind
-    return "any value" if name == "any" else f"{'an' if name == 'integer' else 'a'} {name}"
+def _said(expression: TypeExpr, *, is_plural: bool = False) -> str:
+    """Return in words what a response without a type of its own is: ``an array of strings``."""
+    match expression:
+        case ArrayOf(items=inner):
+            word, rest = "array", f" of {_said(inner, is_plural=True)}"
+        case MapOf(values=inner):
+            word, rest = "map", f" of {_said(inner, is_plural=True)}"
+        case Scalar(kind="any"):
+            return "any values" if is_plural else "any value"
+        case _:
+            word, rest = expression.kind, ""
+    if is_plural:
+        return f"{word}s{rest}"
+    return f"{'an' if word[0] in 'ai' else 'a'} {word}{rest}"
+
+
+class _Reached:
+    """Which types and fields of an IR were read from which places of the document."""
+
+    def __init__(
+        self,
+        schema: Place,
+        root: Place,
+        types: Mapping[str, Place],
+        expressions: Expressions,
+        schemas: Schemas,
+    ) -> None:
+        self._root = str(root)
+        cores = frozenset(types.values())
+        owners: dict[Place, list[tuple[str, str | None]]] = {
+            place: [] for place in schemas.places_read(schema, stop=cores)
+        }
+        for key, core in types.items():
+            for place in schemas.places_read(core):
+                owners.setdefault(place, []).append((key, None))
+            for name, start in expressions.fields_read.get(key, {}).items():
+                for place in schemas.places_read(start, stop=cores) - cores:
+                    owners.setdefault(place, []).append((key, name))
+        self._owners = {str(place): found for place, found in owners.items()}
+        """By place: types, by theirs, and the fields that were read from it."""
+
+    def has(self, defect: Defect) -> bool:
+        """Return whether the IR was read from the place of a defect, or from inside it."""
+        inside = defect.where + "/"
+        return bool(self._at(defect.where)) or any(
+            place.startswith(inside) for place in self._owners
+        )
+
+    def reviews(self, defect: Defect, names: Mapping[str, str]) -> Iterator[Review]:
+        """Yield what validation is to say about a defect: on each type or field it concerns."""
+        found = self._owners.get(self._at(defect.where) or "") or [(self._root, None)]
+        for key, field in dict.fromkeys(found):
+            if field is None and any(k == key and f is not None for k, f in found):
+                continue  # Said once, where it is most precise.
+            yield Review(
+                type_name=names[key],
+                field=field,
+                where=defect.where,
+                message=defect.message,
+                detail=defect.detail,
+            )
+
+    def _at(self, where: str) -> str | None:
+        """Return the innermost place that was read around ``where``."""
+        while where not in self._owners:
+            where, slash, _ = where.rpartition("/")
+            if not slash:
+                return None
+        return where
 
 
 def _primary_key(
@@ -233,7 +326,7 @@ def _primary_key(
     operation: Operation,
     log: DefectLog,
     *,
-    is_listed: bool,
+    is_wrapped: bool,
 ) -> str | None:
     """Return the root's key where the document makes it plain; never a guess from a part of a name.
 
@@ -252,7 +345,7 @@ def _primary_key(
         log.review(node.place, f"x-primary-key {declared!r:.60} is no single property of the root")
     last = operation.path.rstrip("/").rpartition("/")[2]
     match = _PARAMETER.fullmatch(last)
-    field = known.get(match[1]) if match and not is_listed else None
+    field = known.get(match[1]) if match and not is_wrapped else None
     if field is None or not field.required or field.nullable:
         return None
     is_scalar = isinstance(field.type, Scalar) and field.type.kind in {"string", "integer"}

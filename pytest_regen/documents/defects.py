@@ -19,10 +19,13 @@ class Defect:
     severity: Severity = "warning"
     """``error``: the document is broken here. ``warning``: readable, but a person should look
     (issue code REVIEW)."""
+    detail: str = ""
+    """More lines, where the message alone does not say it all."""
 
     def to_json(self) -> dict[str, str]:
         """Return the entry that ``generate --dry-run --json`` prints."""
-        return {"where": self.where, "message": self.message, "severity": self.severity}
+        data = {"where": self.where, "message": self.message, "severity": self.severity}
+        return {**data, "detail": self.detail} if self.detail else data
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}"
@@ -38,9 +41,9 @@ class DefectLog:
         """Note that the document is broken at ``where``."""
         self._seen[Defect(str(where), message, "error")] = None
 
-    def review(self, where: object, message: str) -> None:
+    def review(self, where: object, message: str, detail: str = "") -> None:
         """Note that the IR says less at ``where`` than the document does."""
-        self._seen[Defect(str(where), message, "warning")] = None
+        self._seen[Defect(str(where), message, "warning", detail)] = None
 
     def extend(self, defects: Iterable[Defect]) -> None:
         """Take over defects found elsewhere."""

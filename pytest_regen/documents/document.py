@@ -8,15 +8,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.documents.defects import Defect
+from pytest_regen.documents.defects import Defect, DefectLog
 from pytest_regen.documents.places import Node
 from pytest_regen.documents.reading import load_file
 from pytest_regen.documents.references import Broken, References
+from pytest_regen.documents.subtypes import Subtypes
 from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
+from pytest_regen.plurals import counted
 
 __all__ = ["Document", "Operation", "read_document"]
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_SUCCESS: Final = re.compile(r"2(\d\d|XX)", re.IGNORECASE)
 _JSON: Final = re.compile(r"[^/]+/(?:json|[^/]+\+json)", re.IGNORECASE)
 _ANY: Final = ("*/*", "application/*")
 
@@ -33,11 +36,31 @@ class Operation:
     """Of all responses that are declared, ``default`` included, in the document's order."""
     schemas: tuple[tuple[str, Node], ...] = field(repr=False, compare=False, default=())
     """The statuses whose response is JSON, each with its schema."""
+    broken: tuple[tuple[str, Defect], ...] = field(repr=False, compare=False, default=())
+    """The statuses whose response cannot be read, each with the reason."""
 
     @property
     def json_statuses(self) -> tuple[str, ...]:
         """The statuses whose response has a JSON schema."""
         return tuple(status for status, _ in self.schemas)
+
+    @property
+    def successes(self) -> tuple[str, ...]:
+        """The statuses that declare a success, the first choice first: 200, then by number.
+
+        ``default`` stands for what is not declared. It is a success only where no other is: beside
+        a 204 or a redirect it describes errors.
+        """
+        good = [status for status in self.statuses if _SUCCESS.fullmatch(status)]
+        if not good and not any(status.startswith("3") for status in self.statuses):
+            good = [status for status in self.statuses if status == "default"]
+        return tuple(sorted(good, key=lambda status: (status != "200", status.upper())))
+
+    @property
+    def is_answered_in_json(self) -> bool:
+        """Whether a success is JSON, as far as the document can be read."""
+        known = {status for status, _ in (*self.schemas, *self.broken)}
+        return not known.isdisjoint(self.successes)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -58,22 +81,38 @@ class Document:
         self.sha256 = sha256
         self.version = version
         self.references = references
+        self._listing = DefectLog()
 
     @property
     def has_ref_siblings(self) -> bool:
         """Whether keywords beside a ``$ref`` count: since OpenAPI 3.1."""
         return self.version.startswith("3.") and not self.version.startswith("3.0")
 
+    @cached_property
+    def subtypes(self) -> Subtypes:
+        """Which schemas extend which."""
+        return Subtypes(self.references, has_ref_siblings=self.has_ref_siblings)
+
     @property
     def defects(self) -> tuple[Defect, ...]:
         """What is wrong with the files themselves and with the list of operations."""
+        log = DefectLog()
+        log.extend(self.lost_operations)
+        log.extend(defect for each in self.operations for _, defect in each.broken)
+        log.extend(self.references.log.sorted())
+        return log.sorted()
+
+    @property
+    def lost_operations(self) -> tuple[Defect, ...]:
+        """Where paths and operations cannot be read, so that ``operations`` lacks them."""
         self.operations  # noqa: B018 - listing the operations is what finds their defects
-        return self.references.log.sorted()
+        return self._listing.sorted()
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
         """All operations, in the document's order."""
-        return tuple(_operations(self.references, is_swagger=self.version.startswith("2")))
+        lister = _Lister(self.references, self._listing, is_swagger=self.version.startswith("2"))
+        return tuple(lister.operations())
 
     def find(self, name: str) -> Operation:
         """Return the operation called ``name``: a method and a path, ``GET /v1/projects``.
@@ -85,18 +124,27 @@ class Document:
         """
         known = {str(operation): operation for operation in self.operations}
         method, _, path = name.strip().partition(" ")
-        wanted = f"{method.upper()} {path.strip()}"
+        if method.startswith("/"):
+            method, path = "", name.strip()
+        wanted = f"{method.upper()} {path.strip()}".strip()
         for candidate in (wanted, wanted.rstrip("/"), wanted + "/"):
             if candidate in known:
                 return known[candidate]
-        near = difflib.get_close_matches(wanted, known, n=5, cutoff=0.5) or list(known)[:5]
+        near = self._near(wanted, path.strip())
         raise UnknownOperationError(
             f"{self.path.name} has no operation {name!r}",
-            why=f"it has {len(known)} others" if known else "it has no operations at all",
+            why=_why_unknown(method, len(known)),
             hint=f"near matches: {', '.join(map(repr, near))}"
             if near
             else "check the document's paths",
         )
+
+    def _near(self, wanted: str, path: str) -> list[str]:
+        """Return up to five operations that may have been meant: those of the same path first."""
+        names = [str(operation) for operation in self.operations]
+        same = [str(each) for each in self.operations if each.path.rstrip("/") == path.rstrip("/")]
+        close = difflib.get_close_matches(wanted, names, n=5, cutoff=0.5)
+        return list(dict.fromkeys((*same, *close)))[:5] or names[:5]
 
 
 def read_document(path: Path) -> Document:
@@ -139,70 +187,93 @@ def _version(value: Any, path: Path) -> str:  # noqa: ANN401 - any JSON value
     return version
 
 
-def _operations(references: References, *, is_swagger: bool) -> Iterator[Operation]:
-    root = references.root
-    if "paths" not in root.value:
-        return
-    for path, item in _mapping(root.child("paths"), references):
-        if not path.startswith("/"):
-            continue
-        for key, node in _mapping(item, references):
-            if key in _METHODS:
-                operation = _followed(node, references)
-                if operation is not None:
-                    yield _operation(key, path, operation, references, is_swagger=is_swagger)
+def _why_unknown(method: str, count: int) -> str:
+    if not count:
+        return "it has no operations at all"
+    why = "" if method else "an operation is named by its method and its path; "
+    return f"{why}the document has {counted(count, 'operation')}"
 
 
-def _operation(
-    method: str, path: str, node: Node, references: References, *, is_swagger: bool
-) -> Operation:
-    responses = (
-        list(_mapping(node.child("responses"), references)) if "responses" in node.value else []
-    )
-    responses = [
-        (status, response) for status, response in responses if not status.startswith("x-")
-    ]
-    produces = node.value.get("produces", references.root.value.get("produces"))
-    schemas = []
-    for status, response in responses:
-        followed = _followed(response, references)
-        if followed is None:
-            continue
-        schema = _swagger_schema(followed, produces) if is_swagger else _json_schema(followed)
-        if schema is not None:
-            schemas.append((status, schema))
-    tags = node.value.get("tags")
-    return Operation(
-        method.upper(),
-        path,
-        tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
-        tuple(status for status, _ in responses),
-        tuple(schemas),
-    )
+class _Lister:
+    """Finds the operations of a document, and the schemas of their JSON responses."""
 
+    def __init__(self, references: References, log: DefectLog, *, is_swagger: bool) -> None:
+        self._references = references
+        self._log = log
+        self._is_swagger = is_swagger
 
-def _mapping(node: Node, references: References) -> Iterator[tuple[str, Node]]:
-    """Yield the entries of a mapping; nothing, and a defect, where there is none."""
-    followed = _followed(node, references)
-    if followed is None:
-        return
-    # Beside the $ref of a path item, operations of its own may stand.
-    for holder in {id(node.value): node, id(followed.value): followed}.values():
-        for key in holder.value:
-            if key != "$ref":
-                yield key, holder.child(key)
+    def operations(self) -> Iterator[Operation]:
+        """Yield the operations in the document's order; note those that cannot be read."""
+        root = self._references.root
+        if "paths" not in root.value:
+            return
+        for path, item in self._entries(root.child("paths")):
+            if not path.startswith("/"):
+                continue
+            for key, node in self._entries(item):
+                if key in _METHODS:
+                    operation = self._followed(node)
+                    if isinstance(operation, Defect):
+                        self._log.extend([operation])
+                    else:
+                        yield self._operation(key, path, operation)
 
+    def _operation(self, method: str, path: str, node: Node) -> Operation:
+        statuses, schemas, broken = [], [], []
+        produces = node.value.get("produces", self._references.root.value.get("produces"))
+        for status, response in self._responses(node):
+            statuses.append(status)
+            followed = self._followed(response)
+            if isinstance(followed, Defect):
+                broken.append((status, followed))
+                continue
+            schema = (
+                _swagger_schema(followed, produces) if self._is_swagger else _json_schema(followed)
+            )
+            if schema is not None:
+                schemas.append((status, schema))
+        tags = node.value.get("tags")
+        return Operation(
+            method.upper(),
+            path,
+            tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
+            tuple(statuses),
+            tuple(schemas),
+            tuple(broken),
+        )
 
-def _followed(node: Node, references: References) -> Node | None:
-    """Return the mapping that ``node`` is or refers to; ``None``, and a defect, if it is none."""
-    target = references.follow(node)
-    if isinstance(target, Broken):
-        references.log.error(node.place, target.reason)
-        return None
-    if not isinstance(target.value, dict):
-        references.log.error(node.place, f"a mapping is wanted here, not {target.value!r:.40}")
-        return None
-    return target
+    def _responses(self, operation: Node) -> Iterator[tuple[str, Node]]:
+        if "responses" not in operation.value:
+            return
+        responses = operation.child("responses")
+        if isinstance(self._followed(responses), Defect):
+            yield "default", responses  # Whatever it should have been, it cannot be read.
+            return
+        for status, response in self._entries(responses):
+            if not status.startswith("x-"):
+                yield status, response
+
+    def _entries(self, node: Node) -> Iterator[tuple[str, Node]]:
+        """Yield the entries of a mapping; nothing, and a defect, where there is none."""
+        followed = self._followed(node)
+        if isinstance(followed, Defect):
+            self._log.extend([followed])
+            return
+        # Beside the $ref of a path item, operations of its own may stand.
+        for holder in {id(node.value): node, id(followed.value): followed}.values():
+            for key in holder.value:
+                if key != "$ref":
+                    yield key, holder.child(key)
+
+    def _followed(self, node: Node) -> Node | Defect:
+        """Return the mapping that ``node`` is or refers to, or why it is none."""
+        target = self._references.follow(node)
+        if isinstance(target, Broken):
+            return Defect(str(node.place), target.reason, "error")
+        if not isinstance(target.value, dict):
+            message = f"a mapping is wanted here, not {target.value!r:.40}"
+            return Defect(str(node.place), message, "error")
+        return target
 
 
 def _swagger_schema(response: Node, produces: Any) -> Node | None:  # noqa: ANN401 - any JSON value

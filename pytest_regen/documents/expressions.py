@@ -7,9 +7,20 @@ from typing import Any, Final
 
 from pytest_regen.documents.defects import DefectLog
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr
+from pytest_regen.documents.naming import NamingRules, home_name
 from pytest_regen.documents.places import Node, Place
 from pytest_regen.documents.schemas import Schemas, allows_null
-from pytest_regen.documents.shapes import Kind, Makeup, Shape, combined, kind_of, makeup, types_of
+from pytest_regen.documents.shapes import (
+    Kind,
+    Makeup,
+    Shape,
+    combined,
+    kind_of,
+    makeup,
+    types_of,
+)
+from pytest_regen.documents.subtypes import Subtypes
+from pytest_regen.plurals import listed
 
 __all__ = ["Expressions", "Typed", "text_in"]
 
@@ -19,6 +30,8 @@ _MAX_LEVELS: Final = 40
 _MAX_PLACE: Final = 200
 """Segments of the place of a type that is followed; only merging without end gets as far."""
 _MAX_NOTE_DEPTH: Final = 16
+_MAX_LINES: Final = 20
+"""Lines of the detail of a defect."""
 _SCALAR_TYPES: Final = ("string", "integer", "number", "boolean")
 _CONSTRAINTS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -44,17 +57,27 @@ class Typed:
 class Expressions:
     """Turns schemas into expressions; remembers which schemas became types."""
 
-    def __init__(self, schemas: Schemas, log: DefectLog) -> None:
+    def __init__(
+        self, schemas: Schemas, log: DefectLog, subtypes: Subtypes, language: NamingRules
+    ) -> None:
         self._schemas = schemas
         self._log = log
+        self._subtypes = subtypes
+        self._language = language
         self._open: list[Place] = []
         self._merged: dict[Makeup, Node] = {}
         """The first schema of each makeup."""
         self.types: dict[str, tuple[Node, Kind]] = {}
         """By place: the schema and its kind, ``object`` or ``enum``."""
+        self.fields_read: dict[str, dict[str, Place]] = {}
+        """By place of a type: its fields and where their schemas stand."""
 
     def typed(self, node: Node) -> Typed:
         """Return the expression for a schema and what is said about it."""
+        with self._schemas.reading(node.place):
+            return self._typed(node)
+
+    def _typed(self, node: Node) -> Typed:
         reduced = self._schemas.reduce(node)
         shape, kind = self.judged(reduced.core)
         said = allows_null(reduced.overlay)
@@ -104,9 +127,21 @@ class Expressions:
         elif kind == "any" and shape.types:
             names = " or ".join(sorted(shape.types))
             self._log.review(where, f"it may be {names}; read as any value")
-        elif kind == "object" and shape.extra:
-            self._log.review(where, "values beside the listed properties are left out")
         return shape, kind
+
+    def _review_merged(self, where: Place, shape: Shape) -> None:
+        """Note which branches of a union are one type, and which fields not all of them have."""
+        merged: dict[str, frozenset[str]] = {}
+        for name, own in shape.variants:
+            merged[name] = merged.get(name, frozenset()) | own
+        shared = frozenset.intersection(*merged.values())
+        partial = {name: (own - shared) & shape.properties.keys() for name, own in merged.items()}
+        lines = list(_owned(partial))
+        self._log.review(
+            where,
+            f"{listed(merged, 'and')} are merged into one type",
+            "\n".join(["fields that not all of them have:", *lines] if lines else ()),
+        )
 
     def _enum(self, shape: Shape, where: Place) -> tuple[Shape, Kind]:
         """Return an enum of strings or of integers; anything else is its plain type."""
@@ -116,6 +151,13 @@ class Expressions:
             values = tuple(map(int, values))
         names = {type(value).__name__ for value in values}
         if names == {"str"} and (declared is None or "string" in declared):
+            unreadable = [value for value in values if not self._language.has_enum_member(value)]
+            if unreadable:
+                values_said = listed(map(repr, unreadable), "or")
+                self._log.review(
+                    where, f"no enum member can stand for {values_said}; read as string"
+                )
+                return replace(shape, enum=None, types=frozenset({"string"})), "scalar"
             return replace(shape, enum=values), "enum"
         if names == {"int"} and (declared is None or "integer" in declared):
             return replace(shape, enum=values), "enum"
@@ -141,7 +183,8 @@ class Expressions:
             return (ArrayOf(items=ANY) if kind == "array" else MapOf(values=ANY)), False
         self._open.append(core.place)
         word = "items" if kind == "array" else "additionalProperties"
-        found = self.typed(combined("allOf", inner, core.place / "allOf" / word))
+        with self._schemas.reading(core.place):
+            found = self.typed(combined("allOf", inner, core.place / "allOf" / word))
         self._open.pop()
         if kind == "array":
             return ArrayOf(items=found.expression), found.nullable
@@ -151,6 +194,12 @@ class Expressions:
 
     def fields(self, core: Node, shape: Shape) -> Iterator[FieldIR]:
         """Yield the fields of an object, in the document's order."""
+        places = self.fields_read[str(core.place)] = {}
+        if shape.extra:
+            self._log.review(core.place, "values beside the listed properties are left out")
+        if shape.variants:
+            self._review_merged(core.place, shape)
+        self._review_subtypes(core, shape)
         known = shape.properties.keys() | _discriminators(shape.notes)
         for name in sorted(shape.required - known):
             self._log.review(core.place, f"{name!r:.60} is required but is no property")
@@ -158,6 +207,7 @@ class Expressions:
             if any(part.value is False for part in parts):
                 continue  # the schema ``false``: the property is never there
             node = combined("allOf", parts, core.place / "allOf" / "properties" / name)
+            places[name] = node.place
             yield self._field(
                 name, self.typed(node), node.place, is_required=name in shape.required
             )
@@ -165,15 +215,40 @@ class Expressions:
             self._log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
             yield FieldIR(json_name=name, type=Scalar(kind="string"), required=True)
 
+    def _review_subtypes(self, core: Node, shape: Shape) -> None:
+        """Note which fields only the types have that extend ``core`` and are told by a word in it.
+
+        They are not merged as the branches of a union are: a base type of large documents is
+        extended by hundreds of others.
+        """
+        mapped = self._subtypes.of(core)
+        for where, message in mapped.broken:
+            self._log.review(where, message)
+        lost = {}
+        for subtype in mapped.found:
+            own = self._subtypes.properties(subtype) - shape.properties.keys()
+            if own:
+                lost[home_name(subtype.place)] = own
+        if lost:
+            extend = "extends" if len(lost) == 1 else "extend"
+            self._log.review(
+                core.place,
+                f"{listed(lost, 'and')} {extend} it by the discriminator {mapped.word!r:.60}, and "
+                "their own fields are left out",
+                "\n".join(_owned(lost)),
+            )
+
     def _field(self, name: str, typed: Typed, where: Place, *, is_required: bool) -> FieldIR:
         notes = typed.notes
+        is_write_only = _flag(notes, "writeOnly")
         return FieldIR(
             json_name=name,
             type=typed.expression,
-            required=is_required,
+            # A response lacks what is only written, required or not.
+            required=is_required and not is_write_only,
             nullable=typed.nullable,
             read_only=_flag(notes, "readOnly"),
-            write_only=_flag(notes, "writeOnly"),
+            write_only=is_write_only,
             deprecated=_flag(notes, "deprecated"),
             description=text_in(notes, "description"),
             constraints=self._constraints(typed, where),
@@ -197,6 +272,15 @@ class Expressions:
 def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
     """Return the first text under ``key``."""
     return next((n[key] for n in notes if isinstance(n.get(key), str) and n[key].strip()), None)
+
+
+def _owned(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Yield a line for each variant and the fields that it has; of many, the first and a count."""
+    owners = {name: own for name, own in fields.items() if own}
+    for name in list(owners)[:_MAX_LINES]:
+        yield f"{name:.60}: {listed(sorted(owners[name]), 'and')}"
+    if len(owners) > _MAX_LINES:
+        yield f"and {len(owners) - _MAX_LINES:,} more"
 
 
 def _discriminators(notes: Iterable[Mapping[str, Any]]) -> set[str]:

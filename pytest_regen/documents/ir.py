@@ -1,7 +1,7 @@
 """The intermediate representation: what is read from an API description, as ``ir.json`` holds it.
 
 Values only. Other programs read the file, so that names and shapes change with ``version`` alone;
-``enum_names`` and ``primary_key`` are present only where the document makes them plain.
+``enum_names``, ``primary_key`` and ``reviews`` are present only where the document gives cause.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,7 @@ __all__ = [
     "FieldIR",
     "MapOf",
     "Ref",
+    "Review",
     "Scalar",
     "ScalarKind",
     "TypeExpr",
@@ -131,6 +132,19 @@ def _drop_absent(node: dict[str, Any]) -> None:
             _drop_absent(node[inner])
 
 
+class Review(_Node):
+    """A place where a type says less than its document does: what validation reports as REVIEW."""
+
+    type_name: str
+    field: str | None = None
+    """JSON name, where only one field is concerned."""
+    where: str
+    """JSON pointer into the document, after the file's name where that is another."""
+    message: str
+    detail: str = ""
+    """More lines, where the message alone does not say it all."""
+
+
 class Endpoint(_Node):
     """The operation a store belongs to."""
 
@@ -155,6 +169,8 @@ class IR(_Node):
     language: str
     document: DocumentRef | None = None
     types: tuple[TypeIR, ...]
+    reviews: tuple[Review, ...] = ()
+    """Present only where there are any. Not part of ``ir_hash``: no code depends on them."""
     validation: dict[str, Any] | None = None
     """The last validation summary; not part of ``ir_hash``."""
 
@@ -169,14 +185,16 @@ class IR(_Node):
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of ``ir.json``."""
-        return {
+        data = {
             "version": self.version,
             "endpoint": self.endpoint.model_dump(mode="json"),
             "language": self.language,
             "document": self.document.model_dump(mode="json") if self.document else None,
             "types": [type_.to_json() for type_ in self.types],
-            "validation": self.validation,
         }
+        if self.reviews:
+            data["reviews"] = [review.model_dump(mode="json") for review in self.reviews]
+        return {**data, "validation": self.validation}
 
     def type_named(self, name: str) -> TypeIR | None:
         """Return the type declared as ``name``, or ``None``."""

@@ -56,6 +56,10 @@ class NamingRules(Protocol):
         """Return a legal name for the type of a schema called ``schema_name``."""
         ...
 
+    def has_enum_member(self, value: str) -> bool:
+        """Return whether a member of an enum can stand for ``value`` on the wire."""
+        ...
+
 
 def words(text: str) -> str:
     """Return ``text`` as one word, each of its parts starting with a capital."""

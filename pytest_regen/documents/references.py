@@ -1,5 +1,6 @@
 """What a ``$ref`` points at, in the document or in a file beside or below it; never the network."""
 
+import difflib
 import posixpath
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,8 @@ class References:
         try:
             found = retrieved.value.pointer(fragment, resolver=self._registry.resolver())
         except (Unresolvable, LookupError, TypeError, ValueError):
-            return Broken(f"$ref {reference!r} points at nothing")
+            near = _near(retrieved.value.contents, unquote(fragment))
+            return Broken(f"$ref {reference!r} points at nothing{near}")
         return Node(found.contents, Place(file, pointer_segments(unquote(fragment))))
 
     def _retrieve(self, file: str) -> Resource[Any]:
@@ -106,6 +108,21 @@ class References:
         loaded = load_file(path, name=file)
         self.log.extend(loaded.defects)
         return Resource.opaque(loaded.value)
+
+
+def _near(value: Any, fragment: str) -> str:  # noqa: ANN401 - any JSON value
+    """Return what the first part of a pointer that is not there may have been meant for."""
+    for part in pointer_segments(fragment):
+        if isinstance(value, dict):
+            if part not in value:
+                names = difflib.get_close_matches(part, value, n=3)
+                return f"; near names: {', '.join(names)}" if names else ""
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            break
+    return ""
 
 
 def _cause(error: BaseException) -> str:

@@ -1,20 +1,24 @@
 """Reads single schemas: their own keywords, the wrappers around them, and their merged shape."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pytest_regen.documents.defects import DefectLog
 from pytest_regen.documents.keywords import own_shape
+from pytest_regen.documents.naming import home_name
 from pytest_regen.documents.places import Node, Place
 from pytest_regen.documents.references import Broken, References
-from pytest_regen.documents.shapes import ANYTHING, NOTHING, Shape, join, kind_of, meet
+from pytest_regen.documents.shapes import ANYTHING, NOTHING, Shape, Variant, join, kind_of, meet
 
 __all__ = ["Reduced", "Schemas", "allows_null"]
 
-_MAX_COMPOSITION: Final = 60
-"""Levels of ``allOf`` and ``oneOf`` inside one another that are followed."""
+_MAX_COMPOSITION: Final = 40
+"""Levels of ``allOf`` and ``oneOf`` inside one another that are read in one go."""
+_MAX_CYCLE: Final = 60
+"""Levels at which only schemas that contain themselves are still read."""
 _MAX_WORK: Final = 200_000
 """Schemas that are merged for one operation; more is an explosion, not a description."""
 _STRUCTURE: Final = ("properties", "patternProperties", "required", "items", "prefixItems")
@@ -53,6 +57,18 @@ class _View:
         return [(key, branches) for key, branches in found if branches]
 
 
+class _TooDeepError(Exception):
+    """A schema stands so deep inside compositions that it has to be read by itself first."""
+
+    def __init__(self, read: "_Read", node: Node) -> None:
+        super().__init__(str(node.place))
+        self.read = read
+        self.node = node
+
+
+_Read = Callable[[Node], Any]
+
+
 class Schemas:
     """Reads the schemas of one document, each at most once, and collects their defects."""
 
@@ -69,6 +85,85 @@ class Schemas:
         self._lowest = math.inf
         """Depth of the outermost open schema that was met again; infinite where none was."""
         self._visited: list[Place] = []
+        self._begun: set[tuple[_Read, Place]] = set()
+        """What was read by itself because it stands too deep to be read in its place."""
+        self._uses: dict[Place, dict[Place, None]] = {}
+        """By place: the places that were read in order to read it."""
+        self._readers: list[Place] = []
+        """The places that are being read, the innermost last."""
+
+    # --- what was read for what -----------------------------------------------------------------
+
+    @contextmanager
+    def reading(self, place: Place) -> Iterator[None]:
+        """Remember that whatever is read inside is read for ``place``."""
+        self._note_use(place)
+        self._readers.append(place)
+        try:
+            yield
+        finally:
+            self._readers.pop()
+
+    def _note_use(self, place: Place) -> None:
+        self._uses.setdefault(place, {})
+        if self._readers:
+            self._uses[self._readers[-1]][place] = None
+
+    def places_read(self, start: Place, *, stop: Container[Place] = ()) -> set[Place]:
+        """Return the places that were read for ``start``, itself included.
+
+        Args:
+            start: of a schema that was read.
+            stop: places whose own reading does not count.
+        """
+        found = {start}
+        waiting = [start]
+        while waiting:
+            for place in self._uses.get(waiting.pop(), ()):
+                if place not in found:
+                    found.add(place)
+                    if place not in stop:
+                        waiting.append(place)
+        return found
+
+    # --- compositions of any depth --------------------------------------------------------------
+
+    def _read(self, read: _Read, node: Node) -> Any:  # noqa: ANN401 - what ``read`` returns
+        """Return ``read(node)``, noting for which schema it is read.
+
+        Python's stack would not hold a long chain of ``allOf``. Where it grows too high the work
+        is given up and begun again further inside; what was read there is known the next time.
+        """
+        if self._open or self._reducing:
+            with self.reading(node.place):
+                return read(node)
+        waiting = [(read, node)]
+        try:
+            while True:
+                read, node = waiting[-1]
+                try:
+                    with self.reading(node.place):
+                        found = read(node)
+                except _TooDeepError as deeper:
+                    self._lowest = math.inf
+                    waiting.append((deeper.read, deeper.node))
+                    continue
+                waiting.pop()
+                if not waiting:
+                    return found
+        finally:
+            self._begun.clear()
+
+    def _check_depth(self, depth: int, read: _Read, node: Node) -> bool:
+        """Return whether ``node`` may be read at this depth of compositions.
+
+        Raises:
+            _TooDeepError: it may, once it has been read by itself.
+        """
+        if depth > _MAX_COMPOSITION and (read, node.place) not in self._begun:
+            self._begun.add((read, node.place))
+            raise _TooDeepError(read, node)
+        return depth <= _MAX_CYCLE
 
     # --- one schema -----------------------------------------------------------------------------
 
@@ -105,6 +200,10 @@ class Schemas:
         """Return what ``node`` is about, and what is said around it."""
         if node.place in self._reducing:
             return Reduced(node)
+        known: Reduced = self._read(self._reduced_once, node)
+        return known
+
+    def _reduced_once(self, node: Node) -> Reduced:
         known = self._reduced.get(node.place)
         if known is None:
             known = self._reduced[node.place] = self._reduce(node)
@@ -115,10 +214,17 @@ class Schemas:
         mine: set[Place] = set()
         try:
             while True:
-                if node.place in self._reducing or len(self._reducing) > _MAX_COMPOSITION:
+                self._note_use(node.place)
+                if node.place in self._reducing:
                     if node.place in mine:
                         self._log.error(node.place, "the schema refers to nothing but itself")
                         node = Node(True, node.place)  # noqa: FBT003 - the schema ``true``
+                    return Reduced(node, tuple(overlay))
+                depth = len(self._reducing)
+                if depth > _MAX_COMPOSITION and node.place in self._reduced:
+                    known = self._reduced[node.place]
+                    return Reduced(known.core, (*overlay, *known.overlay))
+                if not self._check_depth(depth, self._reduced_once, node):
                     return Reduced(node, tuple(overlay))
                 mine.add(node.place)
                 self._reducing.add(node.place)
@@ -185,6 +291,10 @@ class Schemas:
 
     def shape(self, node: Node) -> Shape:
         """Return the merged shape of a schema."""
+        found: Shape = self._read(self._shape, node)
+        return found
+
+    def _shape(self, node: Node) -> Shape:
         if node.value is False:
             return NOTHING
         known = self._known(node.place)
@@ -197,13 +307,15 @@ class Schemas:
             self._lowest = min(self._lowest, self._open[node.place])
             return own_shape(view.own, view.node, self._log)
         depth = len(self._open)
-        if depth > _MAX_COMPOSITION or len(self._visited) > _MAX_WORK:
-            self._log.error(node.place, "compositions are nested too deeply to be merged")
+        if not self._check_depth(depth, self._shape, node) or len(self._visited) > _MAX_WORK:
+            self._log.error(node.place, "compositions lead back to themselves, or are too many")
             return own_shape(view.own, view.node, self._log)
         start = len(self._visited)
         self._open[node.place] = depth
-        shape = self._merged(view)
-        del self._open[node.place]
+        try:
+            shape = self._merged(view)
+        finally:
+            del self._open[node.place]
         self._remember(node.place, shape, depth, start)
         return shape
 
@@ -248,7 +360,10 @@ class Schemas:
             self._lowest = min(self._lowest, *entered)
             return shape
         shapes = [self._branch(branch) for branch in branches]
-        return meet(shape, join(shapes, view.node.place / keyword))
+        joined = join(shapes, view.node.place / keyword)
+        if kind_of(joined) == "object":
+            joined = replace(joined, variants=tuple(_variants(branches, cores, shapes)))
+        return meet(shape, joined)
 
     def _branch(self, branch: Node) -> Shape:
         if _is_null(branch):
@@ -258,6 +373,28 @@ class Schemas:
             title = branch.value.get("title")
             return replace(shape, labels=(title,) if isinstance(title, str) and title else None)
         return shape
+
+
+def _variants(
+    branches: Sequence[Node], cores: Sequence[Reduced], shapes: Sequence[Shape]
+) -> Iterator[Variant]:
+    """Yield the objects that a union merges; none where only one of its branches has properties."""
+    found: dict[Place, tuple[Variant, ...]] = {}
+    for number, (branch, core, shape) in enumerate(zip(branches, cores, shapes, strict=True), 1):
+        if shape.properties:
+            name = _variant_name(branch, core.core.place, number)
+            found[core.core.place] = shape.variants or ((name, frozenset(shape.properties)),)
+    if len(found) > 1:
+        for variants in found.values():
+            yield from variants
+
+
+def _variant_name(branch: Node, core: Place, number: int) -> str:
+    """Return the name of a schema that stands somewhere of its own, the title of one in place."""
+    if not core.path or not core.path[-1].isdigit():
+        return home_name(core)
+    title = branch.value.get("title") if isinstance(branch.value, dict) else None
+    return title if isinstance(title, str) and title.strip() else f"branch {number}"
 
 
 def _has_structure(own: Mapping[str, Any]) -> bool:

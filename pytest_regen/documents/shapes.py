@@ -12,6 +12,7 @@ __all__ = [
     "Kind",
     "Makeup",
     "Shape",
+    "Variant",
     "combined",
     "join",
     "kind_of",
@@ -24,6 +25,9 @@ Kind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
 
 Makeup = tuple[str, frozenset[Any]]
 """A keyword and the parts that it joins: places, or what was put together in turn."""
+
+Variant = tuple[str, frozenset[str]]
+"""A branch of a union: its name and the names of its properties."""
 
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
@@ -52,6 +56,8 @@ class Shape:
     """Schemas that all hold for each item of an array."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """The mappings it was read from, the outermost first: descriptions, limits, defaults."""
+    variants: tuple[Variant, ...] = ()
+    """The branches of unions whose properties are merged here."""
     doubt: str = ""
     """Why it cannot be told as one type; then it is read as any value."""
 
@@ -147,6 +153,7 @@ def meet(outer: Shape, inner: Shape) -> Shape:
         extra=outer.extra + inner.extra,
         items=outer.items + inner.items,
         notes=outer.notes + inner.notes,
+        variants=outer.variants + inner.variants,
         doubt=doubt,
     )
 

@@ -61,6 +61,10 @@ class Language(Protocol):
         """Return an identifier for each field or enum value, all of them different."""
         ...
 
+    def has_enum_member(self, value: str) -> bool:
+        """Return whether a member of an enum can stand for ``value`` on the wire."""
+        ...
+
     def is_legal_type_name(self, name: str) -> bool:
         """Return whether a type may be declared as ``name``."""
         ...

@@ -53,6 +53,7 @@ def generate_store(
     attempts: int = 2,
     force: bool = False,
     discard_edits: bool = False,
+    allow_defects: bool = False,
     dry_run: bool = False,
     ignore: Ignore = (),
 ) -> GenerateResult:
@@ -75,6 +76,8 @@ def generate_store(
         attempts: replies per page at most, the draft included.
         force: ask every page, whatever is stored.
         discard_edits: rebuild types that were edited by hand and have changed in the document.
+        allow_defects: generate what can be read where the document is broken, a reference to
+            nothing for one; the store reports what is lost as REVIEW.
         dry_run: plan only; nothing is asked or written.
         ignore: codes that do not count, as ``validate_store`` takes them.
 
@@ -91,6 +94,7 @@ def generate_store(
         namespace=namespace,
         profile=profile,
         force=force,
+        allow_defects=allow_defects,
     )
     if dry_run:
         return _result(plan)

@@ -4,20 +4,25 @@ Reads, plans, and writes nothing; a dry run ends here.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
 from pytest_regen.documents.ir import IR, DocumentRef, TypeIR, type_hash
-from pytest_regen.errors import StoreMissingError, UsageError
+from pytest_regen.errors import DocumentDefectError, StoreMissingError, UsageError
 from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Language
+from pytest_regen.plurals import counted
 from pytest_regen.prompts import build_prompts, page_content_hash, stored_plan
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import RegenStore, StoredPage, safe_file_name, store_slug
 
 __all__ = ["StorePlan", "plan_store"]
+
+_MAX_SHOWN: Final = 5
+"""Places of a broken document that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ def plan_store(
     namespace: str | None = None,
     profile: str | None = None,
     force: bool = False,
+    allow_defects: bool = False,
 ) -> StorePlan:
     """Return what generating ``operation`` into the folder ``out`` comes to.
 
@@ -101,6 +107,8 @@ def plan_store(
         namespace: of the source; by default the stored one, else one made from the operation.
         profile: of the language; by default the stored one, else ``default``.
         force: ask every page, whatever is stored.
+        allow_defects: plan what can be read where the document is broken; the store reports what
+            is lost as REVIEW.
 
     Raises:
         DocumentError: the document or the operation cannot serve.
@@ -115,6 +123,8 @@ def plan_store(
     path = Path(out) / store_slug(operation.method, operation.path)
     previous = _previous(path, language)
     build = build_ir(document, operation, language=target, status=status, language_name=language)
+    if not allow_defects:
+        _refuse_broken(operation, build.defects)
     ir = build.ir.model_copy(update={"document": _document_ref(document, path)})
     profile = profile or (previous.envelope.profile if previous else "default")
     namespace = namespace or _namespace(previous, operation, target)
@@ -138,6 +148,20 @@ def plan_store(
         profile=profile,
         source_file=_source_file(ir, target),
     )
+
+
+def _refuse_broken(operation: Operation, defects: Sequence[Defect]) -> None:
+    broken = [defect for defect in defects if defect.severity == "error"]
+    if broken:
+        shown = [str(defect) for defect in broken[:_MAX_SHOWN]]
+        if len(broken) > _MAX_SHOWN:
+            shown.append(f"and {counted(len(broken) - _MAX_SHOWN, 'other place')}")
+        raise DocumentDefectError(
+            f"the document is broken where {operation} needs it, in "
+            f"{counted(len(broken), 'place')}",
+            why="; ".join(shown),
+            hint="correct the document, or take what can be read with --allow-defects",
+        )
 
 
 def _previous(path: Path, language: str) -> RegenStore | None:

@@ -1,8 +1,8 @@
 """``schema.md``: the types of a store for people to read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pytest_regen.documents.ir import IR, ArrayOf, FieldIR, MapOf, Ref, TypeExpr, TypeIR
+from pytest_regen.documents.ir import IR, ArrayOf, FieldIR, MapOf, Ref, Review, TypeExpr, TypeIR
 
 __all__ = ["schema_markdown"]
 
@@ -12,11 +12,11 @@ def schema_markdown(ir: IR) -> str:
     endpoint = ir.endpoint
     lines = [f"# {_cell(f'{endpoint.method} {endpoint.path}')} ({_cell(endpoint.status)})", ""]
     for type_ in ir.types:
-        lines += _section(type_)
+        lines += _section(type_, [each for each in ir.reviews if each.type_name == type_.name])
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(type_: TypeIR) -> Iterator[str]:
+def _section(type_: TypeIR, reviews: Sequence[Review]) -> Iterator[str]:
     root = ", root" if type_.is_root else ""
     yield f"## {type_.name}"
     yield ""
@@ -25,6 +25,8 @@ def _section(type_: TypeIR) -> Iterator[str]:
     if type_.description:
         yield _cell(type_.description)
         yield ""
+    for review in reviews:
+        yield from _note(review)
     if type_.kind == "enum":
         yield "| value |"
         yield "|---|"
@@ -33,6 +35,14 @@ def _section(type_: TypeIR) -> Iterator[str]:
         yield "| field | type | required | nullable | description |"
         yield "|---|---|---|---|---|"
         yield from map(_row, type_.fields)
+    yield ""
+
+
+def _note(review: Review) -> Iterator[str]:
+    """Yield what is to be reviewed as a list."""
+    field = f"`{_cell(review.field)}`: " if review.field else ""
+    yield f"- **REVIEW** {field}{_cell(review.message)} (`{_cell(review.where)}`)"
+    yield from (f"  - {_cell(line)}" for line in review.detail.splitlines())
     yield ""
 
 

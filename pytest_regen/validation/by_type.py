@@ -12,7 +12,7 @@ from pytest_regen.validation import rules_enums, rules_fields, rules_spelling, r
 from pytest_regen.validation import rules_types as types
 from pytest_regen.validation.attribution import PageMap, PageText
 from pytest_regen.validation.issues import Issue, ValidationResult
-from pytest_regen.validation.rules_ir import unfixable
+from pytest_regen.validation.rules_ir import reviews, unfixable
 from pytest_regen.validation.splitting import Piece, Split, read_text, split
 from pytest_regen.validation.subject import Subject, Surroundings
 
@@ -152,6 +152,7 @@ def _elsewhere(name: str, found: Split) -> tuple[int, tuple[Declaration, ...]]:
 
 def _issues(subject: Subject) -> Iterator[Issue]:
     yield from unfixable(subject.type, subject.around)
+    yield from reviews(subject)
     yield from rules_text.page_outputs(subject)
     yield from rules_text.illegal_pages(subject)
     if subject.pages and subject.pages.is_broken:

@@ -1,13 +1,13 @@
-"""The rule about the prompt itself: UNFIXABLE, where no reply could be right."""
+"""Rules about the IR itself: UNFIXABLE and REVIEW, whatever a model wrote."""
 
 from collections import Counter
 from collections.abc import Iterator
 
 from pytest_regen.documents.ir import TypeIR, referenced_names
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.subject import Surroundings
+from pytest_regen.validation.subject import Subject, Surroundings
 
-__all__ = ["unfixable"]
+__all__ = ["reviews", "unfixable"]
 
 _AGAIN = "no reply can fix it; correct the document and generate the store again"
 
@@ -22,6 +22,21 @@ def unfixable(type_: TypeIR, around: Surroundings) -> Iterator[Issue]:
             detail=_AGAIN,
             field=None if unit is None else str(unit),
         )
+
+
+def reviews(subject: Subject) -> Iterator[Issue]:
+    """Yield where a type says less than the document it was read from."""
+    known = frozenset(subject.type.units)
+    for review in subject.around.ir.reviews:
+        if review.type_name == subject.type.name:
+            unit = review.field if review.field in known else None
+            yield subject.issue(
+                "REVIEW",
+                review.message,
+                unit=unit,
+                page=None if unit is None else subject.page_of_unit(unit),
+                detail="\n".join(filter(None, (f"in the document: {review.where}", review.detail))),
+            )
 
 
 def _defects(type_: TypeIR, around: Surroundings) -> Iterator[tuple[str, str | int | None]]:

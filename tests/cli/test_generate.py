@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import command
 from small_documents import document_of
 
+from pytest_regen.cli.selecting import select_operations
+from pytest_regen.documents import read_document
 from pytest_regen.emulator import Emulator
 from pytest_regen.stores import RegenStore
 
@@ -107,22 +110,210 @@ def test_a_tag_makes_its_stores(document: Path, api: Emulator) -> None:
     assert len(api.requests) == 1
 
 
+def makers_answer(document: Path, schema: Any) -> None:
+    """Change what GET /makers answers with."""
+    made = json.loads(document.read_text("utf-8"))
+    content = made["paths"]["/makers"]["get"]["responses"]["200"]["content"]
+    content["application/json"] = {"schema": schema}
+    document.write_text(json.dumps(made), "utf-8")
+
+
+GONE = {"$ref": "#/components/schemas/Makr"}
+
+
 def test_one_impossible_operation_leaves_the_others(document: Path, api: Emulator) -> None:
     """With --all a defect is told, the others are made, and the exit code is 2."""
-    made = json.loads(document.read_text("utf-8"))
-    schema = {"type": "string"}
-    made["paths"]["/makers"]["get"]["responses"]["200"]["content"]["application/json"] = {
-        "schema": schema
-    }
-    document.write_text(json.dumps(made), "utf-8")
+    makers_answer(document, {"properties": {"maker": GONE}})
 
     ran = command("generate", document, "--all", "--json")
 
     assert ran.code == 2
     assert [store["path"] for store in ran.json["stores"]] == ["generated/GET_kites"]
     assert ran.json["failures"][0]["operation"] == "GET /makers"
-    assert "error: GET /makers: " in ran.err
+    assert "error: the document is broken where GET /makers needs it, in 1 place" in ran.err
+    assert ran.err.endswith("1 store generated, 1 failed, 1 skipped\n")
     assert len(api.requests) == 2
+
+
+@pytest.mark.usefixtures("api")
+def test_all_skips_what_has_nothing_to_generate(document: Path) -> None:
+    """No JSON response, or plain values: counted with the reason, and no failure."""
+    makers_answer(document, {"items": {"type": "integer"}})
+
+    ran = command("generate", document, "--all", "--json")
+
+    assert (ran.code, ran.json["failures"], len(ran.json["stores"])) == (0, [], 1)
+    assert [skipped["operation"] for skipped in ran.json["skipped"]] == [
+        "DELETE /makers",
+        "GET /makers",
+    ]
+    assert "its responses are: 204" in ran.json["skipped"][0]["reason"]
+    assert "response 200 of GET /makers is a" in ran.json["skipped"][1]["reason"]
+    assert ran.err.endswith(
+        "  skipped     1 operation without a successful JSON response: DELETE /makers\n"
+        "  skipped     1 operation answered with plain values, which need no type: GET /makers\n"
+        "1 store generated, 2 skipped\n"
+    )
+
+
+def test_plain_values_named_alone_are_refused(document: Path) -> None:
+    """Whoever names the operation wants a store, and there is none."""
+    makers_answer(document, {"items": {"type": "string"}})
+
+    ran = command("generate", document, "GET /makers", "--dry-run")
+
+    assert ran.code == 2
+    assert "error: response 200 of GET /makers is an array of strings" in ran.err
+
+
+def test_a_default_for_errors_is_no_answer(document: Path) -> None:
+    """A 204 whose only JSON is the error in ``default`` is skipped, not tried."""
+    made = json.loads(document.read_text("utf-8"))
+    get = made["paths"]["/makers"]["get"]["responses"]
+    made["paths"]["/makers"]["delete"]["responses"]["default"] = get["200"]
+    document.write_text(json.dumps(made), "utf-8")
+
+    ran = command("generate", document, "--all", "--dry-run")
+
+    assert ran.code == 0
+    assert ran.err.endswith("2 stores planned, 1 skipped\n")
+
+
+def test_nothing_left_to_generate_is_refused(document: Path) -> None:
+    """A command that makes no store must not pass for one that did."""
+    ran = command("generate", document, "--tag", "none", "--dry-run")
+
+    assert ran.code == 2
+    assert "1 operation with the tag 'none': 1 without a JSON response, 0 excluded" in ran.err
+
+    makers_answer(document, {"type": "string"})
+    ran = command("generate", document, "--tag", "makers", "--dry-run")
+
+    assert ran.code == 2
+    assert "none of the operations is answered with a type" in ran.err
+
+
+def test_exclude_leaves_operations_out(document: Path) -> None:
+    """By method and path, with wildcards, in any case of the method."""
+    read = read_document(document)
+    kites, makers, delete = "GET /kites", "GET /makers", "DELETE /makers"
+    for patterns, left in (
+        (["GET /makers"], [kites]),
+        (["/mak*"], [kites]),
+        (["* /kites"], [makers]),
+        (["get /kit?s"], [makers]),
+        (["DELETE *"], [kites, makers]),
+        (["delete /makers", "/kites"], [makers]),
+    ):
+        found = select_operations(read, tag=None, exclude=patterns, status=None)
+        assert [str(each) for each in found.chosen] == left, patterns
+        others = {str(each) for each in found.excluded}
+        skipped = {each.operation for each in found.skipped}
+        assert others | skipped == {kites, makers, delete} - set(left), patterns
+        assert not others & skipped, patterns
+
+
+def test_what_is_excluded_is_told(document: Path, api: Emulator) -> None:
+    """It is not asked for, and counted."""
+    ran = command("generate", document, "--all", "--exclude", "GET /m*", "--json")
+
+    assert (ran.code, ran.json["excluded"], len(ran.json["stores"])) == (0, ["GET /makers"], 1)
+    assert "  excluded    1 operation: GET /makers\n" in ran.err
+    assert ran.err.endswith("1 store generated, 1 skipped, 1 excluded\n")
+    assert len(api.requests) == 2
+
+
+def test_brackets_and_braces_of_a_path_are_themselves(document: Path) -> None:
+    """A path is written as the document has it."""
+    made = json.loads(document.read_text("utf-8"))
+    made["paths"] = {f"/{name}": made["paths"]["/kites"] for name in ("a/{id}[x]", "a/{id}x")}
+    document.write_text(json.dumps(made), "utf-8")
+
+    ran = command(
+        "generate", document, "--all", "--dry-run", "--json", "--exclude", "GET /a/{id}[x]"
+    )
+
+    assert (ran.code, ran.json["excluded"]) == (0, ["GET /a/{id}[x]"])
+
+
+def test_what_is_there_already_is_counted_as_kept(document: Path, api: Emulator) -> None:
+    """A second run asks nothing and says so."""
+    command("generate", document, "--all")
+    api.requests.clear()
+
+    ran = command("generate", document, "--all")
+
+    assert ran.code == 0
+    assert ran.err.endswith("0 stores generated, 2 kept, 1 skipped\n")
+    assert not api.requests
+
+
+def test_a_reference_to_nothing_stops_the_operation(document: Path, here: Path) -> None:
+    """Place, name and near names are shown; nothing is asked or written."""
+    makers_answer(document, {"properties": {"maker": GONE}})
+
+    ran = command("generate", document, "GET /makers", "--provider", "plugin_answers:Unreachable")
+
+    assert ran.code == 2
+    where = "#/paths/~1makers/get/responses/200/content/application~1json/schema/properties/maker"
+    assert (
+        f"  why:  {where}: $ref '#/components/schemas/Makr' points at nothing; near names: Maker\n"
+    ) in ran.err
+    assert "--allow-defects" in ran.err
+    assert not list(here.glob("generated/*"))
+
+
+@pytest.mark.usefixtures("api")
+def test_allow_defects_generates_the_rest_for_review(document: Path) -> None:
+    """The type that lost something says so in the store, in validate, and in schema.md."""
+    makers_answer(document, {"properties": {"maker": GONE, "name": {"type": "string"}}})
+
+    ran = command("generate", document, "GET /makers", "--allow-defects", "--json")
+
+    assert ran.code == 0
+    assert [defect["severity"] for defect in ran.json["defects"]] == ["error"]
+    store = Path("generated", "GET_makers")
+    (review,) = json.loads((store / "ir.json").read_text("utf-8"))["reviews"]
+    assert (review["type_name"], review["field"]) == ("MakerDataObject", "maker")
+    assert "- **REVIEW** `maker`: $ref '#" in (store / "schema.md").read_text("utf-8")
+
+    checked = command("validate", store, "--json")
+
+    (issue,) = checked.json["stores"][0]["types"][0]["warnings"]
+    assert (checked.code, issue["code"], issue["field"]) == (0, "REVIEW", "maker")
+    assert (issue["page"], issue["message"]) == (1, review["message"])
+
+
+def test_paths_that_cannot_be_read_fail_all(document: Path) -> None:
+    """Nobody knows which operations are missing; with --allow-defects they are skipped."""
+    made = json.loads(document.read_text("utf-8"))
+    made["paths"]["/lost"] = {"$ref": "#/components/pathItems/Lost"}
+    document.write_text(json.dumps(made), "utf-8")
+
+    ran = command("generate", document, "--all", "--dry-run", "--json")
+
+    assert (ran.code, len(ran.json["stores"])) == (2, 2)
+    assert [failure["operation"] for failure in ran.json["failures"]] == ["#/paths/~1lost"]
+    assert command("generate", document, KITES, "--dry-run").code == 0
+
+    allowed = command("generate", document, "--all", "--dry-run", "--json", "--allow-defects")
+
+    assert allowed.code == 0
+    assert "points at nothing" in allowed.json["skipped"][-1]["reason"]
+
+
+def test_all_with_a_status_skips_what_does_not_declare_it(document: Path) -> None:
+    """--status is exact for each operation; the others are no failure."""
+    made = json.loads(document.read_text("utf-8"))
+    responses = made["paths"]["/makers"]["get"]["responses"]
+    responses["201"] = responses["200"]
+    document.write_text(json.dumps(made), "utf-8")
+
+    ran = command("generate", document, "--all", "--status", "201", "--dry-run", "--json")
+
+    assert ran.code == 0
+    assert [store["ir"]["endpoint"]["status"] for store in ran.json["stores"]] == ["201"]
+    assert len(ran.json["skipped"]) == 2
 
 
 def test_no_connection_stops_the_rest(document: Path) -> None:
@@ -131,7 +322,7 @@ def test_no_connection_stops_the_rest(document: Path) -> None:
 
     assert ran.code == 3
     assert ran.err.count("error: no answer from") == 1
-    assert ran.err.endswith("0 stores generated, 1 with errors, 1 not started\n")
+    assert ran.err.endswith("0 stores generated, 1 with errors, 1 skipped, 1 not started\n")
     assert "the same command again asks only for the rest" in ran.err
 
 
@@ -183,7 +374,10 @@ def test_recorded_and_replayed(
         ((), "one operation, --tag or --all"),
         ((KITES, "--all"), "one operation, --tag or --all"),
         (("GET /kits",), "GET /kites"),
-        (("--tag", "kite"), "the tags are: kites, makers"),
+        (("--tag", "kite"), "the tags are: kites, makers, none"),
+        (("--all", "--exclude", "GET /kits"), "near matches: 'GET /kites'"),
+        (("--all", "--exclude", "/zzz*"), "a pattern is a path, or a method and a path"),
+        ((KITES, "--exclude", KITES), "--exclude goes with --all or --tag"),
         ((KITES, "--language", "cobol"), "csharp"),
         ((KITES, "--status", "404"), "404"),
         ((KITES, "--fields-per-page", "0"), "--fields-per-page"),

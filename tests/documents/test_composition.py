@@ -143,7 +143,9 @@ def test_merged_types_that_refer_to_themselves_give_one_that_does(
     for one in (merged, nested):
         assert set(fields_of(one)) == {"next", "lives", "age"}
         assert fields_of(one)["next"] == nested.name
-    assert made.defects == ()
+    said = [] if word == "allOf" else [merged.name, nested.name]
+    assert [review.type_name for review in made.ir.reviews] == said
+    assert len(made.defects) == len(said)
 
 
 @pytest.mark.parametrize("word", ["oneOf", "allOf"])
@@ -191,7 +193,7 @@ def test_composition_of_itself_is_harmless(tmp_path: Path) -> None:
 
 
 def test_long_chains_are_bounded(tmp_path: Path) -> None:
-    """Hundreds of levels of references end in a defect, never in a crash."""
+    """Hundreds of levels are read to their end; only arrays inside one another are too many."""
     deep: dict[str, Any] = {f"A{n}": {"items": ref(f"A{n + 1}")} for n in range(300)}
     deep |= {
         f"B{n}": {"allOf": [ref(f"B{n + 1}"), {"properties": {f"p{n}": {}}}]} for n in range(300)
@@ -202,3 +204,52 @@ def test_long_chains_are_bounded(tmp_path: Path) -> None:
     for letter in "ABCD":
         _, made = build_field(tmp_path, ref(f"{letter}0"), deep | last)
         assert len(made.ir.types) <= 2, letter
+        assert [each.severity for each in made.defects if "merged" not in each.message] == (
+            ["warning"] if letter == "A" else []
+        ), letter
+
+
+@pytest.mark.parametrize("wrap", ["ref", "described", "titled"])
+@pytest.mark.parametrize("length", [31, 200])
+def test_chains_of_all_of_lose_nothing(tmp_path: Path, length: int, wrap: str) -> None:
+    """However long they are, and whatever each link wraps the next in."""
+
+    def link(n: int) -> dict[str, Any]:
+        own: dict[str, Any] = {"properties": {f"f{n}": {"type": "string"}}, "required": [f"f{n}"]}
+        if n == length:
+            return own
+        base = ref(f"C{n + 1}")
+        if wrap == "described":
+            return {"allOf": [{"allOf": [base], "description": "d"}, own]}
+        return (
+            {"allOf": [base], "title": "t", **own} if wrap == "titled" else {"allOf": [own, base]}
+        )
+
+    made = build(tmp_path, ref("C0"), {f"C{n}": link(n) for n in range(length + 1)})
+    assert made.defects == ()
+    assert fields_of(made.ir.root) == dict.fromkeys((f"f{n}" for n in range(length + 1)), "string!")
+
+
+def test_chains_of_mere_wrappers_are_followed_to_their_end(tmp_path: Path) -> None:
+    """Two hundred names for one schema are that schema."""
+    names = {f"W{n}": {"allOf": [ref(f"W{n + 1}")], "description": str(n)} for n in range(200)}
+    made = build(tmp_path, {"properties": {"x": ref("W0")}}, {**names, "W200": PET})
+    assert fields_of(made.ir.root) == {"x": "W200"}
+    assert made.defects == ()
+
+
+@pytest.mark.parametrize("length", [2, 30, 90])
+def test_a_chain_that_ends_in_itself_ends(tmp_path: Path, length: int) -> None:
+    """Every field is there; of a circle too long to go round, an error says that some are not."""
+    components = {
+        f"C{n}": {"allOf": [ref(f"C{(n + 1) % length}"), {"properties": {f"f{n}": {}}}]}
+        for n in range(length)
+    }
+    made = build(tmp_path, ref("C0"), components)
+    if length <= 30:
+        assert len(fields_of(made.ir.root)) == length
+        assert made.defects == ()
+    else:
+        assert "lead back to themselves" in messages(made)
+        assert {defect.severity for defect in made.defects} == {"error"}
+    assert made.ir == build(tmp_path, ref("C0"), components).ir

@@ -18,6 +18,18 @@ NAMES = ("Ship", "ship", "Port_1", "a/b", "String", "Line.Item")
 TEXT = st.sampled_from(("id", "$type", "a b", "class", "items", "properties", "é"))
 
 
+_DISCRIMINATORS: st.SearchStrategy[Any] = st.sampled_from(
+    (
+        "id",
+        {"propertyName": "id"},
+        {"propertyName": "class", "mapping": {"a": "Ship", "b": "#/components/schemas/Port_1"}},
+        {"propertyName": 5, "mapping": {"a": "Nowhere", "b": 7}},
+        {"mapping": []},
+        None,
+    )
+)
+
+
 def _schemas(version: str) -> st.SearchStrategy[Any]:
     """Return schemas of one dialect, right and wrong ones."""
     targets = (*NAMES, "Nowhere")
@@ -49,7 +61,12 @@ def _schemas(version: str) -> st.SearchStrategy[Any]:
         required = st.lists(TEXT, max_size=2, unique=True)
         objects = st.fixed_dictionaries(
             {"properties": properties},
-            optional={"required": required, "allOf": lists, "oneOf": lists},
+            optional={
+                "required": required,
+                "allOf": lists,
+                "oneOf": lists,
+                "discriminator": _DISCRIMINATORS,
+            },
         )
         return st.one_of(
             objects,
@@ -115,6 +132,11 @@ def test_every_build_is_whole(document: Any) -> None:
     for type_ in made.ir.types:
         assert bool(type_.enum_values) == (type_.kind == "enum")
         assert len(set(type_.units)) == len(type_.units)
+    for review in made.ir.reviews:
+        reviewed = made.ir.type_named(review.type_name)
+        assert reviewed is not None
+        assert review.field is None or review.field in reviewed.units
+    assert {r.where for r in made.ir.reviews} == {defect.where for defect in made.defects}
     text = json.dumps(made.ir.to_json(), allow_nan=False)
     assert IR.model_validate_json(text) == made.ir
 

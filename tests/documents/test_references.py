@@ -8,6 +8,7 @@ import pytest
 from small_documents import build_field, build_file, document_of, messages
 
 from pytest_regen.documents import read_document
+from pytest_regen.errors import UnknownOperationError
 
 
 def write(folder: Path, files: dict[str, Any]) -> Path:
@@ -138,3 +139,93 @@ def test_responses_and_path_items_may_be_references(tmp_path: Path) -> None:
         "#/paths/~1c/get/responses/200",
         "#/paths/~1d",
     ]
+
+
+@pytest.mark.parametrize(
+    ("reference", "near"),
+    [
+        ("#/components/schemas/Mony", "; near names: Money, Monkey"),
+        ("#/components/schema/Money", "; near names: schemas"),
+        ("#/components/schemas/Money/property/x", ""),
+        ("#/components/schemas/Zzz", ""),
+        ("parts.yaml#/Prot", "; near names: Port"),
+        ("#/paths/~1thing/get", "; near names: /things"),
+    ],
+)
+def test_a_reference_to_nothing_names_what_may_be_meant(
+    tmp_path: Path, reference: str, near: str
+) -> None:
+    """Names like the first part of the pointer that is not there."""
+    (tmp_path / "parts.yaml").write_text("Port: {properties: {a: {}}}", "utf-8")
+    components: dict[str, Any] = {"Money": {"type": "object"}, "Monkey": {}, "Other": {}}
+    _, made = build_field(tmp_path, {"$ref": reference}, components)
+    (defect,) = made.defects
+    assert defect.message == f"$ref {reference!r} points at nothing{near}"
+
+
+def test_only_what_an_operation_reaches_is_its_defect(tmp_path: Path) -> None:
+    """Broken places elsewhere, in parameters, requests and other operations, do not count."""
+    gone = {"$ref": "#/components/schemas/Gone"}
+    document = document_of({"$ref": "#/components/schemas/Pet"})
+    document["components"]["schemas"] = {
+        "Pet": {"properties": {"a": {"type": "string"}}},
+        "Unused": gone,
+        "Loop": {"$ref": "#/components/schemas/Loop"},
+    }
+    operation = document["paths"]["/things"]["get"]
+    operation["parameters"] = [gone, {"name": "q", "schema": gone}]
+    operation["requestBody"] = {"content": {"application/json": {"schema": gone}}}
+    operation["responses"]["404"] = {"$ref": "#/components/responses/Gone"}
+    document["paths"]["/others"] = {"$ref": "#/components/pathItems/Gone"}
+    text = json.dumps(document).replace(
+        '"parameters"', '"summary": "", "summary": "", "parameters"'
+    )
+    path = write(tmp_path, {"api.json": text})
+
+    assert build_file(path).defects == ()
+    assert [defect.where for defect in read_document(path).defects] == [
+        "#/paths/~1others",
+        "#/paths/~1things/get/responses/404",
+        "#/paths/~1things/get/summary",
+    ]
+    assert [each.where for each in read_document(path).lost_operations] == ["#/paths/~1others"]
+
+
+@pytest.mark.parametrize(
+    "key", ['"Pet"', '"schemas"', '"components"', '"type"', '"200"', '"responses"']
+)
+def test_a_doubled_key_counts_where_it_is_read(tmp_path: Path, key: str) -> None:
+    """In a schema that is used, around it, or around the response itself."""
+    components: dict[str, Any] = {"Pet": {"type": "object", "properties": {"a": {}}}}
+    document = document_of({"$ref": "#/components/schemas/Pet"}, components)
+    text = json.dumps(document).replace(f"{key}:", f"{key}: 1, {key}:", 1)
+    path = write(tmp_path, {"api.json": text})
+    (defect,) = build_file(path).defects
+    assert "stands twice" in defect.message
+    assert defect.severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("/v1/ships", "GET /v1/ships"),
+        ("PUT /v1/ships", "GET /v1/ships"),
+        ("put /v1/ships/", "GET /v1/ships"),
+        ("/v1/ship", "GET /v1/ships"),
+    ],
+)
+def test_near_matches_begin_with_the_same_path(tmp_path: Path, name: str, first: str) -> None:
+    """A path without its method, or with another: its operations come first."""
+    document = document_of({})
+    operation = document["paths"]["/things"]["get"]
+    document["paths"] = {
+        "/v1/shops": {"put": operation},
+        "/v2/ships": {"put": operation},
+        "/v1/ships": {"get": operation, "delete": operation},
+    }
+    read = read_document(write(tmp_path, {"api.json": document}))
+    with pytest.raises(UnknownOperationError) as caught:
+        read.find(name)
+    assert caught.value.hint.startswith(f"near matches: {first!r}, ")
+    assert "the document has 4 operations" in caught.value.why
+    assert ("its method and its path" in caught.value.why) == name.startswith("/")

@@ -9,7 +9,7 @@ from plain_names import PlainNames
 from small_documents import build_file, document_of
 
 from pytest_regen.documents import build_ir, read_document
-from pytest_regen.errors import DocumentDefectError, UsageError
+from pytest_regen.errors import DocumentDefectError, NothingToGenerateError, UsageError
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -72,10 +72,47 @@ def test_a_status_asked_for_is_exact(tmp_path: Path) -> None:
         chosen(path, "204")
 
 
-def test_no_success_with_json_is_a_named_defect(tmp_path: Path) -> None:
-    """The message lists the responses there are."""
-    path = responses(tmp_path, {"204": {}, "default": body("a")})
-    with pytest.raises(DocumentDefectError, match="its responses are: 204, default"):
+@pytest.mark.parametrize("success", ["204", "2XX", "302"])
+def test_no_success_with_json_leaves_nothing_to_generate(tmp_path: Path, success: str) -> None:
+    """``default`` beside a success describes errors; the message lists the responses there are."""
+    path = responses(tmp_path, {success: {}, "default": body("a")})
+    assert not read_document(path).operations[0].is_answered_in_json
+    with pytest.raises(NothingToGenerateError, match=f"its responses are: {success}, default"):
+        chosen(path)
+
+
+def test_default_is_the_success_where_none_is_declared(tmp_path: Path) -> None:
+    """Many descriptions declare errors and ``default`` alone."""
+    path = responses(tmp_path, {"404": body("e"), "default": body("a")})
+    assert read_document(path).operations[0].is_answered_in_json
+    assert chosen(path) == ("default", "a")
+
+
+def test_a_broken_success_is_never_passed_over_silently(tmp_path: Path) -> None:
+    """Another success may be read instead, but the defect is told; one alone is refused."""
+    broken = {"$ref": "#/components/responses/Gone"}
+    path = responses(tmp_path, {"200": broken, "201": body("b"), "404": broken})
+    made = build_file(path)
+    assert made.status == "201"
+    assert [(each.severity, each.where) for each in made.defects] == [
+        ("error", "#/paths/~1things/get/responses/200")
+    ]
+
+    alone = responses(tmp_path, {"200": broken})
+    assert read_document(alone).operations[0].is_answered_in_json
+    for status in (None, "200"):
+        with pytest.raises(DocumentDefectError, match="cannot be read") as caught:
+            chosen(alone, status)
+        assert "points at nothing" in caught.value.why
+
+
+def test_responses_that_are_no_mapping_are_a_defect(tmp_path: Path) -> None:
+    """They are not taken for an operation without a JSON response."""
+    path = tmp_path / "api.json"
+    document = document_of({})
+    document["paths"]["/things"]["get"]["responses"] = ["200"]
+    path.write_text(json.dumps(document), "utf-8")
+    with pytest.raises(DocumentDefectError, match="a mapping is wanted here"):
         chosen(path)
 
 

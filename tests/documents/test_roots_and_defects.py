@@ -1,13 +1,14 @@
 """What may be a root, what is generated, and how defects are told."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from short_types import COLOUR, PET, fields_of, ref, root_of
-from small_documents import build, build_field, messages
+from small_documents import build, build_field, build_file, document_of, messages
 
-from pytest_regen.errors import DocumentDefectError
+from pytest_regen.errors import DocumentDefectError, NothingToGenerateError
 
 
 @pytest.mark.parametrize(
@@ -45,10 +46,18 @@ def test_a_forbidden_property_is_no_field(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [PET, {"type": "array", "items": PET}, {"items": {"items": PET}}, {"allOf": [PET]}],
+    [
+        PET,
+        {"type": "array", "items": PET},
+        {"items": {"items": PET}},
+        {"allOf": [PET]},
+        {"type": "object", "additionalProperties": PET},
+        {"additionalProperties": {"type": "array", "items": PET}},
+        {"items": {"patternProperties": {"^x": PET}}},
+    ],
 )
 def test_roots_are_unwrapped(tmp_path: Path, schema: Any) -> None:
-    """An array as root takes its items, however deep."""
+    """Arrays and maps as root are taken off, however deep."""
     assert fields_of(root_of(tmp_path, schema)) == {"id": "integer!"}
 
 
@@ -66,18 +75,45 @@ def test_an_enum_may_be_the_root(tmp_path: Path) -> None:
     ("schema", "word"),
     [
         ({"type": "string"}, "is a string"),
-        ({"type": "array", "items": {"type": "integer"}}, "is an array of an integer"),
-        ({"additionalProperties": PET}, "is a map"),
+        ({"type": "array", "items": {"type": "integer"}}, "is an array of integers"),
+        ({"additionalProperties": {"type": "boolean"}}, "is a map of booleans"),
+        ({"type": "object"}, "is a map of any values"),
+        ({"items": {"items": {"type": "number"}}}, "is an array of arrays of numbers"),
         ({}, "is any value"),
+    ],
+)
+def test_plain_values_leave_nothing_to_generate(tmp_path: Path, schema: Any, word: str) -> None:
+    """Nothing is wrong with the document: an error of its own names the operation and says so."""
+    with pytest.raises(NothingToGenerateError, match=word) as caught:
+        build(tmp_path, schema)
+    assert "GET /things" in caught.value.what
+    assert "plain values need no type" in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("schema", "word"),
+    [
         ({"oneOf": [{"type": "string"}, PET]}, "object or string"),
         ({"$ref": "#/components/schemas/None"}, "points at nothing"),
     ],
 )
 def test_other_roots_are_a_named_defect(tmp_path: Path, schema: Any, word: str) -> None:
-    """A root of which no type can be made is refused, naming the operation and the reason."""
+    """A root that cannot be read is refused, naming the operation and the reason."""
     with pytest.raises(DocumentDefectError, match=word) as caught:
         build(tmp_path, schema)
+    assert not isinstance(caught.value, NothingToGenerateError)
     assert "GET /things" in caught.value.what
+
+
+def test_a_map_of_objects_has_no_primary_key(tmp_path: Path) -> None:
+    """The parameter at the end of the path is the key of the map, not that of its values."""
+    document = document_of({"additionalProperties": PET})
+    document["paths"] = {"/pets/{id}": document["paths"]["/things"]}
+    path = tmp_path / "api.json"
+    path.write_text(json.dumps(document), "utf-8")
+    root = build_file(path, "GET /pets/{id}").ir.root
+    assert root is not None
+    assert root.primary_key is None
 
 
 def test_only_what_is_used_is_generated(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from short_types import COLOUR, NULL_OBJECT, PET, fields_of, ref, spelled
-from small_documents import build_field, messages
+from small_documents import build, build_field, messages
+
+from pytest_regen.errors import NothingToGenerateError
 
 
 @pytest.mark.parametrize(
@@ -215,3 +217,37 @@ def test_not_a_number_is_left_out(tmp_path: Path) -> None:
     field, made = build_field(tmp_path, {"type": "number", "default": float("nan"), "minimum": 0})
     assert field.constraints == {"minimum": 0}
     assert "default is no plain JSON value" in messages(made)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "writeOnly": True},
+        {"allOf": [{"type": "string", "writeOnly": True}]},
+        {"type": "object", "properties": {"a": {}}, "writeOnly": True},
+    ],
+)
+def test_what_is_only_written_is_not_demanded_of_a_response(tmp_path: Path, schema: Any) -> None:
+    """``required`` holds for requests there; what is only read stays required."""
+    properties = {"secret": schema, "id": {"type": "string", "readOnly": True}}
+    made = build(tmp_path, {"properties": properties, "required": ["secret", "id"]})
+    secret, id_ = made.ir.types[0].fields
+    assert (secret.required, secret.write_only) == (False, True)
+    assert (id_.required, id_.read_only) == (True, True)
+
+
+@pytest.mark.parametrize("values", [["a", ""], ["  "], ["a", "", None]])
+def test_an_enum_that_the_language_cannot_hold_is_a_string(
+    tmp_path: Path, values: list[str | None]
+) -> None:
+    """No name can stand for some values; REVIEW says so, and every value can be read."""
+    field, made = build_field(tmp_path, {"type": ["string", "null"], "enum": values})
+    assert spelled(field.type) == "string"
+    assert "no enum member can stand for" in messages(made)
+    assert [each.field for each in made.ir.reviews] == ["x"]
+
+
+def test_such_an_enum_as_the_whole_response_leaves_nothing_to_generate(tmp_path: Path) -> None:
+    """It is a plain value then, and the document is sound."""
+    with pytest.raises(NothingToGenerateError, match="is an array of strings"):
+        build(tmp_path, {"items": {"type": "string", "enum": ["a", ""]}})

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
+from pytest_regen.languages import language_named
 from pytest_regen.languages.csharp.keywords import KEYWORDS, RESERVED_TYPE_NAMES
 from pytest_regen.languages.csharp.names import (
     is_identifier,
@@ -139,3 +140,12 @@ def of_fields(*wires: str) -> TypeIR:
     """Return a type with text fields of these names."""
     fields = tuple(FieldIR(json_name=wire, type=Scalar(kind="string")) for wire in wires)
     return TypeIR(name="Ship", schema_id="#", kind="object", fields=fields)
+
+
+def test_values_that_no_enum_member_can_stand_for() -> None:
+    """System.Text.Json refuses an enum with a member of such a name, whatever is read."""
+    language = language_named("csharp")
+    for value in ("", " ", " a", "a ", "a\n", "\u00a0a"):
+        assert not language.has_enum_member(value), repr(value)
+    for value in ("a", "a b", "0", "-", "é", "a,b", "\u200b"):
+        assert language.has_enum_member(value), repr(value)

@@ -28,6 +28,7 @@ from pytest_regen.documents.ir import IR
 from pytest_regen.errors import DocumentDefectError
 from pytest_regen.regeneration import StorePlan, generate_store, plan_store
 from pytest_regen.stores import RegenStore
+from pytest_regen.validation import validate_store
 
 Asked = Counter[tuple[str, str, object]]
 
@@ -210,6 +211,8 @@ def check_written(work: list[tuple[Path, Operation]], out: Path) -> Counter[str]
             made = generate_store(document, operation, out / spec.stem, provider=server.provider)
             store = RegenStore.open(made.path)
             assert issues_of(store) == [], f"{spec.name} {operation} in style {style.name}"
+            warnings = [each for found in validate_store(store).values() for each in found.warnings]
+            assert len(warnings) == len(store.ir.reviews), f"{spec.name} {operation}"
             assert made.calls == len(server.asked) == len(store.prompts) == len(store.pages)
             assert not made.failures
             counts += Counter(stores=1, types=len(store.ir.types), pages=len(store.pages))

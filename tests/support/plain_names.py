@@ -15,3 +15,7 @@ class PlainNames:
         if name[0].isdigit():
             name = "_" + name
         return name + "DataObject" if is_root else name
+
+    def has_enum_member(self, value: str) -> bool:
+        """Return whether there is a letter or a digit in ``value``."""
+        return bool(value.strip())

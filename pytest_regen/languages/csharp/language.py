@@ -39,6 +39,14 @@ class CSharp:
         """Return an identifier for each field or enum value, all of them different."""
         return names.member_names(type_)
 
+    def has_enum_member(self, value: str) -> bool:
+        """Return whether a member of an enum can stand for ``value`` on the wire.
+
+        The converter of System.Text.Json refuses an enum with a member whose name is empty, or
+        begins or ends with white space (dotnet/runtime#107367).
+        """
+        return bool(value) and value == value.strip()
+
     def is_legal_type_name(self, name: str) -> bool:
         """Return whether a type may be declared as ``name``."""
         return names.is_type_identifier(name)
