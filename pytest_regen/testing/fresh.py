@@ -3,7 +3,6 @@
 Reads the turn as JSON from standard input and writes what was sent and answered to standard output.
 """
 
-import datetime as dt
 import importlib
 import importlib.util
 import inspect
@@ -13,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ _SECONDS: Final = 60
 _ELSEWHERE: Final = {"PYTHONHASHSEED": "4711", "LC_ALL": "C"}
 """What a prompt must not depend on: the order of sets, and language."""
 _ANOTHER_ZONE: Final = "Pacific/Kiritimati"
-_LATER: Final = dt.timedelta(days=401, hours=7, minutes=13, seconds=17)
+_LATER: Final = timedelta(days=401, hours=7, minutes=13, seconds=17)
 """So far apart, two moments have nothing in common that a prompt could show: not the year, the
 month, the day of the month or of the week, the hour, the minute or the second."""
 
@@ -110,34 +110,33 @@ def main() -> None:
     sys.stdout.write("\n" + json.dumps([plain, turn()]))
 
 
-def _shiftable_clock() -> Callable[[dt.timedelta], None]:
+def _shiftable_clock() -> Callable[[timedelta], None]:
     """Put a clock in the place of this process's, and return what sets it forward.
 
     Reached is what Python code asks the modules ``time`` and ``datetime`` for: more is not needed
     to tell whether a prompt shows the time, and a process of its own ends right after it.
     """
-    forward = [dt.timedelta()]
-    real, real_date = dt.datetime, dt.date
+    forward = [timedelta()]
     real_time, real_ns = time.time, time.time_ns
     localtime, gmtime, strftime = time.localtime, time.gmtime, time.strftime
 
-    class Shifted(real, metaclass=_standing_for(real)):
+    class Datetime(datetime, metaclass=_Standing):
         @classmethod
-        def now(cls, tz: dt.tzinfo | None = None) -> Any:  # noqa: ANN401 - either class
-            return real.now(tz) + forward[0]
+        def now(cls, tz: tzinfo | None = None) -> Any:  # noqa: ANN401 - either class
+            return datetime.now(tz) + forward[0]
 
         @classmethod
         def utcnow(cls) -> Any:  # noqa: ANN401 - either class
-            return real.now(dt.UTC).replace(tzinfo=None) + forward[0]
+            return datetime.now(UTC).replace(tzinfo=None) + forward[0]
 
         @classmethod
         def today(cls) -> Any:  # noqa: ANN401 - either class
             return cls.now()
 
-    class ShiftedDate(real_date, metaclass=_standing_for(real_date)):
+    class Date(date, metaclass=_Standing):
         @classmethod
         def today(cls) -> Any:  # noqa: ANN401 - either class
-            return Shifted.now().date()
+            return Datetime.now().date()
 
     def seconds() -> float:
         return real_time() + forward[0].total_seconds()
@@ -155,27 +154,26 @@ def _shiftable_clock() -> Callable[[dt.timedelta], None]:
     }
     for name, fake in fakes.items():
         setattr(time, name, fake)
-    dt.datetime, dt.date = Shifted, ShiftedDate  # type: ignore[misc]  # the point
+    module: Any = sys.modules["datetime"]
+    module.datetime, module.date = Datetime, Date
 
-    def shift(by: dt.timedelta) -> None:
+    def shift(by: timedelta) -> None:
         forward[0] = by
 
     return shift
 
 
-def _standing_for(real: type) -> type:
-    """Return the metaclass of a class that stands for ``real``, to ``isinstance`` and pydantic."""
+class _Standing(type):
+    """Metaclass of a class that stands for its base, to ``isinstance`` and to pydantic."""
 
-    class Standing(type):
-        def __instancecheck__(cls, value: object) -> bool:
-            # A class of the agent's own, made from this one, is no other than it says.
-            stands = cls.__mro__[1] is real
-            return isinstance(value, real) if stands else super().__instancecheck__(value)
+    def __instancecheck__(cls, value: object) -> bool:
+        base = cls.__bases__[0]
+        # A class of the agent's own, made from one that stands for its base, does not.
+        stands = not isinstance(base, _Standing)
+        return isinstance(value, base) if stands else super().__instancecheck__(value)
 
-        def __get_pydantic_core_schema__(cls, _: object, handler: Callable[[object], Any]) -> Any:  # noqa: ANN401 - pydantic's protocol
-            return handler(real)
-
-    return Standing
+    def __get_pydantic_core_schema__(cls, _: object, handler: Callable[[object], Any]) -> Any:  # noqa: ANN401 - pydantic's protocol
+        return handler(cls.__bases__[0])
 
 
 def _found(module: str, name: str, file: str) -> Any:  # noqa: ANN401 - any factory

@@ -77,7 +77,8 @@ def assert_carries_full_context(
     lost: dict[str, str] = {}
     for number in range(2):
         for where, flow in _shapes(number):
-            sent = sent_text("carries_full_context", turns.taken(lambda _, it=flow: it.request))
+            seen = observe(make)(flow.request, writing(replies))
+            sent = sent_text("carries_full_context", seen)
             for path, token in flow.tokens.items():
                 if flow.ends[path] not in sent:
                     lost.setdefault(path, where if token not in sent else ": its end is cut off")

@@ -123,10 +123,9 @@ class Turns:
     def same(self, one: RequestWith, other: RequestWith) -> bool:
         """Return whether an agent makes the same of two requests."""
         mark = new_mark()
-        return self.plain(one) == self.plain(other) or (
-            # An agent may put a digest of its texts into the prompt: no two marks agree then.
-            self.plain(one, mark) == self.plain(other, mark)
-        )
+        # An agent may put a digest of its texts into the prompt: no two marks agree then.
+        pairs = ((self.plain(one, with_), self.plain(other, with_)) for with_ in ("", mark))
+        return any(first == second for first, second in pairs)
 
     def differ(self, one: RequestWith, other: RequestWith) -> bool:
         """Return whether an agent takes two requests for different, because they are.
@@ -137,7 +136,7 @@ class Turns:
         for mark in ("", new_mark()):
             before, between, after = (self.plain(request, mark) for request in (one, other, one))
             if before == after:
-                return before != between
+                return bool(before != between)
         return False
 
 

@@ -138,7 +138,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", **_CONTROLS}
 
 def escape(text: str) -> str:
     """Return a text for an element; controls as references."""
-    return text.translate(str.maketrans(_ENTITIES))
+    return text.translate({ord(one): entity for one, entity in _ENTITIES.items()})
 
 
 def dump(view: Mapping[str, Any], quote: Quote) -> Said:
@@ -217,7 +217,7 @@ class Agent:
 
     def take(self, request: ClarificationRequest) -> dict[str, Any]:
         """Take one turn."""
-        key = REMEMBERED.get(self.fault, lambda _: "")(request)
+        key = REMEMBERED[self.fault](request) if self.fault in REMEMBERED else ""
         if key and key in self.known:
             return dict(self.known[key])
         messages = self.messages(request)
@@ -234,13 +234,15 @@ class Agent:
     def known(self) -> dict[str, Any]:
         """What is remembered: by the process, or by this instance."""
         if self.style in ("xml", "service"):
-            return MEMORY.setdefault(f"{self.style} {self.fault}", {})
+            shared: dict[str, Any] = MEMORY.setdefault(f"{self.style} {self.fault}", {})
+            return shared
         return self.memory
 
     def asked(self, messages: Said, request: ClarificationRequest) -> dict[str, Any]:
         """Return what the model writes, if it may be returned."""
         try:
-            found = json.loads(self.complete([{"role": "system", "content": SYSTEM}, *messages]))
+            text = self.complete([{"role": "system", "content": SYSTEM}, *messages])
+            found = json.loads(text)
         except ValueError:
             return {}
         asks = bool(found.get("clarification_questions"))
@@ -252,7 +254,7 @@ class Agent:
             or self.fault == "asks for ever"
             or (self.fault == "asks who skips" and skipped)
         )
-        return found if found.get("subject_line") or (asks and may_ask) else {}
+        return dict(found) if found.get("subject_line") or (asks and may_ask) else {}
 
     def again(self, messages: Said, request: ClarificationRequest) -> Said:
         """Return what is sent after an unusable reply."""
@@ -266,12 +268,16 @@ class Agent:
 
     def messages(self, request: ClarificationRequest) -> Said:
         """Return what is sent at first."""
-        request = BEFORE.get(self.fault, lambda _, it: it)(self, request)
+        if self.fault in BEFORE:
+            request = BEFORE[self.fault](self, request)
         render, quote = STYLES[self.style]
+        if self.fault in QUOTES:
+            quote = QUOTES[self.fault](quote)
         view = view_of(request)
-        VIEWS.get(self.fault, lambda _: None)(view)
-        said = render(view, QUOTES.get(self.fault, lambda it: it)(quote))
-        return AFTER.get(self.fault, lambda _, __, it: it)(self, request, said)
+        if self.fault in VIEWS:
+            VIEWS[self.fault](view)
+        said = render(view, quote)
+        return AFTER[self.fault](self, request, said) if self.fault in AFTER else said
 
 
 # Faults.
@@ -350,6 +356,10 @@ def _no_places(view: View) -> None:
         answer.pop("country", None)
 
 
+def _no_confidences(view: View) -> None:
+    view["guessed"] = {name: v for name, v in view["guessed"].items() if "confidence" not in name}
+
+
 def _unsure_dropped(view: View) -> None:
     if view["guessed"].get("location_confidence", 1) < 0.2:
         view["guessed"].pop("detected_location", None)
@@ -361,11 +371,8 @@ VIEWS: Mapping[str, Callable[[View], None]] = {
     "loses options": _without("options"),
     "loses levels": _without("location_level"),
     "loses inferences": lambda view: view.update(guessed={}),
-    "loses reasoning": lambda view: view["guessed"].pop("reasoning", None),
-    "loses confidences": lambda view: (
-        [view["guessed"].pop(name) for name in list(view["guessed"]) if "confidence" in name]
-        and None
-    ),
+    "loses reasoning": lambda view: view["guessed"].update(reasoning=""),
+    "loses confidences": _no_confidences,
     "loses countries": _no_places,
     "inferred wins": lambda view: _inferred_wins(view, lambda _: True),
     "inferred wins if sure": lambda view: _inferred_wins(view, lambda it: it >= 0.5),
@@ -420,9 +427,12 @@ def _appended(said: Said, text: str) -> Said:
     return [*said[:-1], {**said[-1], "content": f"{said[-1]['content']}\n{text}"}]
 
 
-def _cut_prompt(_: Agent, __: ClarificationRequest, said: Said, length: int) -> Said:
-    text = "\n".join(message["content"] for message in said)
-    return [{"role": "user", "content": text[:length]}]
+def _cut_prompt(length: int) -> Callable[[Agent, ClarificationRequest, Said], Said]:
+    def cut(_: Agent, __: ClarificationRequest, said: Said) -> Said:
+        text = "\n".join(message["content"] for message in said)
+        return [{"role": "user", "content": text[:length]}]
+
+    return cut
 
 
 def _history(agent: Agent, _: ClarificationRequest, said: Said) -> Said:
@@ -459,8 +469,8 @@ def _added(value: Callable[[ClarificationRequest], object]) -> Any:
 
 
 AFTER: Mapping[str, Callable[[Agent, ClarificationRequest, Said], Said]] = {
-    "cuts the prompt at 300": lambda *it: _cut_prompt(*it, length=300),
-    "cuts the prompt at 4,000": lambda *it: _cut_prompt(*it, length=4_000),
+    "cuts the prompt at 300": _cut_prompt(300),
+    "cuts the prompt at 4,000": _cut_prompt(4_000),
     "keeps a history": _history,
     "adds the stored first turn": _first_added,
     "tells what others wrote": _others,
