@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_regen.testing.stateless import (
         CHECKS,
         ContextLossError,
+        assert_answers_in_place,
         assert_carries_full_context,
         assert_legacy_ignored,
         assert_level,
@@ -43,6 +44,7 @@ __all__ = [
     "FeedbackError",
     "Replies",
     "TranscriptError",
+    "assert_answers_in_place",
     "assert_cache_prefix_stable",
     "assert_carries_full_context",
     "assert_legacy_ignored",

@@ -18,6 +18,7 @@ __all__ = [
     "GlobalMemory",
     "HelplessWithoutAnswers",
     "LegacyFirst",
+    "SwappedAnswers",
     "UnescapedRenderer",
 ]
 
@@ -73,6 +74,19 @@ class AnswersOnly(_Agent):
         return f"The user answered: {json.dumps(answers)}. Write the subject line."
 
 
+class SwappedAnswers(_Agent):
+    """Gives one question's answer to the other."""
+
+    def prompt(self, request: ClarificationRequest) -> str:
+        """Return the prompt with the answers of two questions of one type exchanged."""
+        context = request.conversation_context
+        if context is not None and len({answer.kind for answer in context.answers.values()}) == 1:
+            said = context.model_dump(mode="json")["answers"]
+            swapped = dict(zip(said, reversed(said.values()), strict=True))
+            request = request.with_context(context.answered(swapped))
+        return prompt_of(request)
+
+
 class ForgetfulRetry(_Agent):
     """Drops the context exactly where a reply has to be recovered."""
 
@@ -109,8 +123,8 @@ def _pasted(context: ConversationContext) -> Iterator[str]:
     for question in wire["questions_asked"]:
         yield f"- {_flat(question)}"
     yield "\n## User's Clarifications"
-    for answer in wire["answers"].values():
-        yield f"- {_flat(answer)}"
+    for key, answer in wire["answers"].items():
+        yield f"- {key}: {_flat(answer)}"
     yield f"\n## My Previous Analysis\n- {_flat(wire['inferred_context'])}"
 
 
@@ -154,6 +168,7 @@ class HelplessWithoutAnswers(_Agent):
 
 KNOWN_BAD: Final[Mapping[str, AgentFactory]] = {
     "carries_full_context": AnswersOnly,
+    "answers_in_place": SwappedAnswers,
     "stateless": GlobalMemory,
     "legacy_ignored": LegacyFirst,
     "retry_keeps_context": ForgetfulRetry,

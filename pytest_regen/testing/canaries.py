@@ -1,13 +1,24 @@
 """Conversations with a token of its own in every leaf, so that what is lost can be named."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, MAX_QUESTION
 from pytest_regen.context.requests import ClarificationRequest, parse_request
+from pytest_regen.context.values import MAX_DESCRIPTION, MAX_REASONING
 
-__all__ = ["CanaryFlow", "canary_flows", "flow_with", "text_leaves", "variants"]
+__all__ = [
+    "CanaryFlow",
+    "RequestWith",
+    "canary_flows",
+    "flow_with",
+    "new_mark",
+    "paired_flow",
+    "text_leaves",
+    "variants",
+]
 
 _INFERRED: Final[Mapping[str, object]] = {
     "detected_location": "?",
@@ -49,12 +60,33 @@ _PLACE_AND_CHOICE: Final[Mapping[str, object]] = {
         {"kind": "choice", "selected": [0], "other": "?"},
     ],
 }
+_OPEN_QUESTION: Final[Mapping[str, object]] = {
+    "id": "?",
+    "question": "?",
+    "type": "open_text",
+    "placeholder": "?",
+}
 _TEXT: Final[Mapping[str, object]] = {
     "original_description": "?",
-    "questions_asked": [{"id": "?", "question": "?", "type": "open_text", "placeholder": "?"}],
+    "questions_asked": [_OPEN_QUESTION],
     "inferred_context": _INFERRED,
     "answers": [{"kind": "text", "text": "?"}],
 }
+_TWO_TEXTS: Final[Mapping[str, object]] = {
+    **_TEXT,
+    "questions_asked": [_OPEN_QUESTION, _OPEN_QUESTION],
+    "answers": [{"kind": "text", "text": "?"}, {"kind": "text", "text": "?"}],
+}
+_LIMITS: Final[Mapping[str, int]] = {
+    "original_description": MAX_DESCRIPTION,
+    "question": MAX_QUESTION,
+    "id": MAX_ID,
+    "reasoning": MAX_REASONING,
+    "detected_ask": MAX_ANSWER,
+    "text": MAX_ANSWER,
+    "other": MAX_ANSWER,
+}
+"""Characters of a leaf at most, by the last name of its path; of all others ``MAX_LABEL``."""
 
 _OTHERWISE: Final[Mapping[str, tuple[tuple[str | int, ...], object]]] = {
     "questions_asked.0.location_level": (("questions_asked", 0, "location_level"), "state"),
@@ -78,6 +110,10 @@ _OTHERWISE: Final[Mapping[str, tuple[tuple[str | int, ...], object]]] = {
 """Leaves that hold no text, and another value for each."""
 
 
+RequestWith = Callable[[str], ClarificationRequest]
+"""From a mark to a request whose tokens have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class CanaryFlow:
     """A second turn whose texts are tokens."""
@@ -85,7 +121,9 @@ class CanaryFlow:
     wire: Mapping[str, Any]
     """The request as JSON, ``answers`` as a list in the order of the questions."""
     tokens: Mapping[str, str]
-    """By the path of the leaf."""
+    """By the path of the leaf: what it holds, or begins with where it is as long as it may be."""
+    ends: Mapping[str, str]
+    """By the path of the leaf: what it ends with; the token itself in a leaf that is not long."""
 
     @property
     def request(self) -> ClarificationRequest:
@@ -108,47 +146,103 @@ class CanaryFlow:
         """The request of the first turn."""
         return parse_request({"message": self.wire["original_description"]})
 
+    def answering(self, *numbers: int) -> ClarificationRequest:
+        """Return the request of somebody who answered these questions and skipped the others."""
+        answers = [
+            answer if number in numbers else None
+            for number, answer in enumerate(self.wire["answers"])
+        ]
+        return _request({**self.wire, "answers": answers})
 
-def canary_flows(mark: str = "") -> tuple[CanaryFlow, CanaryFlow]:
+
+def new_mark() -> str:
+    """Return a part of tokens that no agent has seen before."""
+    return secrets.token_hex(4)
+
+
+def canary_flows(
+    mark: str = "", *, confidence: float | None = None, long: bool = False
+) -> tuple[CanaryFlow, CanaryFlow]:
     """Return two second turns that hold questions of every type between them.
 
     Args:
         mark: part of every token; random by default, so that nothing an agent remembers from an
             earlier check can pass for what it was given.
+        confidence: of every inference, instead of one of its own for each.
+        long: every text is as long as it may be, with a token at either end.
     """
-    mark = mark or secrets.token_hex(4)
-    first = _flow(_PLACE_AND_CHOICE, f"k{mark}a")
-    return first, _flow(_TEXT, f"k{mark}b")
+    mark = mark or new_mark()
+    fill = _Filling(confidence, long=long)
+    return fill.flow(_PLACE_AND_CHOICE, f"k{mark}a"), fill.flow(_TEXT, f"k{mark}b")
 
 
-def _flow(template: Mapping[str, object], mark: str) -> CanaryFlow:
-    tokens: dict[str, str] = {}
-    wire = _filled(template, "", tokens, mark)
-    return CanaryFlow(wire, tokens)
+def paired_flow(mark: str = "") -> CanaryFlow:
+    """Return a second turn with two questions of one type, each with an answer in words."""
+    return _Filling().flow(_TWO_TEXTS, f"k{mark or new_mark()}c")
 
 
-def _filled(value: object, path: str, tokens: dict[str, str], mark: str) -> Any:  # noqa: ANN401 - JSON
-    if value == "?":
-        tokens[path] = f"{mark}{len(tokens):02d}z"
-        return tokens[path]
-    if isinstance(value, Mapping):
-        return {k: _filled(v, f"{path}.{k}".strip("."), tokens, mark) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_filled(v, f"{path}.{i}", tokens, mark) for i, v in enumerate(value)]
-    return value
+class _Filling:
+    """Puts tokens in the place of the question marks of a template."""
+
+    def __init__(self, confidence: float | None = None, *, long: bool = False) -> None:
+        self._confidence = confidence
+        self._long = long
+        self._mark = ""
+        self._tokens: dict[str, str] = {}
+        self._ends: dict[str, str] = {}
+
+    def flow(self, template: Mapping[str, object], mark: str) -> CanaryFlow:
+        self._mark, self._tokens, self._ends = mark, {}, {}
+        return CanaryFlow(self._filled(template, ""), self._tokens, self._ends)
+
+    def _filled(self, value: object, path: str) -> Any:  # noqa: ANN401 - JSON
+        if value == "?":
+            return self._text(path)
+        if isinstance(value, Mapping):
+            return {k: self._filled(v, f"{path}.{k}".strip(".")) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self._filled(v, f"{path}.{i}") for i, v in enumerate(value)]
+        if self._confidence is not None and path.endswith("_confidence"):
+            return self._confidence
+        return value
+
+    def _text(self, path: str) -> str:
+        stem = f"{self._mark}{len(self._tokens):02d}"
+        token = self._tokens[path] = self._ends[path] = f"{stem}z"
+        if not self._long:
+            return token
+        end = self._ends[path] = f"{stem}y"
+        room = _LIMITS.get(path.rpartition(".")[2], MAX_LABEL) - len(token) - len(end)
+        # Words without meaning, which nothing would shorten or rewrite but a cut.
+        filler = (" text" * (room // 5 + 1))[: room - 1] + " "
+        return token + (filler.replace(" ", "-") if path.endswith("id") else filler) + end
 
 
-def variants(
-    flow: CanaryFlow,
-) -> Iterator[tuple[str, ClarificationRequest, ClarificationRequest]]:
-    """Yield two requests that differ in one leaf without text, and its path, for each of them."""
+def variants(number: int) -> Iterator[tuple[str, RequestWith, RequestWith]]:
+    """Yield, for each leaf of a flow that holds no text, its path and two requests.
+
+    They differ in that leaf, and take the mark of their tokens.
+
+    Args:
+        number: which of the two flows.
+    """
     for path, (keys, value) in _OTHERWISE.items():
-        if _has(flow.wire, keys):
-            wire: Any = flow.wire
-            if path.endswith("allow_other"):
-                # Words of one's own are no answer where they are not allowed.
-                wire = _with(wire, ("answers", 1, "other"), None)
-            yield path, _request(wire), _request(_with(wire, keys, value))
+        if _has(canary_flows("-")[number].wire, keys):
+            yield path, _Variant(number, path), _Variant(number, path, keys, value)
+
+
+class _Variant:
+    def __init__(
+        self, number: int, path: str, keys: tuple[str | int, ...] = (), value: object = None
+    ) -> None:
+        self._number, self._path, self._keys, self._value = number, path, keys, value
+
+    def __call__(self, mark: str) -> ClarificationRequest:
+        wire: Any = canary_flows(mark)[self._number].wire
+        if self._path.endswith("allow_other"):
+            # Words of one's own are no answer where they are not allowed.
+            wire = _with(wire, ("answers", 1, "other"), None)
+        return _request(_with(wire, self._keys, self._value) if self._keys else wire)
 
 
 def text_leaves(flow: CanaryFlow) -> tuple[str, ...]:
@@ -186,7 +280,7 @@ def _request(wire: Mapping[str, Any]) -> ClarificationRequest:
     answers = wire["answers"]
     if isinstance(answers, list):
         pairs = zip(wire["questions_asked"], answers, strict=False)
-        answers = {q["id"]: _answer(q, answer) for q, answer in pairs}
+        answers = {q["id"]: _answer(q, answer) for q, answer in pairs if answer is not None}
     context = {**wire, "answers": answers}
     return parse_request({"message": wire["original_description"], "conversationContext": context})
 

@@ -5,18 +5,30 @@ agent take turns while a scripted model answers, and looks at what was sent. No 
 no failure is a matter of luck: asking again cannot mend one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from pytest_regen.context.questions import LocationLevel
+from pytest_regen.context.requests import ClarificationRequest
 from pytest_regen.context.values import Ask
-from pytest_regen.testing.canaries import canary_flows, flow_with, variants
-from pytest_regen.testing.fresh import taken_elsewhere
+from pytest_regen.testing.canaries import (
+    CanaryFlow,
+    RequestWith,
+    canary_flows,
+    flow_with,
+    new_mark,
+    paired_flow,
+    variants,
+)
+from pytest_regen.testing.fresh import FRESH, taken_elsewhere
 from pytest_regen.testing.observing import AgentFactory, Replies, observe, text_of
+from pytest_regen.testing.standing import exchanges, misplaced, posing
 from pytest_regen.testing.structure import assert_structure_holds
 from pytest_regen.testing.verdicts import (
+    ANY_MARK,
     ContextLossError,
+    Turns,
     bad_at_first,
     is_questions,
     plain_turn,
@@ -27,6 +39,7 @@ from pytest_regen.testing.verdicts import (
 __all__ = [
     "CHECKS",
     "ContextLossError",
+    "assert_answers_in_place",
     "assert_carries_full_context",
     "assert_legacy_ignored",
     "assert_level",
@@ -59,53 +72,125 @@ def assert_carries_full_context(
     Raises:
         ContextLossError: leaves are lost; names them.
     """
-    take, script = observe(make), writing(replies)
-    lost: list[str] = []
-    for flow in canary_flows():
-        sent = sent_text("carries_full_context", take(flow.request, script))
-        lost += [path for path, token in flow.tokens.items() if token not in sent]
-        for path, one, other in variants(flow):
-            if take(one, script).text == take(other, script).text:
-                lost.append(path)
+    turns = Turns(make, replies)
     patterns = tuple(ignore)
-    lost = [path for path in lost if not any(fnmatchcase(path, one) for one in patterns)]
-    if lost:
+    lost: dict[str, str] = {}
+    for number in range(2):
+        for where, flow in _shapes(number):
+            seen = observe(make)(flow.request, writing(replies))
+            sent = sent_text("carries_full_context", seen)
+            for path, token in flow.tokens.items():
+                if flow.ends[path] not in sent:
+                    lost.setdefault(path, where if token not in sent else ": its end is cut off")
+        for path, one, other in variants(number):
+            if turns.same(one, other):
+                lost.setdefault(path, "")
+    found = [
+        f"{path}{where}"
+        for path, where in lost.items()
+        if not any(fnmatchcase(path, pattern) for pattern in patterns)
+    ]
+    if found:
         raise ContextLossError(
             "carries_full_context",
-            f"{len(lost)} leaves of the context do not reach the model",
-            dict.fromkeys(lost),
+            f"{len(found)} leaves of the context do not reach the model",
+            found,
         )
+
+
+def _shapes(number: int) -> Iterator[tuple[str, CanaryFlow]]:
+    """Yield flows in which different things get lost, and what to say of them."""
+    yield "", canary_flows()[number]
+    # Where inferences are sure, some let them win over answers; where not, some drop them.
+    for confidence in (0.98, 0.02):
+        where = f", where inferences have confidence {confidence}"
+        yield where, canary_flows(confidence=confidence)[number]
+    yield ", where texts are as long as they may be", canary_flows(long=True)[number]
+
+
+def assert_answers_in_place(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
+    """Check that every answer stands with its question, and no inference where an answer belongs.
+
+    Looks at the order of the tokens in the prompt and at what stands before them. An agent passes
+    whose prompt names the question beside its answer, or lists answers in the order of questions.
+
+    Raises:
+        ContextLossError: they do not; names the leaves.
+    """
+    turns = Turns(make, replies)
+    wrong = [
+        f"{path} stands with another question"
+        for path in misplaced(paired_flow(ANY_MARK).tokens, turns.text(_paired))
+    ]
+    first, second = turns.text(_only_first), turns.text(_only_second)
+    tokens = paired_flow(ANY_MARK).tokens
+    named = all(tokens[f"questions_asked.{n}.question"] in first for n in (0, 1))
+    said = tokens["answers.0.text"] in first and tokens["answers.0.text"] in second
+    if named and said and turns.same(_only_first, _only_second):
+        wrong.append("which of the questions was answered does not reach the model")
+    for number in range(2):
+        texts = [turns.text(_Skipping(number, how)) for how in ("request", "skipped")]
+        wrong += [
+            f"{answer} and {inferred} have changed places"
+            for inferred, answer in exchanges(canary_flows(ANY_MARK)[number].tokens, *texts)
+        ]
+    if wrong:
+        raise ContextLossError("answers_in_place", "answers are not where they belong", wrong)
+
+
+def _paired(mark: str) -> ClarificationRequest:
+    return paired_flow(mark).request
+
+
+def _only_first(mark: str) -> ClarificationRequest:
+    return paired_flow(mark).answering(0)
+
+
+def _only_second(mark: str) -> ClarificationRequest:
+    """Return the request in which the same words answer the other question."""
+    flow = paired_flow(mark)
+    answers = [None, flow.wire["answers"][0]]
+    return CanaryFlow({**flow.wire, "answers": answers}, flow.tokens, flow.ends).request
 
 
 def assert_stateless(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
     """Check that a second turn follows from its request alone.
 
-    The same turn is taken twice by the same instance, by a fresh one, in a fresh process (from
-    JSON, with another hash seed, locale and time zone), and again after turns of other
-    conversations, one of which has the same description. What is sent and answered must be equal.
+    One instance takes turns of several conversations: one turn twice, one with the same description
+    as another, one with the same answers, two under one ``interaction_id``, a second turn after its
+    first. Each must be what it is without the others. So must it be in a fresh process (from JSON,
+    with another hash seed and locale), and there on another day in another time zone.
 
     Raises:
         ContextLossError: it is not; names the cases.
         UsageError: the factory cannot be imported in a fresh process.
     """
-    take, script = observe(make), writing(replies)
-    flow, other = canary_flows()
-    twin = flow_with(flow, {"answers.0.label": "elsewhere", "inferred_context.reasoning": "else"})
+    turns, mark = Turns(make, replies), new_mark()
+    flow, other = canary_flows(mark)
+    take, script = observe(make), turns.script(mark)
     first = take(flow.request, script)
     sent_text("stateless", first)
-    cases = {
-        "the same instance": plain_turn(take(flow.request, script)),
-        "a fresh instance": plain_turn(observe(make)(flow.request, script)),
-    }
-    for between in (other.first, other.request, twin, other.skipped):
-        take(between, script)
+    # Where tokens with another mark make another prompt, expectations have to have the same mark.
+    is_steady = turns.plain(_first_flow) == turns.unmarked(first, mark)
+    wrong = []
+    for name, before, request_with in _CASES:
+        for earlier in before:
+            take(earlier(mark), script)
+        seen = take(request_with(mark), script)
+        alone = plain_turn(observe(make)(request_with(mark), script))
+        # What the whole process remembers is found by tokens that it cannot know.
+        is_known = is_steady and turns.plain(request_with) == turns.unmarked(seen, mark)
+        if plain_turn(seen) != alone or (is_steady and not is_known):
+            wrong.append(f"{name}: sends or answers something else")
     interleaved = take(flow.request, script)
-    cases["interleaved with other conversations"] = plain_turn(interleaved)
-    cases["a fresh process"] = tuple(taken_elsewhere(make, flow.request, replies))
-    wrong = [
-        f"{name} sends or answers something else"
-        for name, seen in cases.items()
-        if seen != plain_turn(first)
+    if plain_turn(interleaved) != plain_turn(first):
+        wrong.append("interleaved with other conversations: sends or answers something else")
+    elsewhere = taken_elsewhere(make, flow.request, replies)
+    expected = plain_turn(observe(make)(flow.request, writing(replies)))
+    wrong += [
+        f"{name}: sends or answers something else"
+        for name, seen in elsewhere.items()
+        if seen != expected
     ]
     said = "\n".join(map(text_of, interleaved.requests))
     wrong += [
@@ -117,29 +202,91 @@ def assert_stateless(make: AgentFactory, *, replies: Replies = _REPLIES) -> None
         raise ContextLossError("stateless", "a second turn depends on more than its request", wrong)
 
 
+def _first_flow(mark: str) -> ClarificationRequest:
+    return canary_flows(mark)[0].request
+
+
+def _other_flow(mark: str) -> ClarificationRequest:
+    return canary_flows(mark)[1].request
+
+
+def _same_description(mark: str) -> ClarificationRequest:
+    texts = {"answers.0.label": f"elsewhere {mark}", "inferred_context.reasoning": f"else {mark}"}
+    return flow_with(canary_flows(mark)[0], texts)
+
+
+def _same_answers(mark: str) -> ClarificationRequest:
+    texts = {
+        "original_description": f"something else {mark}",
+        "inferred_context.reasoning": f"for another reason {mark}",
+    }
+    return flow_with(canary_flows(mark)[0], texts)
+
+
+def _under_one_id(request_with: RequestWith) -> RequestWith:
+    """Return the same request with an ``interaction_id`` that its mark decides."""
+
+    def request(mark: str) -> ClarificationRequest:
+        return request_with(mark).model_copy(update={"interaction_id": f"i{mark}"})
+
+    return request
+
+
+_CASES: Final[Sequence[tuple[str, Sequence[RequestWith], RequestWith]]] = (
+    ("the same instance", (), _first_flow),
+    (
+        "after another conversation",
+        (lambda mark: canary_flows(mark)[1].first, _other_flow),
+        _first_flow,
+    ),
+    ("after another conversation with the same description", (), _same_description),
+    ("after another conversation with the same answers", (), _same_answers),
+    (
+        "after another context under the same interaction_id",
+        (_under_one_id(_other_flow),),
+        _under_one_id(_first_flow),
+    ),
+    (
+        "after the first turn under the same interaction_id",
+        (_under_one_id(lambda mark: canary_flows(mark)[1].first),),
+        _under_one_id(_other_flow),
+    ),
+)
+"""What it is called, the turns taken before, and the turn that they must not change."""
+
+
 def assert_legacy_ignored(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
     """Check that the legacy fields change nothing where there is a context.
 
     Raises:
         ContextLossError: they do; names them.
     """
-    take, script = observe(make), writing(replies)
-    flow, _ = canary_flows()
-    alone = plain_turn(take(flow.request, script))
-    answers = {question["id"]: "a legacy answer" for question in flow.wire["questions_asked"]}
-    legacy: Mapping[str, dict[str, Any]] = {
-        "interaction_id": {"interaction_id": "legacy-1"},
-        "clarification_answers": {"clarification_answers": answers},
-        "both": {"interaction_id": "legacy-1", "clarification_answers": answers},
-        "empty clarification_answers": {"clarification_answers": {}, "interaction_id": "legacy-1"},
-    }
+    turns = Turns(make, replies)
     wrong = [
         f"{name}: the request is another with it"
-        for name, fields in legacy.items()
-        if plain_turn(take(flow.request.model_copy(update=fields), script)) != alone
+        for name, with_legacy in _LEGACY.items()
+        if turns.differ(_first_flow, with_legacy)
     ]
     if wrong:
         raise ContextLossError("legacy_ignored", "legacy fields win over the context", wrong)
+
+
+def _answered_as_before(mark: str) -> ClarificationRequest:
+    flow = canary_flows(mark)[0]
+    answers = {question["id"]: "a legacy answer" for question in flow.wire["questions_asked"]}
+    return flow.request.model_copy(update={"clarification_answers": answers})
+
+
+def _skipped_as_before(mark: str) -> ClarificationRequest:
+    return _first_flow(mark).model_copy(update={"clarification_answers": {}})
+
+
+_LEGACY: Final[Mapping[str, RequestWith]] = {
+    "interaction_id": _under_one_id(_first_flow),
+    "clarification_answers": _answered_as_before,
+    "both": _under_one_id(_answered_as_before),
+    "empty clarification_answers": _under_one_id(_skipped_as_before),
+}
 
 
 def assert_retry_keeps_context(make: AgentFactory, *, replies: Replies = _REPLIES) -> None:
@@ -150,11 +297,11 @@ def assert_retry_keeps_context(make: AgentFactory, *, replies: Replies = _REPLIE
     Raises:
         ContextLossError: leaves are lost; names them.
     """
-    take = observe(make)
     lost: list[str] = []
-    for flow in canary_flows():
+    for number in range(2):
         for bad in (*replies.unusable, replies.ask):
-            seen = take(flow.request, bad_at_first(bad, replies))
+            flow = canary_flows()[number]
+            seen = observe(make)(flow.request, bad_at_first(bad, replies))
             lost += [
                 path
                 for path, token in flow.tokens.items()
@@ -190,13 +337,13 @@ def assert_reasking_is_bounded(
     """
     asks = is_ask or is_questions
     wrong = []
-    for name, flow in zip(("answered", "other"), canary_flows(), strict=True):
-        for kind, request in ((name, flow.request), ("skipped", flow.skipped)):
-            seen = observe(make)(request, lambda _, __: replies.ask)
+    for name, kind in (("answered", "request"), ("skipped", "skipped")):
+        for flow in canary_flows():
+            seen = observe(make)(getattr(flow, kind), lambda _, __: replies.ask)
             if seen.ran_away or len(seen.requests) > max_calls:
-                wrong.append(f"{kind}: {len(seen.requests)} calls or more, {max_calls} at most")
+                wrong.append(f"{name}: {len(seen.requests)} calls or more, {max_calls} at most")
             elif seen.error is None and asks(seen.result):
-                wrong.append(f"{kind}: the second turn returns questions")
+                wrong.append(f"{name}: the second turn returns questions")
     if wrong:
         raise ContextLossError("reasking_bounded", "asking again has no end", dict.fromkeys(wrong))
 
@@ -212,27 +359,50 @@ def assert_skip_is_graceful(
     Raises:
         ContextLossError: they may not.
     """
-    take, script, asks = observe(make), writing(replies), is_ask or is_questions
+    turns, asks = Turns(make, replies), is_ask or is_questions
     wrong: list[str] = []
-    for flow in canary_flows():
-        skipped = take(flow.skipped, script)
-        if skipped.error is not None:
-            wrong.append(f"raises {type(skipped.error).__name__}: {skipped.error}"[:300])
+    for number in range(2):
+        answered, skipped, blank = (_Skipping(number, how) for how in _HOW)
+        seen = turns.taken(skipped)
+        if seen.error is not None:
+            wrong.append(f"raises {type(seen.error).__name__}: {seen.error}"[:300])
             continue
-        if asks(skipped.result):
+        if asks(seen.result):
             wrong.append("asks again")
-        if plain_turn(take(flow.blank, script)) != plain_turn(skipped):
+        if not seen.requests and taken_elsewhere(make, skipped(new_mark()), replies)[FRESH][0]:
+            # Somebody else's result, remembered by answers: another check looks at that.
+            continue
+        if turns.differ(skipped, blank):
             wrong.append("blank answers are not taken for none")
-        answered = take(flow.request, script).text
-        wrong += [
-            f"{path} is lost"
-            for path, token in flow.tokens.items()
-            if token in answered and token not in skipped.text
-            # Ids may have been sent as names of answers.
-            if not path.startswith("answers") and not path.endswith(".id")
-        ]
+        wrong += _lost_by_skipping(number, turns.text(answered), turns.text(skipped))
     if wrong:
         raise ContextLossError("skip_works", "skipping is not graceful", dict.fromkeys(wrong))
+
+
+_HOW: Final = ("request", "skipped", "blank")
+
+
+class _Skipping:
+    """The request of a flow, answered or not, with any mark."""
+
+    def __init__(self, number: int, how: str) -> None:
+        self._number, self._how = number, how
+
+    def __call__(self, mark: str) -> ClarificationRequest:
+        request: ClarificationRequest = getattr(canary_flows(mark)[self._number], self._how)
+        return request
+
+
+def _lost_by_skipping(number: int, answered: str, skipped: str) -> Iterator[str]:
+    """Yield what is wrong with a prompt without answers beside the same with answers."""
+    tokens = canary_flows(ANY_MARK)[number].tokens
+    for path, token in tokens.items():
+        # Ids may have been sent as names of answers.
+        is_answer = path.startswith("answers") or path.endswith(".id")
+        if token in answered and token not in skipped and not is_answer:
+            yield f"{path} is lost"
+    for path, posed in posing(tokens, answered, skipped):
+        yield f"{path} stands where the answer {posed} would stand"
 
 
 def assert_level(ask: Ask, question: str, level: LocationLevel) -> None:
@@ -249,6 +419,7 @@ def assert_level(ask: Ask, question: str, level: LocationLevel) -> None:
 
 CHECKS: Final[Mapping[str, Callable[..., None]]] = {
     "carries_full_context": assert_carries_full_context,
+    "answers_in_place": assert_answers_in_place,
     "stateless": assert_stateless,
     "legacy_ignored": assert_legacy_ignored,
     "retry_keeps_context": assert_retry_keeps_context,

@@ -1,13 +1,13 @@
 """The check that no text of a context becomes structure of the prompt."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pytest_regen.context.text import BLANK_CHARACTERS
-from pytest_regen.testing.canaries import CanaryFlow, canary_flows, flow_with, text_leaves
+from pytest_regen.testing.canaries import canary_flows, flow_with, text_leaves
 from pytest_regen.testing.hostile import HOSTILE_TEXTS
-from pytest_regen.testing.observing import AgentFactory, Replies, observe
+from pytest_regen.testing.observing import AgentFactory, Observed, Replies, observe
 from pytest_regen.testing.verdicts import ContextLossError, sent_text, writing
 
 __all__ = ["assert_structure_holds", "line_kinds"]
@@ -37,35 +37,153 @@ def assert_structure_holds(
     Raises:
         ContextLossError: a text does; names the leaf and shows the text.
     """
-    shape, take, script = skeleton or line_kinds, observe(make), writing(replies)
     wrong: list[str] = []
-    for flow in canary_flows():
-        plain = shape(sent_text("structure_holds", take(flow.request, script)))
-        for text in hostile:
-            if shape(take(_all_hostile(flow, text), script).text) != plain:
-                leaves = (
-                    path
-                    for path in text_leaves(flow)
-                    if shape(take(flow_with(flow, {path: _fit(path, text, 0)}), script).text)
-                    != plain
-                )
+    for number in range(2):
+        at = _Prompts(make, replies, number, skeleton)
+        own = () if skeleton else at.own_texts
+        for text in (*hostile, *own):
+            if at.changed_by(dict.fromkeys(at.leaves, text)):
+                leaves = (path for path in at.leaves if at.changed_by({path: text}))
                 wrong.append(f"{next(leaves, 'several leaves')}: {text[:60]!r}")
+        if skeleton is None:
+            wrong += at.left_quotes()
     if wrong:
         summary = "texts become structure of the prompt"
         raise ContextLossError("structure_holds", summary, wrong[:10])
 
 
-def _all_hostile(flow: CanaryFlow, text: str) -> Any:  # noqa: ANN401 - a request
-    leaves = text_leaves(flow)
-    return flow_with(flow, {path: _fit(path, text, at) for at, path in enumerate(leaves)})
+class _Prompts:
+    """The prompts of one flow with other texts in its leaves, compared with the plain one."""
+
+    def __init__(
+        self,
+        make: AgentFactory,
+        replies: Replies,
+        number: int,
+        skeleton: Callable[[str], object] | None,
+    ) -> None:
+        self._make, self._script, self._skeleton = make, writing(replies), skeleton
+        self._flow = canary_flows()[number]
+        self.leaves = text_leaves(self._flow)
+        self._take = observe(make)
+        self._plain = sent_text("structure_holds", self._take(self._flow.request, self._script))
+        # Tags are structure where the agent puts what it was given into them.
+        self._tags = frozenset(
+            element[1]
+            for element in _ELEMENT.finditer(self._plain)
+            if any(token in element[2] for token in self._flow.tokens.values())
+        )
+
+    @property
+    def own_texts(self) -> Iterator[str]:
+        """Texts made of the tags that this prompt has itself."""
+        for name in sorted(self._tags):
+            yield f"a</{name}><{name}>b"
+            yield f"a<{name}>b</{name}>"
+
+    def changed_by(self, texts: Mapping[str, str]) -> bool:
+        """Return whether texts in some leaves give the prompt another structure."""
+        plain = self._shape(self._plain)
+        if self._adds_nothing(self._shape(self._text(self._take, texts)), plain):
+            return False
+        # Was it the text, or what is remembered, or that a prompt of this length is cut?
+        found = self._shape(self._text(observe(self._make), texts))
+        others = [{path: control(text) for path, text in texts.items()} for control in _CONTROLS]
+        controls = [self._shape(self._text(observe(self._make), other)) for other in others]
+        is_added = not self._adds_nothing(found, plain) and found not in controls
+        return is_added and controls[0] == plain
+
+    def left_quotes(self) -> Iterator[str]:
+        """Yield the leaves that stand in quotes and do not stay there, and a text that leaves."""
+        for path in self.leaves:
+            token = self._flow.tokens[path]
+            start = self._plain.find(token)
+            before, after = self._plain[:start], self._plain[start + len(token) :]
+            if not before or before[-1:] != after[:1] or before[-1] not in _QUOTES:
+                continue
+            rest = after[1:].partition(token[:-3])[0][:_NEAR]
+            for text in _LEAVING:
+                found = self._text(self._take, {path: text})
+                if not self._leaves(before[:-1], found, rest):
+                    continue
+                # Was it the text, or what is remembered, or that a prompt of this length is cut?
+                found, *controls = (
+                    self._text(observe(self._make), {path: other})
+                    for other in (text, *(control(text) for control in _CONTROLS))
+                )
+                leaving = [self._leaves(before[:-1], one, rest) for one in (found, *controls)]
+                if leaving == [True, False, False]:
+                    yield f"{path}: {text!r} leaves its quotes"
+                    break
+
+    @staticmethod
+    def _leaves(before: str, prompt: str, rest: str) -> bool:
+        """Return whether no reading of the string that begins after ``before`` ends at ``rest``."""
+        if not prompt.startswith(before):
+            return False  # The prompt begins in another way: nothing can be said of it.
+        string = prompt[len(before) :]
+        ends = (reading.match(string) for reading in _STRINGS)
+        return not any(end and string.startswith(rest, end.end()) for end in ends)
+
+    def _shape(self, prompt: str) -> Any:  # noqa: ANN401 - a skeleton returns anything
+        if self._skeleton is not None:
+            return self._skeleton(prompt)
+        return line_kinds(prompt), tuple(tag for tag in _tags(prompt) if tag[1] in self._tags)
+
+    def _adds_nothing(self, found: Any, plain: Any) -> bool:  # noqa: ANN401 - as above
+        """Return whether a structure is the plain one, or what a cut prompt has of it."""
+        if self._skeleton is not None:
+            return bool(found == plain)
+        return all(part == whole[: len(part)] for part, whole in zip(found, plain, strict=True))
+
+    def _text(self, take: Callable[..., Observed], texts: Mapping[str, str]) -> str:
+        mark = next(iter(self._flow.tokens.values()))[:-3]
+        fitted = {
+            path: _fit(path, text, mark, self.leaves.index(path)) for path, text in texts.items()
+        }
+        return take(flow_with(self._flow, fitted), self._script).text
 
 
-def _fit(path: str, text: str, number: int) -> str:
-    """Return ``text`` so that it may stand in a leaf: ids and labels are unique and short."""
-    # The end is what may be cut: a forged line comes early.
-    return f"{text[:_LONGEST_ID]}{number}" if path.endswith(("id", "label")) else f"x{text}"
+_CONTROLS: Final[tuple[Callable[[str], str], ...]] = (
+    lambda text: "x" * len(text),
+    lambda text: "x" * min(6 * len(text), 190),  # as with every character escaped, if it fits
+)
+_QUOTES: Final = "\"'`"
+_NEAR: Final = 12
+"""Characters behind a string by which its end is known."""
+_LEAVING: Final = (
+    'said" and more',
+    "said' and more",
+    "said` and more",
+    'said\\" and more',
+    "said\\' and more",
+    'it\'s "said" and more',
+)
+_STRINGS: Final = tuple(
+    re.compile(pattern, re.DOTALL)
+    for quote in _QUOTES
+    for pattern in (
+        rf"{quote}(?:\\.|[^\\{quote}])*{quote}",  # JSON, Python, shell: a backslash escapes
+        rf"{quote}(?:{quote}{quote}|[^{quote}])*{quote}",  # SQL, CSV, YAML: doubled
+        rf"{quote}[^{quote}]*{quote}",  # entities, and whatever takes quotes out
+    )
+)
 
 
+def _fit(path: str, text: str, mark: str, number: int) -> str:
+    """Return ``text`` so that it may stand in a leaf, and was in no prompt before.
+
+    Ids and labels are unique in a conversation, and short. The end is what may be cut: a forged
+    line comes early.
+    """
+    is_short = path.endswith(("id", "label"))
+    return f"{text[:_LONGEST_ID]}{number}" if is_short else f"{mark}{text}"
+
+
+_TAG: Final = re.compile(r"<(/?)([A-Za-z][\w.:-]*)(?=[\s/>])")
+_ELEMENT: Final = re.compile(r"<([A-Za-z][\w.:-]*)(?=[\s/>])([^<]*)")
+_LINE_END: Final = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e]")
+"""Not U+0085, U+2028 and U+2029: JSON leaves them in a string as they are."""
 _STRUCTURE: Final = re.compile(
     r"(?P<heading>\#{1,6}(?=\s|$))|(?P<fence>```|~~~)|(?P<tag>[<\[][/|<!]?[A-Za-z]|\]\]>)"
     r"|(?P<rule>(?:-{3,}|={3,}|\*{3,}|_{3,})$)|(?P<bullet>[-*+]\s|\d+[.)]\s)|(?P<quote>>\s)"
@@ -76,5 +194,10 @@ _STRUCTURE: Final = re.compile(
 
 def line_kinds(prompt: str) -> tuple[str | None, ...]:
     """Return the kinds of the lines that start like structure, in order."""
-    starts = (_STRUCTURE.match(line.strip(_BLANK)) for line in prompt.splitlines())
+    starts = (_STRUCTURE.match(line.strip(_BLANK)) for line in _LINE_END.split(prompt))
     return tuple(start.lastgroup for start in starts if start)
+
+
+def _tags(prompt: str) -> list[tuple[str, str]]:
+    """Return the tags of a prompt wherever they stand: a slash or nothing, and the name."""
+    return _TAG.findall(prompt)

@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import shutil
+import time
+from itertools import cycle
 from typing import Any
 
 import pytest
+from stateless_agents import FAULTS, STYLES, factory, make_dumping, make_node
 
 from pytest_regen.context import ClarificationRequest, ClarifyingAgent
 from pytest_regen.errors import UsageError
@@ -219,3 +223,88 @@ class Broken:
     def turn(self, request: ClarificationRequest) -> str:
         """Take one turn."""
         raise RuntimeError(request.message)
+
+
+BROKEN_STYLES = ("markdown", "prose", "xml", "service", "talk")
+
+
+def missed(check: str, pairs: Any) -> dict[str, dict[str, str]]:
+    """Return the broken agents that do not fail exactly ``check``, and what they fail instead."""
+    found = {}
+    for style, fault in pairs:
+        failures = failing_checks(factory(style, fault))
+        if list(failures) != [check]:
+            found[f"{style}: {fault}"] = {name: str(error) for name, error in failures.items()}
+    return found
+
+
+def test_correct_agents_of_every_style_pass() -> None:
+    """Classes, functions, coroutines and services; prose, XML, JSON, tables and talk."""
+    makers = [ClarifyingAgent, make_dumping, *(factory(style) for style in STYLES)]
+
+    assert not [(make, failures) for make in makers if (failures := failing_checks(make))]
+
+
+def test_a_correct_agent_in_another_language_passes() -> None:
+    """``JSON.stringify`` leaves line separators in its strings; that is correct JSON."""
+    if shutil.which("node") is None:
+        pytest.skip("there is no Node.js on this machine")
+
+    assert not failing_checks(make_node)
+
+
+@pytest.mark.parametrize("check", FAULTS)
+def test_a_broken_agent_fails_exactly_its_check(check: str) -> None:
+    """Whatever it is wrong with, the styles in turn."""
+    styles = cycle(BROKEN_STYLES)
+
+    assert not missed(check, [(next(styles), fault) for fault in FAULTS[check]])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("style", BROKEN_STYLES)
+def test_every_fault_is_found_in_every_style(style: str) -> None:
+    """All combinations."""
+    for check, faults in FAULTS.items():
+        assert not missed(check, [(style, fault) for fault in faults])
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
+def test_the_verdict_is_the_same_in_every_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between these two it is never the same day; what shows the date always fails."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert_stateless(ClarifyingAgent)
+        with pytest.raises(ContextLossError, match="another day in another time zone"):
+            assert_stateless(factory("markdown", "prints the date"))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("cuts the description at 3,990", "original_description: its end is cut off"),
+        ("inferred wins if sure", "answers.0.label, where inferences have confidence 0.98"),
+        ("answers under the wrong questions", "answers.0.text stands with another question"),
+        (
+            "answer and inference exchanged",
+            "answers.0.label and inferred_context.detected_",
+        ),
+        ("stored context wins", "after another context under the same interaction_id"),
+        ("adds the stored first turn", "after the first turn under the same interaction_id"),
+        ("remembers by description", "another conversation with the same description"),
+        ("remembers by answers", "another conversation with the same answers"),
+        ("poses the inference as an answer", "detected_location stands where the answer answers.0"),
+        ("pastes lines between quotes", "leaves its quotes"),
+    ],
+)
+def test_a_failure_names_the_cause(fault: str, words: str) -> None:
+    """What was done, and to which leaf."""
+    check = next(name for name, faults in FAULTS.items() if fault in faults)
+    with pytest.raises(ContextLossError) as caught:
+        CHECKS[check](factory("prose", fault))
+
+    assert words in str(caught.value)

@@ -1,0 +1,740 @@
+"""Other people's stateless agents, in nine styles, and what can be wrong with one.
+
+A style is how an agent is called and how it words its prompts; a fault is one deviation. Each
+combination is an agent, made by ``make_<style>_<fault>``, which a fresh process can import.
+"""
+
+import asyncio
+import atexit
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, date, datetime
+from http import HTTPStatus
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from string import Template
+from threading import Thread
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from pytest_regen.context import ClarificationRequest
+from pytest_regen.testing import completion
+from pytest_regen.turns.values import Message, Provider, TurnRequest
+
+Said = list[dict[str, str]]
+Quote = Callable[[str], str]
+
+SYSTEM = "You write one subject line for a campaign, as JSON."
+MEMORY: dict[str, Any] = {}
+"""What a whole process remembers, by the name of the agent."""
+
+
+# What an agent knows of a second turn, in words of its own.
+
+
+def view_of(request: ClarificationRequest) -> dict[str, Any]:
+    """Return description, questions with their answers, and inferences, as plain values."""
+    context = request.conversation_context
+    if context is None:
+        return {"issue": request.message, "asked": [], "guessed": {}}
+    wire = context.model_dump(mode="json")
+    asked = [
+        {**question, "answer": wire["answers"].get(question["id"])}
+        for question in wire["questions_asked"]
+    ]
+    return {
+        "issue": wire["original_description"],
+        "asked": asked,
+        "guessed": wire["inferred_context"],
+    }
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a plain value, each with the names on the way to it."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from leaves(one, f"{name} {key}".strip())
+    elif isinstance(value, list):
+        for number, one in enumerate(value, 1):
+            yield from leaves(one, f"{name} {number}")
+    else:
+        yield name, value
+
+
+# Styles: a view becomes messages.
+
+
+def markdown(view: Mapping[str, Any], quote: Quote) -> Said:
+    """Headings and bullets, texts as JSON strings."""
+    lines = ["# Issue", quote(view["issue"]), "# Asked and answered"]
+    for one in view["asked"]:
+        for name, value in leaves({key: part for key, part in one.items() if key != "answer"}):
+            lines.append(f"- {name}: {told(value, quote)}")
+        lines += [f"  - said {name}: {told(v, quote)}" for name, v in leaves(one["answer"] or {})]
+        lines += [] if one["answer"] else ["  - not answered"]
+    lines += ["# Guesses", *(f"- {n}: {told(v, quote)}" for n, v in leaves(view["guessed"]))]
+    return [{"role": "user", "content": "\n".join(lines)}]
+
+
+def prose(view: Mapping[str, Any], quote: Quote) -> Said:
+    """One paragraph, as an f-string makes it."""
+    asked = " ".join(
+        f"I asked {words({k: v for k, v in one.items() if k != 'answer'}, quote)} and they "
+        + (f"replied with {words(one['answer'], quote)}." if one["answer"] else "said nothing.")
+        for one in view["asked"]
+    )
+    return [
+        {
+            "role": "user",
+            "content": f"Somebody complains: {quote(view['issue'])}. {asked} "
+            f"My guesses were {words(view['guessed'], quote)}. Write now.",
+        }
+    ]
+
+
+def words(value: Any, quote: Quote) -> str:
+    """Return the leaves of a value as a list in a sentence."""
+    return ", ".join(f"{name} = {told(one, quote)}" for name, one in leaves(value))
+
+
+def told(value: Any, quote: Quote) -> str:
+    """Return a leaf: texts quoted."""
+    return quote(value) if isinstance(value, str) else json.dumps(value)
+
+
+def xml(view: Mapping[str, Any], quote: Quote) -> Said:
+    """Elements on one line, texts escaped; ids are attributes."""
+    parts = [f"<issue>{quote(view['issue'])}</issue>"]
+    for one in view["asked"]:
+        parts.append(f"<question key={quote_attribute(one['id'], quote)}>")
+        parts += elements({k: v for k, v in one.items() if k != "answer"}, quote)
+        parts.append("<answer>")
+        parts += elements(one["answer"] or {}, quote)
+        parts.append("</answer></question>")
+    parts += ["<guesses>", *elements(view["guessed"], quote), "</guesses>"]
+    return [{"role": "user", "content": "".join(parts)}]
+
+
+def quote_attribute(text: str, quote: Quote) -> str:
+    """Return an attribute in its quotes."""
+    return quoteattr(text, _CONTROLS) if quote is escape else f'"{quote(text)}"'
+
+
+def elements(value: Any, quote: Quote) -> list[str]:
+    """Return the leaves of a value as elements."""
+    return [
+        f"<{tag}>{told(one, quote).strip()}</{tag}>"
+        for name, one in leaves(value)
+        for tag in [name.replace(" ", "-").replace("_", "-")]
+    ]
+
+
+_CONTROLS = {chr(code): f"&#{code};" for code in (*range(1, 32), 0x85, 0x2028, 0x2029)}
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", **_CONTROLS}
+
+
+def escape(text: str) -> str:
+    """Return a text for an element; controls as references."""
+    return text.translate({ord(one): entity for one, entity in _ENTITIES.items()})
+
+
+def dump(view: Mapping[str, Any], quote: Quote) -> Said:
+    """The whole context in one line of JSON, as ``JSON.stringify`` writes it."""
+    answers = {one["id"]: one["answer"] for one in view["asked"] if one["answer"]}
+    questions = [{k: v for k, v in one.items() if k != "answer"} for one in view["asked"]]
+    whole = {"issue": view["issue"], "questions": questions, "answers": answers}
+    text = json.dumps({**whole, "guesses": view["guessed"]}, ensure_ascii=False)
+    if quote is not stringify:
+        text = text.replace("\\n", "\n").replace('\\"', '"')
+    return [{"role": "user", "content": text}]
+
+
+def stringify(text: str) -> str:
+    """Return a JSON string that keeps what need not be escaped."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def talk(view: Mapping[str, Any], quote: Quote) -> Said:
+    """The conversation as it was, one message for each thing that was said."""
+    said = [{"role": "user", "content": f"My issue: {quote(view['issue'])}"}]
+    for one in view["asked"]:
+        question = {k: v for k, v in one.items() if k != "answer"}
+        answer = words(one["answer"], quote) if one["answer"] else "I would rather not say."
+        said.append({"role": "assistant", "content": f"Tell me: {words(question, quote)}"})
+        said.append({"role": "user", "content": answer})
+    said.append({"role": "assistant", "content": f"I take it: {words(view['guessed'], quote)}"})
+    return [*said, {"role": "user", "content": "Then write it."}]
+
+
+def table(view: Mapping[str, Any], quote: Quote) -> Said:
+    """A table of Markdown."""
+    rows = [f"| {name} | {told(one, quote)} |" for name, one in leaves(view)]
+    return [{"role": "user", "content": "\n".join(("| what | said |", "|---|---|", *rows))}]
+
+
+def cell(text: str) -> str:
+    """Return a text that stays in its cell."""
+    for one in "\\|`*_[]<>#":
+        text = text.replace(one, f"\\{one}")
+    return " ".join(f"text {text}".split())
+
+
+FORM = Template("Issue: $issue\nTalk: $talk\nAnalysis: $analysis\nPlease write the subject line.\n")
+
+
+def form(view: Mapping[str, Any], quote: Quote) -> Said:
+    """A template with a line for each part."""
+    talk_ = "; ".join(words(one, quote) for one in view["asked"])
+    filled = FORM.substitute(
+        issue=quote(view["issue"]), talk=talk_, analysis=words(view["guessed"], quote)
+    )
+    return [{"role": "user", "content": filled}]
+
+
+STYLES: Mapping[str, tuple[Callable[[Mapping[str, Any], Quote], Said], Quote]] = {
+    "markdown": (markdown, json.dumps),
+    "prose": (prose, json.dumps),
+    "xml": (xml, escape),
+    "service": (dump, stringify),
+    "talk": (talk, json.dumps),
+    "table": (table, cell),
+    "form": (form, repr),
+}
+
+
+# The agent itself. Faults are looked up by name where they matter.
+
+
+class Agent:
+    """Renders, asks, and asks once more."""
+
+    def __init__(self, complete: Callable[[Said], str], style: str, fault: str) -> None:
+        self.complete, self.style, self.fault = complete, style, fault
+        self.memory: dict[str, Any] = {}
+
+    def take(self, request: ClarificationRequest) -> dict[str, Any]:
+        """Take one turn."""
+        key = REMEMBERED[self.fault](request) if self.fault in REMEMBERED else ""
+        if key and key in self.known:
+            return dict(self.known[key])
+        messages = self.messages(request)
+        found = self.asked(messages, request)
+        if not found:
+            found = self.asked(self.again(messages, request), request)
+        if not found:
+            raise ValueError("no subject line")
+        if key:
+            self.known[key] = found
+        return found
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is remembered: by the process, or by this instance."""
+        if self.style in ("xml", "service"):
+            shared: dict[str, Any] = MEMORY.setdefault(f"{self.style} {self.fault}", {})
+            return shared
+        return self.memory
+
+    def asked(self, messages: Said, request: ClarificationRequest) -> dict[str, Any]:
+        """Return what the model writes, if it may be returned."""
+        try:
+            text = self.complete([{"role": "system", "content": SYSTEM}, *messages])
+            found = json.loads(text)
+        except ValueError:
+            return {}
+        asks = bool(found.get("clarification_questions"))
+        skipped = request.is_second_turn and not (
+            request.conversation_context and request.conversation_context.answers
+        )
+        may_ask = (
+            not request.is_second_turn
+            or self.fault == "asks for ever"
+            or (self.fault == "asks who skips" and skipped)
+        )
+        return dict(found) if found.get("subject_line") or (asks and may_ask) else {}
+
+    def again(self, messages: Said, request: ClarificationRequest) -> Said:
+        """Return what is sent after an unusable reply."""
+        if self.fault == "forgets when it asks again":
+            return [{"role": "user", "content": f"Write for {json.dumps(request.message)}."}]
+        if self.fault == "asks again with answers only":
+            context = request.conversation_context
+            wire = context.model_dump(mode="json")["answers"] if context else {}
+            return [{"role": "user", "content": json.dumps(wire)}]
+        return [*messages, {"role": "user", "content": "You have to write now, as JSON."}]
+
+    def messages(self, request: ClarificationRequest) -> Said:
+        """Return what is sent at first."""
+        if self.fault in BEFORE:
+            request = BEFORE[self.fault](self, request)
+        render, quote = STYLES[self.style]
+        if self.fault in QUOTES:
+            quote = QUOTES[self.fault](quote)
+        view = view_of(request)
+        if self.fault in VIEWS:
+            VIEWS[self.fault](view)
+        said = render(view, quote)
+        return AFTER[self.fault](self, request, said) if self.fault in AFTER else said
+
+
+# Faults.
+
+View = dict[str, Any]
+SKIPPED = "skipped"
+
+
+def _each_answer(view: View) -> Iterator[dict[str, Any]]:
+    yield from (one["answer"] for one in view["asked"] if one["answer"])
+
+
+def _main(answer: dict[str, Any]) -> str:
+    return next(name for name in ("label", "text", "other") if name in answer)
+
+
+def _inferred_wins(view: View, sure: Callable[[float], bool]) -> None:
+    place = view["guessed"].get("detected_location")
+    for answer in _each_answer(view):
+        if place and sure(view["guessed"]["location_confidence"]):
+            answer[_main(answer)] = place
+
+
+def _reversed_answers(view: View) -> None:
+    if len({tuple(one["answer"] or ()) for one in view["asked"]}) == 1:
+        answers = [one["answer"] for one in view["asked"]]
+        for one, answer in zip(view["asked"], reversed(answers), strict=True):
+            one["answer"] = answer
+
+
+def _exchanged(view: View) -> None:
+    for answer in [*_each_answer(view)][:1]:
+        name = _main(answer)
+        place = view["guessed"]["detected_location"]
+        answer[name], view["guessed"]["detected_location"] = place, answer[name]
+
+
+def _reasons_exchanged(view: View) -> None:
+    for answer in [*_each_answer(view)][-1:]:
+        name = _main(answer)
+        reason = view["guessed"]["reasoning"]
+        answer[name], view["guessed"]["reasoning"] = reason, answer[name]
+
+
+def _posed(view: View, take: Callable[[View, dict[str, Any]], str | None]) -> None:
+    for one in view["asked"]:
+        guess = take(view, one)
+        if not one["answer"] and guess:
+            one["answer"] = {
+                "location_picker": {"kind": "place", "label": guess},
+                "open_text": {"kind": "text", "text": guess},
+                "multiple_choice": {"kind": "choice", "selected": [], "other": guess},
+            }[one["type"]]
+
+
+def _without(*names: str) -> Callable[[View], None]:
+    def drop(view: View) -> None:
+        for one in view["asked"]:
+            for name in names:
+                one.pop(name, None)
+
+    return drop
+
+
+def _cut(view: View, length: int) -> None:
+    view["issue"] = view["issue"][:length]
+
+
+def _cut_answers(view: View) -> None:
+    for answer in _each_answer(view):
+        answer[_main(answer)] = answer[_main(answer)][:80]
+
+
+def _no_places(view: View) -> None:
+    for answer in _each_answer(view):
+        answer.pop("country", None)
+
+
+def _no_confidences(view: View) -> None:
+    view["guessed"] = {name: v for name, v in view["guessed"].items() if "confidence" not in name}
+
+
+def _unsure_dropped(view: View) -> None:
+    if view["guessed"].get("location_confidence", 1) < 0.2:
+        view["guessed"].pop("detected_location", None)
+
+
+VIEWS: Mapping[str, Callable[[View], None]] = {
+    "loses the description": lambda view: view.update(issue=""),
+    "loses questions": _without("question"),
+    "loses options": _without("options"),
+    "loses levels": _without("location_level"),
+    "loses inferences": lambda view: view.update(guessed={}),
+    "loses reasoning": lambda view: view["guessed"].update(reasoning=""),
+    "loses confidences": _no_confidences,
+    "loses countries": _no_places,
+    "inferred wins": lambda view: _inferred_wins(view, lambda _: True),
+    "inferred wins if sure": lambda view: _inferred_wins(view, lambda it: it >= 0.5),
+    "inferred wins if unsure": lambda view: _inferred_wins(view, lambda it: it < 0.1),
+    "drops what it is unsure of": _unsure_dropped,
+    "cuts the description at 140": lambda view: _cut(view, 140),
+    "cuts the description at 3,990": lambda view: _cut(view, 3_990),
+    "cuts answers at 80": _cut_answers,
+    "answers under the wrong questions": _reversed_answers,
+    "answer and inference exchanged": _exchanged,
+    "answer and reasoning exchanged": _reasons_exchanged,
+    "poses the inference as an answer": lambda view: _posed(
+        view, lambda it, _: it["guessed"].get("detected_location")
+    ),
+    "poses what was filled in as an answer": lambda view: _posed(
+        view, lambda _, one: one.get("prefilled_location")
+    ),
+    "drops what was skipped": lambda view: view.update(
+        asked=[one for one in view["asked"] if one["answer"]]
+    ),
+}
+
+
+def _legacy_first(_: Agent, request: ClarificationRequest) -> ClarificationRequest:
+    if request.clarification_answers is None:
+        return request
+    return request.model_copy(update={"conversation_context": None})
+
+
+def _helpless(_: Agent, request: ClarificationRequest) -> ClarificationRequest:
+    context = request.conversation_context
+    if context is not None and not context.answers:
+        raise KeyError("answers")
+    return request
+
+
+def _stored_wins(agent: Agent, request: ClarificationRequest) -> ClarificationRequest:
+    if request.interaction_id is None or request.conversation_context is None:
+        return request
+    kept = agent.known.setdefault(request.interaction_id, request.conversation_context)
+    return request.with_context(kept)
+
+
+BEFORE: Mapping[str, Callable[[Agent, ClarificationRequest], ClarificationRequest]] = {
+    "legacy first": _legacy_first,
+    "helpless without answers": _helpless,
+    "stored context wins": _stored_wins,
+}
+
+
+def _appended(said: Said, text: str) -> Said:
+    return [*said[:-1], {**said[-1], "content": f"{said[-1]['content']}\n{text}"}]
+
+
+def _cut_prompt(length: int) -> Callable[[Agent, ClarificationRequest, Said], Said]:
+    def cut(_: Agent, __: ClarificationRequest, said: Said) -> Said:
+        text = "\n".join(message["content"] for message in said)
+        return [{"role": "user", "content": text[:length]}]
+
+    return cut
+
+
+def _history(agent: Agent, _: ClarificationRequest, said: Said) -> Said:
+    history: Said = agent.known.setdefault("history", [])
+    history += said
+    return list(history)
+
+
+def _first_added(agent: Agent, request: ClarificationRequest, said: Said) -> Said:
+    if request.interaction_id is None:
+        return said
+    if request.conversation_context is None:
+        agent.known[request.interaction_id] = request.message
+        return said
+    first = agent.known.get(request.interaction_id)
+    return said if first is None else _appended(said, f"At first they wrote {json.dumps(first)}")
+
+
+def _others(agent: Agent, request: ClarificationRequest, said: Said) -> Said:
+    seen = MEMORY.setdefault(f"{agent.style} others", {})
+    others = [text for text in seen if text != request.message]
+    seen[request.message] = None
+    return _appended(said, f"Others wrote {json.dumps(others)}")
+
+
+def _last(agent: Agent, request: ClarificationRequest, said: Said) -> Said:
+    before = agent.known.get("last")
+    agent.known["last"] = request.message
+    return said if before is None else _appended(said, f"Not like {json.dumps(before)}")
+
+
+def _added(value: Callable[[ClarificationRequest], object]) -> Any:
+    return lambda _, request, said: _appended(said, f"Note {json.dumps(value(request))}.")
+
+
+AFTER: Mapping[str, Callable[[Agent, ClarificationRequest, Said], Said]] = {
+    "cuts the prompt at 300": _cut_prompt(300),
+    "cuts the prompt at 4,000": _cut_prompt(4_000),
+    "keeps a history": _history,
+    "adds the stored first turn": _first_added,
+    "tells what others wrote": _others,
+    "tells what came before": _last,
+    "prints the date": _added(lambda _: str(date.today())),  # noqa: DTZ011 - as they do
+    "prints the hour": _added(lambda _: f"{datetime.now(UTC):%H}"),
+    "prints the second": _added(lambda _: int(time.time())),
+    "prints the zone": _added(lambda _: time.tzname[0]),
+    "prints a set": _added(lambda _: list({"rent", "noise", "roads", "parks", "water", "dust"})),
+    "adds legacy answers": _added(lambda it: it.clarification_answers or {}),
+    "prints the interaction id": _added(lambda it: it.interaction_id),
+}
+
+
+def _flat(_: Quote) -> Quote:
+    return lambda text: f'"{" ".join(text.split())}"'
+
+
+def _only_quotes(_: Quote) -> Quote:
+    return lambda text: '"' + " ".join(text.split()).replace('"', '\\"') + '"'
+
+
+QUOTES: Mapping[str, Callable[[Quote], Quote]] = {
+    "pastes texts": lambda _: str,
+    "pastes lines between quotes": _flat,
+    "escapes quotes alone": _only_quotes,
+}
+
+REMEMBERED: Mapping[str, Callable[[ClarificationRequest], str]] = {
+    "remembers by description": lambda request: request.message,
+    "remembers by answers": lambda request: (
+        ""
+        if request.conversation_context is None
+        else json.dumps(request.conversation_context.model_dump(mode="json")["answers"])
+    ),
+}
+
+FAULTS: Mapping[str, Sequence[str]] = {
+    "carries_full_context": (
+        "loses the description",
+        "loses questions",
+        "loses options",
+        "loses levels",
+        "loses inferences",
+        "loses reasoning",
+        "loses confidences",
+        "loses countries",
+        "inferred wins",
+        "inferred wins if sure",
+        "inferred wins if unsure",
+        "drops what it is unsure of",
+        "cuts the description at 140",
+        "cuts the description at 3,990",
+        "cuts answers at 80",
+        "cuts the prompt at 300",
+        "cuts the prompt at 4,000",
+    ),
+    "answers_in_place": (
+        "answers under the wrong questions",
+        "answer and inference exchanged",
+        "answer and reasoning exchanged",
+    ),
+    "stateless": (
+        "keeps a history",
+        "stored context wins",
+        "adds the stored first turn",
+        "remembers by description",
+        "remembers by answers",
+        "tells what others wrote",
+        "tells what came before",
+        "prints the date",
+        "prints the hour",
+        "prints the second",
+        "prints the zone",
+        "prints a set",
+    ),
+    "legacy_ignored": ("legacy first", "adds legacy answers", "prints the interaction id"),
+    "retry_keeps_context": ("forgets when it asks again", "asks again with answers only"),
+    "reasking_bounded": ("asks for ever", "asks who skips"),
+    "skip_works": (
+        "helpless without answers",
+        "drops what was skipped",
+        "poses the inference as an answer",
+        "poses what was filled in as an answer",
+    ),
+    "structure_holds": (
+        "pastes texts",
+        "pastes lines between quotes",
+        "escapes quotes alone",
+    ),
+}
+"""By the check that each must fail, and no other."""
+
+
+# How agents are called.
+
+
+class _Class:
+    """An object with ``turn``, which speaks through the provider itself."""
+
+    def __init__(self, provider: Provider, style: str, fault: str) -> None:
+        self.agent = Agent(self.complete, style, fault)
+        self.provider = provider
+
+    def complete(self, said: Said) -> str:
+        """Send messages as a request."""
+        spoken = tuple(
+            Message("assistant" if one["role"] == "assistant" else "user", one["content"])
+            for one in said[1:]
+        )
+        return self.provider.send(TurnRequest(said[0]["content"], spoken, "", 1_000)).text
+
+    def turn(self, request: ClarificationRequest) -> dict[str, Any]:
+        """Take one turn."""
+        return self.agent.take(request)
+
+
+class _Asynchronous:
+    """Has a turn that is waited for."""
+
+    def __init__(self, provider: Provider, style: str, fault: str) -> None:
+        self.agent = Agent(completion(provider), style, fault)
+
+    async def turn(self, request: ClarificationRequest) -> dict[str, Any]:
+        """Take one turn."""
+        await asyncio.sleep(0)
+        return self.agent.take(request)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    agents: dict[str, Agent] = {}  # noqa: RUF012 - one server for all
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        agent = _Server.agents[self.path]
+        body = self.rfile.read(int(self.headers["content-length"]))
+        try:
+            request = ClarificationRequest.model_validate_json(body)
+            status, answer = 200, agent.take(request)
+        except Exception as error:  # noqa: BLE001 - as a service does
+            status, answer = 500, {"error": f"{type(error).__name__}: {error}"}
+        found = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(found)))
+        self.end_headers()
+        self.wfile.write(found)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def _service(provider: Provider, style: str, fault: str) -> Any:
+    """Return a client of an HTTP service, as a function of the request."""
+    server = MEMORY.get("server")
+    if server is None:
+        server = MEMORY["server"] = _Server(("127.0.0.1", 0), _Handler)
+        Thread(target=server.serve_forever, daemon=True).start()
+    path = f"/{len(_Server.agents)}"
+    _Server.agents[path] = Agent(completion(provider), style, fault)
+
+    def turn(request: ClarificationRequest) -> Any:
+        body = request.model_dump_json(by_alias=True).encode()
+        connection = HTTPConnection("127.0.0.1", server.server_port)
+        with closing(connection):
+            connection.request("POST", path, body, {"content-type": "application/json"})
+            answer = connection.getresponse()
+            found = json.load(answer)
+        if answer.status != HTTPStatus.OK:
+            raise RuntimeError(found["error"])
+        return found
+
+    return turn
+
+
+def _function(provider: Provider, style: str, fault: str) -> Any:
+    """Return a plain function of the request."""
+    return Agent(completion(provider), style, fault).take
+
+
+CALLED: Mapping[str, Callable[[Provider, str, str], Any]] = {
+    "markdown": _Class,
+    "prose": _function,
+    "xml": _Asynchronous,
+    "service": _service,
+    "talk": _Class,
+    "table": _function,
+    "form": _Asynchronous,
+}
+
+
+# Correct agents that are built in yet other ways.
+
+
+def make_dumping(provider: Provider) -> Any:
+    """Return a function that sends the context as pydantic dumps it."""
+    complete = completion(provider)
+
+    def turn(request: ClarificationRequest) -> Any:
+        context = request.conversation_context
+        said = request.message if context is None else context.model_dump_json(exclude_none=True)
+        found = json.loads(complete([{"role": "user", "content": said}]))
+        if found.get("subject_line") or not request.is_second_turn:
+            return found
+        raise ValueError("the model asks again")
+
+    return turn
+
+
+_NODE = """
+let rest = "";
+process.stdin.setEncoding("utf8").on("data", data => {
+  const lines = (rest + data).split("\\n");
+  rest = lines.pop();
+  for (const line of lines) {
+    const {message, conversation_context: context} = JSON.parse(line);
+    const prompt = `Complaint: ${JSON.stringify(message)}. Context: ${JSON.stringify(context)}`;
+    console.log(JSON.stringify({messages: [{role: "user", content: prompt}]}));
+  }
+});
+"""
+
+
+def make_node(provider: Provider) -> Any:
+    """Return a client of a process of Node.js, which words the prompts."""
+    complete = completion(provider)
+    if "node" not in MEMORY:
+        MEMORY["node"] = subprocess.Popen(
+            ["node", "-e", _NODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        # An open pipe would warn when the interpreter ends.
+        atexit.register(MEMORY["node"].communicate)
+    node = MEMORY["node"]
+
+    def turn(request: ClarificationRequest) -> Any:
+        fields = {"message", "conversation_context"}
+        node.stdin.write(request.model_dump_json(include=fields) + "\n")
+        node.stdin.flush()
+        said = json.loads(node.stdout.readline())["messages"]
+        found = json.loads(complete(said))
+        if found.get("subject_line") or not request.is_second_turn:
+            return found
+        raise ValueError("the model asks again")
+
+    return turn
+
+
+def factory(style: str, fault: str = "") -> Callable[[Provider], Any]:
+    """Return what makes an agent; a fresh process finds it by its name."""
+    name = f"make_{style}_{fault}".replace(" ", "_").replace(",", "")
+    if name not in globals():
+
+        def make(provider: Provider) -> Any:
+            return CALLED[style](provider, style, fault)
+
+        make.__qualname__ = make.__name__ = name
+        globals()[name] = make
+    return globals()[name]  # type: ignore[no-any-return]  # made above
+
+
+for _style in STYLES:
+    for _fault in ("", *(fault for faults in FAULTS.values() for fault in faults)):
+        factory(_style, _fault)
