@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.languages.facts import Member
+from pytest_regen.quoting import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
@@ -21,7 +22,7 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
     invented: list[tuple[EnumValue, Member]] = []
     for value, member in carried:
         if value in seen:
-            message = f"value {value!r} is carried again by {member.name!r}"
+            message = f"value {in_quotes(value)} is carried again by {member.name!r}"
             detail = f"{seen[value].name!r} carries it already; keep one of the two"
             yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value, detail=detail)
         elif value not in expected:
@@ -60,11 +61,11 @@ def _invented(
         return
     meant = _meant(subject, value, member, missing)
     if meant is None:
-        message = f"value {value!r} ({member.name!r}) is not among the values of the enum"
+        message = f"value {in_quotes(value)} ({member.name!r}) is not among the values of the enum"
         yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
         return
     missing.remove(meant)
-    message = f"{member.name!r} carries {value!r}; the value is {meant!r}, to the letter"
+    message = f"{member.name!r} carries {in_quotes(value)}; the value is {in_quotes(meant)}, to the letter"
     yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant)
 
 
@@ -85,7 +86,9 @@ def _missing(subject: Subject, value: EnumValue) -> Iterator[Issue]:
         return
     page = subject.page_of_unit(value)
     if subject.pages is not None and page is None:
-        message = f"value {value!r} is missing, and no stored prompt asks for it"
+        message = f"value {in_quotes(value)} is missing, and no stored prompt asks for it"
         yield subject.issue("UNFIXABLE", message, unit=value, detail="generate the store again")
         return
-    yield subject.issue("ENUM_MEMBER", f"value {value!r} is missing", page=page, unit=value)
+    yield subject.issue(
+        "ENUM_MEMBER", f"value {in_quotes(value)} is missing", page=page, unit=value
+    )

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages.facts import Member
+from pytest_regen.quoting import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
@@ -31,7 +32,7 @@ def field_presence(subject: Subject) -> Iterator[Issue]:
         if wire not in expected:
             yield from _phantoms(subject, wire, members, missing, unnamed)
         for member in members[1:]:
-            message = f"field {wire!r} is carried again by {member.name!r}"
+            message = f"field {in_quotes(wire)} is carried again by {member.name!r}"
             detail = f"{members[0].name!r} carries it already; keep one of the two"
             yield subject.issue(
                 "DUPLICATE_FIELD", message, line=member.line, unit=wire, detail=detail
@@ -54,15 +55,17 @@ def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Is
     if subject.is_unreadable([name]):
         return
     if unnamed is not None and not subject.is_near_fault(unnamed):
-        message = f"field {name!r} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
+        message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
         yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name)
         return
     page = subject.page_of_unit(name)
     if subject.pages is not None and page is None:
-        message = f"field {name!r} is missing, and no stored prompt asks for it"
+        message = f"field {in_quotes(name)} is missing, and no stored prompt asks for it"
         yield subject.issue("UNFIXABLE", message, unit=name, detail="generate the store again")
         return
-    yield subject.issue("MISSING_FIELD", f"field {name!r} is missing", page=page, unit=name)
+    yield subject.issue(
+        "MISSING_FIELD", f"field {in_quotes(name)} is missing", page=page, unit=name
+    )
 
 
 def _why_not(member: Member, name: str) -> str:
@@ -91,8 +94,8 @@ def _phantoms(
     near = get_close_matches(wire, missing, 1, 0.6)
     detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
     if near:
-        detail = f"did you mean {near[0]!r}?"
-    message = f"{subject.type.name!r} has no field {wire!r} ({member.name!r} carries it)"
+        detail = f"did you mean {in_quotes(near[0])}?"
+    message = f"{subject.type.name!r} has no field {in_quotes(wire)} ({member.name!r} carries it)"
     yield subject.issue("PHANTOM_FIELD", message, line=member.line, unit=wire, detail=detail)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pytest_regen.documents.ir import FieldIR, Scalar, referenced_names
 from pytest_regen.languages.facts import Attribute, Member
+from pytest_regen.quoting import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.rules_fields import matched
 from pytest_regen.validation.subject import Subject
@@ -22,7 +23,9 @@ def field_types(subject: Subject) -> Iterator[Issue]:
             continue
         if not subject.around.language.accepts(field.type, member.type):
             spelled = subject.around.language.spell(field)
-            message = f"{member.name!r} has type '{member.type}'; field {field.json_name!r} is"
+            message = (
+                f"{member.name!r} has type '{member.type}'; field {in_quotes(field.json_name)} is"
+            )
             yield subject.issue(
                 "WRONG_TYPE",
                 f"{message} {spelled!r}",
@@ -59,7 +62,7 @@ def _nullability(subject: Subject, field: FieldIR, member: Member) -> str | None
 
 
 def _reason(field: FieldIR) -> str:
-    name = repr(field.json_name)
+    name = in_quotes(field.json_name)
     if field.nullable:
         return f"field {name} may be null" + ("" if field.required else " and is optional")
     return f"field {name} is {'required and never null' if field.required else 'optional'}"
@@ -106,7 +109,9 @@ def primary_key(subject: Subject) -> Iterator[Issue]:
         yield from _wrong_key(subject, attribute, key, carrier)
     for field, member in matched(subject):
         if field.json_name != key and any(entry.name == "Key" for entry in member.attributes):
-            message = f"[Key] is on {field.json_name!r}; the primary key is {key!r}"
+            message = (
+                f"[Key] is on {in_quotes(field.json_name)}; the primary key is {in_quotes(key)}"
+            )
             yield subject.issue("PRIMARY_KEY", message, line=member.line, unit=key)
 
 
@@ -117,6 +122,6 @@ def _wrong_key(
     wanted = [key, *([carrier.name] if carrier else [])]
     for value, right in zip(values, wanted, strict=False):
         if value != right:
-            message = f"[PrimaryKey] names {value!r}; it must name {right!r}"
+            message = f"[PrimaryKey] names {in_quotes(value)}; it must name {in_quotes(right)}"
             yield subject.issue("PRIMARY_KEY", message, line=attribute.line, unit=key)
             return

@@ -16,6 +16,7 @@ from pytest_regen.languages.csharp.artifacts import leftover
 from pytest_regen.languages.csharp.names import is_identifier
 from pytest_regen.languages.csharp.tree import Node, Tree, parse
 from pytest_regen.languages.facts import SyntaxFault
+from pytest_regen.quoting import in_quotes
 
 __all__ = ["Diagnosis", "diagnose"]
 
@@ -245,7 +246,7 @@ def _renamings(found: Diagnosis, place: _Place) -> Iterator[_Change]:
 
 
 def _illegal_name(name: str) -> str:
-    return f"{name!r} is no legal C# identifier; write a PascalCase name of letters and digits"
+    return f"{in_quotes(name)} is no legal C# identifier; write a PascalCase name of letters and digits"
 
 
 def _insertions(place: _Place) -> Iterator[_Change]:
@@ -289,7 +290,7 @@ def _quotes(found: Diagnosis, place: _Place) -> Iterator[_Change]:
 def _insertion(position: int, token: bytes, near: Node) -> _Change:
     text = (near.text or b"").decode("utf-8", "replace")[:40]
     side = "before" if position == near.start_byte else "after"
-    message = f"a {token.decode()!r} is missing {side} {text!r}"
+    message = f"a {in_quotes(token.decode())} is missing {side} {in_quotes(text)}"
     # Between blanks, so that the token joins nothing; a comment never follows on the same line.
     return _Change(
         position, position, b" " + token + b" ", SyntaxFault(near.end_point.row + 1, message)
@@ -302,7 +303,7 @@ def _brace_removals(place: _Place) -> Iterator[_Change]:
     for at in reversed(range(max(index - 2, 0), min(index + 2, len(leaves)))):
         leaf = leaves[at]
         if leaf.text in (b"}", b"{", b";", b","):
-            message = f"this {leaf.text.decode()!r} is one too many"
+            message = f"this {in_quotes(leaf.text.decode())} is one too many"
             fault = SyntaxFault(leaf.start_point.row + 1, message)
             yield _Change(leaf.start_byte, leaf.end_byte, b" ", fault)
 
@@ -313,5 +314,7 @@ def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
     row = min((error.start_point.row for error in errors), default=0)
     lines = original.decode("utf-8", "replace").split("\n")
     shown = lines[row].strip()[:80] if row < len(lines) else ""
-    message = f"not legal C#: {shown!r}" if shown else "not legal C#: the code ends too early"
+    message = (
+        f"not legal C#: {in_quotes(shown)}" if shown else "not legal C#: the code ends too early"
+    )
     return SyntaxFault(row + 1, message)
