@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.languages.facts import Member
-from pytest_regen.quoting import in_quotes
+from pytest_regen.quoting import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
@@ -22,9 +22,7 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
     invented: list[tuple[EnumValue, Member]] = []
     for value, member in carried:
         if value in seen:
-            message = f"value {in_quotes(value)} is carried again by {member.name!r}"
-            detail = f"{seen[value].name!r} carries it already; keep one of the two"
-            yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value, detail=detail)
+            yield subject.repeated("ENUM_MEMBER", "value", value, seen[value], member)
         elif value not in expected:
             invented.append((value, member))
         seen.setdefault(value, member)
@@ -65,8 +63,20 @@ def _invented(
         yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
         return
     missing.remove(meant)
-    message = f"{member.name!r} carries {in_quotes(value)}; the value is {in_quotes(meant)}, to the letter"
-    yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant)
+    message, finding = _why_not(value, member, meant)
+    yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant, finding=finding)
+
+
+def _why_not(value: EnumValue, member: Member, meant: EnumValue) -> tuple[str, str | None]:
+    """Return why a member does not carry the value it is meant to, alone and of several."""
+    if member.wire_name is not None or not isinstance(meant, str):
+        carried = f"{member.name!r} carries {in_quotes(value)}"
+        return f"{carried}; the value is {in_quotes(meant)}, to the letter", None
+    others = [attribute.name for attribute in member.attributes if meant in attribute.arguments]
+    ignored = f"; the serializer does not read [{others[0]}]" if others else ""
+    lacks = f"{member.name!r} lacks [JsonStringEnumMemberName({quote(meant)})]{ignored}"
+    finding = f'the members for these values lack [JsonStringEnumMemberName("...")]{ignored}'
+    return lacks, finding
 
 
 def _meant(
@@ -90,5 +100,9 @@ def _missing(subject: Subject, value: EnumValue) -> Iterator[Issue]:
         yield subject.issue("UNFIXABLE", message, unit=value, detail="generate the store again")
         return
     yield subject.issue(
-        "ENUM_MEMBER", f"value {in_quotes(value)} is missing", page=page, unit=value
+        "ENUM_MEMBER",
+        f"value {in_quotes(value)} is missing",
+        page=page,
+        unit=value,
+        finding="these values are missing",
     )

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages.facts import Member
-from pytest_regen.quoting import in_quotes
+from pytest_regen.quoting import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
@@ -32,11 +32,7 @@ def field_presence(subject: Subject) -> Iterator[Issue]:
         if wire not in expected:
             yield from _phantoms(subject, wire, members, missing, unnamed)
         for member in members[1:]:
-            message = f"field {in_quotes(wire)} is carried again by {member.name!r}"
-            detail = f"{members[0].name!r} carries it already; keep one of the two"
-            yield subject.issue(
-                "DUPLICATE_FIELD", message, line=member.line, unit=wire, detail=detail
-            )
+            yield subject.repeated("DUPLICATE_FIELD", "field", wire, members[0], member)
 
 
 def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member]:
@@ -56,7 +52,9 @@ def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Is
         return
     if unnamed is not None and not subject.is_near_fault(unnamed):
         message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
-        yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name)
+        lacks = 'the properties of these fields lack [JsonPropertyName("...")]'
+        finding = lacks if unnamed.kind != "field" and unnamed.is_serialized else None
+        yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name, finding=finding)
         return
     page = subject.page_of_unit(name)
     if subject.pages is not None and page is None:
@@ -64,7 +62,11 @@ def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Is
         yield subject.issue("UNFIXABLE", message, unit=name, detail="generate the store again")
         return
     yield subject.issue(
-        "MISSING_FIELD", f"field {in_quotes(name)} is missing", page=page, unit=name
+        "MISSING_FIELD",
+        f"field {in_quotes(name)} is missing",
+        page=page,
+        unit=name,
+        finding="these fields are missing",
     )
 
 
@@ -73,7 +75,7 @@ def _why_not(member: Member, name: str) -> str:
         return "is a field, which is not serialized; make it a property"
     if not member.is_serialized:
         return "is not serialized; make it a public property with get and init"
-    return f'lacks [JsonPropertyName("{name}")]'
+    return f"lacks [JsonPropertyName({quote(name)})]"
 
 
 def _phantoms(
@@ -96,7 +98,10 @@ def _phantoms(
     if near:
         detail = f"did you mean {in_quotes(near[0])}?"
     message = f"{subject.type.name!r} has no field {in_quotes(wire)} ({member.name!r} carries it)"
-    yield subject.issue("PHANTOM_FIELD", message, line=member.line, unit=wire, detail=detail)
+    finding = None if near else "the type has no such fields; leave them out"
+    yield subject.issue(
+        "PHANTOM_FIELD", message, line=member.line, unit=wire, detail=detail, finding=finding
+    )
 
 
 def duplicate_names(subject: Subject) -> Iterator[Issue]:

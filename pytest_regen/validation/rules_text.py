@@ -52,7 +52,8 @@ def text_faults(subject: Subject) -> Iterator[Issue]:
     told = subject.illegal_pages | (subject.pages.silent if subject.pages else frozenset())
     is_broken = subject.pages is not None and subject.pages.is_broken
     for fault in subject.facts.faults:
-        issue = subject.issue(fault.code, fault.message, line=fault.line)
+        unit = subject.unit_at(fault.line) if fault.in_member else None
+        issue = subject.issue(fault.code, fault.message, line=fault.line, unit=unit)
         if (fault.code in _ILLEGAL or issue.page not in {None, 1}) and _is_of_wrong_kind(subject):
             continue  # members of a class are no members of an enum; that is told once
         is_echo = issue.page in told or (is_broken and fault.code == "SYNTAX")
@@ -65,16 +66,18 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
     pages = subject.pages
     if pages is None:
         return
-    found: list[tuple[str, int, str]] = []
+    found: list[tuple[str, int, str, bool]] = []
     if number == 1:
         # The first page is a source of its own: all of its faults can be told at once.
         facts = read_text(subject.around.ir.language, pages.pages[0].output)
-        found += [(fault.code, fault.line, fault.message) for fault in facts.faults]
+        found += [(e.code, e.line, e.message, e.in_member) for e in facts.faults]
     if not found:
         own = [fault for fault in pages.stitched.faults if fault.page == number]
-        found += [(fault.code, fault.line, fault.message) for fault in own]
-    for code, line, message in found:
-        yield subject.issue(code, message, line=pages.line_of(number, line), page=number)
+        found += [(e.code, e.line, e.message, e.in_member) for e in own]
+    for code, own_line, message, in_member in found:
+        line = pages.line_of(number, own_line)
+        unit = subject.unit_at(line) if in_member and line is not None else None
+        yield subject.issue(code, message, line=line, page=number, unit=unit)
 
 
 def _is_of_wrong_kind(subject: Subject) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 
 from pytest_regen.languages.csharp.artifacts import leftover
 from pytest_regen.languages.csharp.names import is_identifier
+from pytest_regen.languages.csharp.slips import undone_slips
 from pytest_regen.languages.csharp.tree import Node, Tree, parse
 from pytest_regen.languages.facts import SyntaxFault
 from pytest_regen.quoting import in_quotes
@@ -85,6 +86,7 @@ class _Place:
 def diagnose(code: bytes) -> Diagnosis:
     """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
     found = Diagnosis(code, parse(code))
+    certain = _without_slips(found)
     to_spend = _BYTES_TO_SPEND
     for _ in range(_ROUNDS):
         badness = _badness(found.tree.root_node)
@@ -110,17 +112,32 @@ def diagnose(code: bytes) -> Diagnosis:
             found.renamed[change.renamed[0]] = change.renamed[1]
     if found.tree.root_node.has_error:
         found.faults.append(_unexplained(found, code))
-    found.faults = _without_echoes(found.faults)
+    found.faults = [*certain, *_without_echoes(found.faults, certain)]
     return found
 
 
-def _without_echoes(faults: list[SyntaxFault]) -> list[SyntaxFault]:
+def _without_slips(found: Diagnosis) -> list[SyntaxFault]:
+    """Undo slips that spoil code as text, as far as that makes it more legal; return them."""
+    certain: list[SyntaxFault] = []
+    for undo in undone_slips(found.code):
+        badness = _badness(found.tree.root_node)
+        undone = undo(found.code) if badness != (0, 0) else None
+        if undone is None:
+            continue
+        tree = parse(undone.code)
+        if _badness(tree.root_node) < badness:
+            found.code, found.tree = undone.code, tree
+            certain += undone.faults
+    return certain
+
+
+def _without_echoes(faults: list[SyntaxFault], certain: list[SyntaxFault]) -> list[SyntaxFault]:
     """Return the faults without those that only follow from the one found just before, nearby."""
-    kept: list[SyntaxFault] = []
+    kept = list(certain)
     for fault in faults:
         if not any(abs(fault.line - other.line) <= _LINES for other in kept):
             kept.append(fault)
-    return kept
+    return kept[len(certain) :]
 
 
 def _badness(root: Node) -> tuple[int, int]:
@@ -246,7 +263,8 @@ def _renamings(found: Diagnosis, place: _Place) -> Iterator[_Change]:
 
 
 def _illegal_name(name: str) -> str:
-    return f"{in_quotes(name)} is no legal C# identifier; write a PascalCase name of letters and digits"
+    rule = "write a PascalCase name of letters and digits"
+    return f"{in_quotes(name)} is no legal C# identifier; {rule}"
 
 
 def _insertions(place: _Place) -> Iterator[_Change]:
@@ -314,7 +332,6 @@ def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
     row = min((error.start_point.row for error in errors), default=0)
     lines = original.decode("utf-8", "replace").split("\n")
     shown = lines[row].strip()[:80] if row < len(lines) else ""
-    message = (
-        f"not legal C#: {in_quotes(shown)}" if shown else "not legal C#: the code ends too early"
-    )
-    return SyntaxFault(row + 1, message)
+    if not shown:
+        return SyntaxFault(row + 1, "not legal C#: the code ends too early", in_member=False)
+    return SyntaxFault(row + 1, f"not legal C#: {in_quotes(shown)}")
