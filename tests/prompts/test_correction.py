@@ -77,8 +77,8 @@ def is_well_formed(block: str) -> bool:
 def test_an_issue_cannot_forge_structure(texts: list[tuple[str, str, str | None]]) -> None:
     """One line per issue and one per detail, whatever characters a reply or document holds."""
     issues = [
-        Issue.of("WRONG_TYPE", f"!{message}", detail=f"!{detail}", field=field)
-        for message, detail, field in texts
+        Issue.of("WRONG_TYPE", f"!{message}", detail=f"{number}!{detail}", field=field)
+        for number, (message, detail, field) in enumerate(texts)
     ]
     block = correction_block(issues)
     heads = [line for line in block.splitlines() if line.startswith("  [")]
