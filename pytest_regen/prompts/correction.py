@@ -115,8 +115,9 @@ def _group(issue: Issue) -> tuple[str | None, ...]:
     """Return what issues that are told as one have in common."""
     if issue.field is None:
         return issue.code, issue.message, issue.detail
-    said = issue.finding or issue.message.replace(in_quotes(issue.field), "")
-    return issue.code, said, issue.detail, ""
+    if issue.finding:
+        return issue.code, issue.finding
+    return issue.code, issue.message.replace(in_quotes(issue.field), ""), issue.detail, ""
 
 
 def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
@@ -124,7 +125,8 @@ def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
     first = issues[0]
     code = f"[{_code(first.code)}]"
     fields = list(dict.fromkeys(issue.field for issue in issues if issue.field is not None))
-    details = [first.detail] if first.detail else []
+    is_shared = all(issue.detail == first.detail for issue in issues)
+    details = [first.detail] if first.detail and is_shared else []
     if len(fields) > 1 and first.finding:
         return _lines(f"{code} {_one_line(first.finding)}: {_names(fields)}", details)
     if first.excerpt is not None:

@@ -7,6 +7,7 @@ from pytest_regen.documents.ir import EnumValue
 from pytest_regen.languages.facts import Member
 from pytest_regen.quoting import in_quotes, quote
 from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.rules_fields import attributes_with
 from pytest_regen.validation.subject import Subject
 
 __all__ = ["enum_values"]
@@ -17,7 +18,8 @@ _NEAR = 0.7
 def enum_values(subject: Subject) -> Iterator[Issue]:
     """Yield wire values that are missing, invented, misspelt or carried twice."""
     expected = subject.type.enum_values
-    carried = _carried(subject)
+    # Of several that carry one value, the page that was asked for it comes first.
+    carried = sorted(_carried(subject), key=lambda pair: subject.is_out_of_place(*pair))
     seen: dict[EnumValue, Member] = {}
     invented: list[tuple[EnumValue, Member]] = []
     for value, member in carried:
@@ -72,8 +74,8 @@ def _why_not(value: EnumValue, member: Member, meant: EnumValue) -> tuple[str, s
     if member.wire_name is not None or not isinstance(meant, str):
         carried = f"{member.name!r} carries {in_quotes(value)}"
         return f"{carried}; the value is {in_quotes(meant)}, to the letter", None
-    others = [attribute.name for attribute in member.attributes if meant in attribute.arguments]
-    ignored = f"; the serializer does not read [{others[0]}]" if others else ""
+    others = attributes_with(member, meant)
+    ignored = f"; the serializer does not read {others}" if others else ""
     lacks = f"{member.name!r} lacks [JsonStringEnumMemberName({quote(meant)})]{ignored}"
     finding = f'the members for these values lack [JsonStringEnumMemberName("...")]{ignored}'
     return lacks, finding

@@ -9,7 +9,16 @@ from pytest_regen.quoting import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["duplicate_names", "field_presence", "matched"]
+__all__ = ["attributes_with", "duplicate_names", "field_presence", "matched"]
+
+
+def attributes_with(member: Member, value: str) -> str:
+    """Return the attributes of ``member`` that hold ``value``, as ``[EnumMember]``; or nothing.
+
+    On a member without a name on the wire, they are attributes that the serializer does not read.
+    """
+    names = [entry.name for entry in member.attributes if value in entry.arguments]
+    return " and ".join(f"[{name}]" for name in dict.fromkeys(names) if name != "Description")
 
 
 def matched(subject: Subject) -> Iterator[tuple[FieldIR, Member]]:
@@ -53,6 +62,8 @@ def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Is
     if unnamed is not None and not subject.is_near_fault(unnamed):
         message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
         lacks = 'the properties of these fields lack [JsonPropertyName("...")]'
+        if others := attributes_with(unnamed, name):
+            lacks += f"; the serializer does not read {others}"
         finding = lacks if unnamed.kind != "field" and unnamed.is_serialized else None
         yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name, finding=finding)
         return
@@ -75,6 +86,8 @@ def _why_not(member: Member, name: str) -> str:
         return "is a field, which is not serialized; make it a property"
     if not member.is_serialized:
         return "is not serialized; make it a public property with get and init"
+    if others := attributes_with(member, name):
+        return f"lacks [JsonPropertyName({quote(name)})]; the serializer does not read {others}"
     return f"lacks [JsonPropertyName({quote(name)})]"
 
 
@@ -116,15 +129,23 @@ def duplicate_names(subject: Subject) -> Iterator[Issue]:
             message = f"{member.name!r} is named as the class it stands in"
         elif member.name in nested and subject.type.kind == "object":
             message = f"{member.name!r} is also the name of a nested type"
-        elif first is not member and _carries_another(subject, first, member):
+        elif first is not member and _carries_another(first, member):
             message = f"the name {member.name!r} is used twice"
         else:
             continue
-        yield subject.issue("DUPLICATE_PROPERTY", message, line=member.line)
+        unit = member.wire_name if member.wire_name in subject.names else None
+        proposed = None if unit is None else subject.names[unit]
+        detail = f"call this one {proposed!r}" if proposed not in {None, member.name} else None
+        yield subject.issue(
+            "DUPLICATE_PROPERTY", message, line=member.line, unit=unit, detail=detail
+        )
 
 
-def _carries_another(subject: Subject, first: Member, second: Member) -> bool:
-    """Return whether two members of one name differ on the wire; else DUPLICATE_FIELD tells it."""
-    if not (first.is_serialized and second.is_serialized) or subject.type.kind == "enum":
+def _carries_another(first: Member, second: Member) -> bool:
+    """Return whether two members of one name differ on the wire.
+
+    Two that do not are told as one field or value that is carried twice.
+    """
+    if not (first.is_serialized and second.is_serialized):
         return True
-    return first.wire_name != second.wire_name
+    return first.wire_name != second.wire_name or first.wire_name is None

@@ -5,6 +5,7 @@ from typing import Final
 
 from pytest_regen.validation.attribution import PageText
 from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.rules_types import wrong_kind
 from pytest_regen.validation.splitting import read_text
 from pytest_regen.validation.subject import Subject
 
@@ -70,6 +71,14 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
     if number == 1:
         # The first page is a source of its own: all of its faults can be told at once.
         facts = read_text(subject.around.ir.language, pages.pages[0].output)
+        is_enum = subject.type.kind == "enum"
+        for part in facts.declarations:
+            if part.name == subject.type.name and (part.kind == "enum") != is_enum:
+                # Its members are illegal only because of that.
+                line = pages.line_of(number, part.name_line)
+                message = wrong_kind(subject, part)
+                yield subject.issue("MISSING_CLASS", message, line=line, page=number)
+                return
         found += [(e.code, e.line, e.message, e.in_member) for e in facts.faults]
     if not found:
         own = [fault for fault in pages.stitched.faults if fault.page == number]

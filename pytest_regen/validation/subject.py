@@ -158,12 +158,12 @@ class Subject:
                 found.setdefault(wire, []).append(member)
         for wire, members in found.items():
             if len(members) > 1:
-                members.sort(key=partial(self._is_out_of_place, wire))
+                members.sort(key=partial(self.is_out_of_place, wire))
         return found
 
-    def _is_out_of_place(self, wire: str, member: Member) -> bool:
+    def is_out_of_place(self, unit: EnumValue, member: Member) -> bool:
         """Return whether another page was asked for the field than the one that wrote it."""
-        asked = self.page_of_unit(wire)
+        asked = self.page_of_unit(unit)
         if asked is None or self.pages is None:
             return False
         line = member.line if self.lines is None else self.lines.get(member.line)

@@ -44,6 +44,7 @@ _CODE_START = re.compile(
 _WORDS = re.compile(r"[A-Za-z\u2019'`*_-]+[,.:;!?]?(?:\s|$)")
 _CODE_END = (";", "{", "}", ",", "]", "(", "=>")
 _PHRASE: Final = 3
+_THINKING = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[\w#+. -]*\s*$")
 _PLACEHOLDER = re.compile(r"(?<![${])\{[A-Z]\w*\}|%\{")
 _MARKDOWN = re.compile(r"(?:#{1,6} \w|[-*+] \S|\*\*|> |\d+\. |\|.*\|$|-{3,}$)")
@@ -112,6 +113,8 @@ def is_prose(line: str) -> bool:
 def leftover(line: str) -> str | None:
     """Return what is wrong with a line of illegal code that no compiler would ever take."""
     text = line.strip()
+    if _THINKING.search(text):
+        return "thinking was left in the answer; write the code alone"
     if is_fence(line) or "```" in text:
         return "a Markdown code fence was left in the code"
     if text and is_elision(text):
