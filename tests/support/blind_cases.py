@@ -165,7 +165,7 @@ def sent(case: Case) -> Sent:
 
 def issues(case: Case) -> tuple[Issue, ...]:
     """Return what is wrong with the type of ``case``, for a model to mend."""
-    outputs = {key: output for key, output in right_pages().items()}
+    outputs = dict(right_pages())
     key = case.type_name, case.page
     changed = case.change(outputs[key])
     assert changed != outputs[key], f"{case.name} changes nothing"
@@ -733,3 +733,28 @@ CASES: tuple[Case, ...] = (
         ADDRESS,
     ),
 )
+
+
+def numbered() -> Iterator[tuple[str, Case]]:
+    """Yield each case with its number, as files are called."""
+    for number, case in enumerate(CASES, 1):
+        yield f"{number:02}", case
+
+
+def write(folder: Path) -> None:
+    """Write what readers get into ``cases``, and beside it what they should say."""
+    cases = folder / "cases"
+    cases.mkdir(parents=True, exist_ok=True)
+    expected = {}
+    for number, case in numbered():
+        (cases / f"{number}.md").write_text(sent(case).text, encoding="utf-8", newline="\n")
+        expected[number] = {
+            "case": case.name,
+            "faults": [{"field": field, "words": list(words)} for field, words in case.expected],
+        }
+    text = json.dumps(expected, indent=2, ensure_ascii=False)
+    (folder / "expected.json").write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
