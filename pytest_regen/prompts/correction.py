@@ -130,7 +130,7 @@ def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
     if len(fields) > 1 and first.finding:
         return _lines(f"{code} {_one_line(first.finding)}: {_names(fields)}", details)
     if first.excerpt is not None:
-        text, note = clip(first.excerpt.text.expandtabs(4), _MAX_EXCERPT)
+        text, note = clip(first.excerpt.text.strip().expandtabs(4), _MAX_EXCERPT)
         details.insert(0, f"Line {first.excerpt.line}{' (cut)' if note else ''}: {text}")
     message = f"{code} {_one_line(first.message)}"
     if not fields:

@@ -29,9 +29,11 @@ _WIDE: Final = 4_000
 """Characters of a line that is looked at."""
 _ATTRIBUTES: Final = 6
 """Attributes of a line that are looked at."""
+_TRIED: Final = 6_000
+"""Characters of all lines whose quotes are tried out; each is parsed up to a hundred times."""
 
 _TOKEN: Final = re.compile(
-    r'//[^\n]*|/\*.*?\*/|[$@]*"""+.*?"""+|[$@]*"(?:\\.|""|[^"\\\n])*"|'
+    r'//[^\n]*|/\*.*?\*/|[$@]{0,4}"""+.*?"""+|[$@]{0,4}"(?:\\.|""|[^"\\\n])*"|'
     r"'(?:\\.|[^'\\\n])+'|[{}()\[\];,]|(?P<open>/\*|\")",
     re.DOTALL,
 )
@@ -111,7 +113,8 @@ def cut_end(code: bytes, head: bytes = b"", tail: bytes = b"") -> Cut | None:
     shown = last.rpartition("\n")[2].strip()[-_SHOWN:]
     if leftover(shown):
         return None
-    if text[whole:].strip():
+    is_inside_member = last.endswith(";") and depth > (0 if head else 1)
+    if text[whole:].strip() or is_inside_member:
         message = f"the code ends in the middle of {in_quotes(shown)}: the answer was cut off there"
     else:
         missing = "a '}' is" if depth == 1 else f"{depth} '}}' are"
@@ -261,17 +264,16 @@ def _with_escaped_quotes(code: bytes) -> Undone | None:
     """Return the code with the quotes inside of attributes' strings escaped."""
     lines = _lines_of(code)
     faults: list[SyntaxFault] = []
-    for row, line in enumerate(lines[:_MANY]):
-        if line.count('"') > 2 and len(line) <= _WIDE and _is_illegal(line):  # noqa: PLR2004 - a string's own two
-            fixed = _escaped(line)
-        else:
+    tried = 0
+    for row, line in enumerate(lines):
+        if line.count('"') <= 2 or len(line) > _WIDE or tried > _TRIED:  # noqa: PLR2004 - its own two
             continue
+        tried += len(line)
+        fixed = _escaped(line) if _is_illegal(line) else None
         if fixed:
             lines[row], attribute = fixed
-            message = (
-                f'quotes inside the string of [{attribute}] are not escaped: write \\" for each'
-            )
-            faults.append(SyntaxFault(row + 1, message))
+            where = f"quotes inside the string of [{attribute}] are not escaped"
+            faults.append(SyntaxFault(row + 1, f'{where}: write \\" for each'))
     return _undone(lines, faults)
 
 
