@@ -1,5 +1,7 @@
 """The correction block: the requirement's form, and no way for quoted text to leave its line."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -207,3 +209,29 @@ def test_a_long_list_of_fields_is_cut_between_names() -> None:
     assert len(line) < 1_700
     assert line.endswith("more")
     assert line.count('"') % 2 == 0
+
+
+def test_the_documented_block_is_what_is_sent() -> None:
+    """The block that docs/prompts.md shows."""
+    docs = Path(__file__).parents[2] / "docs" / "prompts.md"
+    missing = [
+        Issue.of("MISSING_FIELD", "", field=field, finding="these fields are missing")
+        for field in ("knots", "colour")
+    ]
+    quotes = Issue.of(
+        "SYNTAX",
+        'quotes inside the string of [Description] are not escaped: write \\" for each',
+        field="tail",
+        excerpt=Excerpt(14, '[Description("Also called "the ribbon".")]'),
+    )
+    foreign = Issue.of(
+        "DUPLICATE_FIELD",
+        "field 'wind' belongs to page 2: do not write it here",
+        field="wind",
+        excerpt=Excerpt(21, '[JsonPropertyName("wind")]'),
+    )
+    note = "Knots are listed from the nose to the tail."
+
+    block = correction_block([*missing, quotes, foreign, note], "FIELDS:\n\nTYPE REFERENCE:\n")
+
+    assert f"```\n{block}\n```" in docs.read_text("utf-8")

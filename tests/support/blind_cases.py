@@ -4,7 +4,8 @@ Each case is a right page with one thing written otherwise, judged and corrected
 A reader who sees nothing but the two messages must be able to say what to change; ``expected``
 names it for whoever checks the answer.
 
-    python tests/support/blind_cases.py FOLDER     writes cases/NN.md and expected.json
+    python tests/support/blind_cases.py write FOLDER    writes cases/NN.md and expected.json
+    python tests/support/blind_cases.py take FOLDER     keeps answers/NN.md beside the tests
 """
 
 import json
@@ -25,12 +26,15 @@ from pytest_regen.regeneration.judge import fixable, pages_at_fault
 from pytest_regen.sources import assemble, extract_code, stitch
 from pytest_regen.validation import Issue, PageText, validate_by_type
 
-__all__ = ["CASES", "QUESTION", "Case", "Sent", "sent"]
+__all__ = ["ANSWERS", "CASES", "NOTE", "QUESTION", "Case", "Sent", "sent", "unsaid"]
 
 QUESTION = (
     "Say in one or two sentences per fault what you would change in your previous answer, "
     "naming the fields."
 )
+ANSWERS = Path(__file__).parents[1] / "prompts" / "blind_answers.json"
+"""What a reader answered to each case."""
+NOTE = "written by a language model from the prompt alone, not recorded from an API"
 Change = Callable[[str], str]
 
 
@@ -157,6 +161,15 @@ def right_pages() -> Mapping[tuple[str, int], str]:
 
 def sent(case: Case) -> Sent:
     """Return what is sent for the page of ``case`` after the fault was made there."""
+    if case.name not in _made:
+        _made[case.name] = _sent(case)
+    return _made[case.name]
+
+
+_made: dict[str, Sent] = {}
+
+
+def _sent(case: Case) -> Sent:
     entry = prompts()[case.type_name, case.page]
     found = pages_at_fault(issues(case), entry.total_pages).get(case.page, ())
     block = correction_block(found, entry.user)
@@ -756,5 +769,34 @@ def write(folder: Path) -> None:
     (folder / "expected.json").write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
+def unsaid(case: Case, answer: str) -> list[str]:
+    """Return the fields of which ``answer`` does not say what to change."""
+    said = answer.casefold()
+    return [
+        field or "(the page)"
+        for field, words in case.expected
+        if field.casefold() not in said or not any(word.casefold() in said for word in words)
+    ]
+
+
+def take(folder: Path) -> None:
+    """Keep what was answered, with the correction it answers and whether it says what to do."""
+    kept = {}
+    for number, case in numbered():
+        answer = (folder / "answers" / f"{number}.md").read_text("utf-8").strip()
+        missing = unsaid(case, answer)
+        verdict = (
+            f"does not say what to change in {', '.join(missing)}" if missing else "understood"
+        )
+        kept[case.name] = {
+            "correction": sent(case).block.split("\n"),
+            "answer": answer.split("\n"),
+            "verdict": verdict,
+        }
+    data = {"note": NOTE, "cases": kept}
+    text = json.dumps(data, indent=1, ensure_ascii=False)
+    ANSWERS.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    {"write": write, "take": take}[sys.argv[1]](Path(sys.argv[2]))
