@@ -50,7 +50,7 @@ _ENTITIES: Final = {
 }
 _JSON: Final = re.compile(r'\s*(?:\{\s*"[^"\n]{1,60}"\s*:|\[\s*(?:"|\{\s*"))')
 _LITERAL: Final = re.compile(r'(?<![$@"\\])"(?:\\.|[^"\\\n])*"(?!")')
-_BAD_ESCAPE: Final = re.compile(
+_ESCAPE: Final = re.compile(
     r"(\\(?:[\"'\\0abefnrtv]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]))|(\\.)"
 )
 _ATTRIBUTE: Final = re.compile(r'(?P<name>\w+)[ \t]*\((?:[\w]+[ \t]*=[ \t]*)?(?P<quote>")')
@@ -241,16 +241,14 @@ def _with_legal_escapes(code: bytes) -> Undone | None:
     lines = _lines_of(code)
     faults: list[SyntaxFault] = []
     for row, line in enumerate(lines[:_MANY]):
-        found: list[str] = []
-
-        def doubled(match: re.Match[str], found: list[str] = found) -> str:
-            if match[2]:
-                found.append(match[2])
-            return match[1] or "\\" + match[2]
-
-        changed = _LITERAL.sub(lambda literal, to=doubled: _BAD_ESCAPE.sub(to, literal[0]), line)
+        found = [
+            escape[2]
+            for literal in _LITERAL.finditer(line)
+            for escape in _ESCAPE.finditer(literal[0])
+            if escape[2]
+        ]
         if found:
-            lines[row] = changed
+            lines[row] = _LITERAL.sub(_with_doubled_backslashes, line)
             first = found[0]
             message = (
                 f"{in_quotes(first)} is no escape of a C# string: write "
@@ -258,6 +256,10 @@ def _with_legal_escapes(code: bytes) -> Undone | None:
             )
             faults.append(SyntaxFault(row + 1, message))
     return _undone(lines, faults)
+
+
+def _with_doubled_backslashes(literal: re.Match[str]) -> str:
+    return _ESCAPE.sub(lambda escape: escape[1] or "\\" + escape[2], literal[0])
 
 
 def _with_escaped_quotes(code: bytes) -> Undone | None:

@@ -118,8 +118,9 @@ def _fits_32_bits(constraints: Mapping[str, Any]) -> bool:
 
 def _is_in_32_bits(bound: object) -> bool:
     # ``exclusiveMinimum: true`` (OpenAPI 3.0) is no bound but says how ``minimum`` is meant.
-    is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
-    return is_number and -(2**31) <= bound < 2**31
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        return False
+    return -(2**31) <= bound < 2**31
 
 
 def _spelling(expression: TypeExpr) -> str:
