@@ -21,6 +21,8 @@ class PageFault:
     """Counts from 1 in the page's own output."""
     code: str
     message: str
+    in_member: bool = True
+    """Whether the member on that line is at fault; else the fault is one of the whole page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,8 @@ class SyntaxFault:
     line: int
     message: str
     code: Literal["SYNTAX", "INVALID_IDENTIFIER", "ARTIFACT", "REVIEW"] = "SYNTAX"
+    in_member: bool = True
+    """Whether the member on that line is at fault; else the fault is one of the whole text."""
 
 
 @dataclass(frozen=True, slots=True)

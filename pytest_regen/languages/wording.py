@@ -22,6 +22,8 @@ class Wording:
     """The line before the members of a continuation page."""
     end_delimiter: str
     """The line after the members of a continuation page."""
+    fence: str
+    """Info string of the code block to answer in."""
     examples: Mapping[OutputMode, str]
     """A short correct page per mode, about a type that no real document has."""
     field_characters: int

@@ -1,57 +1,83 @@
 """The correction block: what was wrong with a page's last output, put before its stored prompt.
 
-The form is requirement 2's. The block is made for one request and never stored.
+The form is requirement 2's. The block is made for one request and never stored. The model that
+reads it sees neither its last answer nor the source, so each entry stands for itself: it names the
+field, and quotes the line of the answer.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pytest_regen.prompts.encoding import clip, flatten, quote
+from pytest_regen.prompts.encoding import clip
+from pytest_regen.quoting import flatten, in_quotes, quote
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["MAX_CORRECTIONS", "correction_block", "with_correction"]
 
 MAX_CORRECTIONS: Final = 25
-"""Issues named in one block; a page with more has one cause, not many."""
+"""Entries of one block; a page with more has one cause, not many."""
 
 _MAX_CHARACTERS: Final = 6_000
 _MAX_LINE: Final = 400
+_MAX_EXCERPT: Final = 240
+_MAX_NAMES: Final = 1_500
 _MAX_DETAIL_LINES: Final = 6
 
 _HEAD: Final = (
     "CORRECTION REQUIRED:\n"
     "The previous attempt for this type produced the following errors. Fix them in your output.\n"
 )
-_TAIL: Final = (
-    "\nDo not introduce any types not listed in NESTED TYPES / TYPE REFERENCE.\n"
-    "Do not omit any fields listed in this page's FIELDS section."
-)
 _CODED: Final = re.compile(r"\[[A-Z][A-Z0-9_]*\] ?")
 _FREE_TEXT_CODE: Final = "NOTE"
+_TYPE_SECTIONS: Final = ("NESTED TYPES", "TYPE REFERENCE")
 
 
-def correction_block(corrections: Sequence[Issue | str]) -> str:
+def correction_block(corrections: Sequence[Issue | str], prompt: str = "") -> str:
     """Return the block that names ``corrections``, or ``""`` where there are none.
 
-    A text may begin with its own ``[CODE]``, as in the requirement, and may have detail lines after
-    the first; other text is named ``[NOTE]``. Whatever an issue quotes from a reply is flattened:
-    each issue has one line at two blanks and its detail at four, so that no text can pose as an
-    order, a heading or another issue. Equal corrections are named once. What does not fit is
+    Issues of one finding are one entry that lists their fields. A text may begin with its own
+    ``[CODE]``, as in the requirement, and may have detail lines after the first; other text is
+    named ``[NOTE]``. Whatever an issue quotes from a reply is shown as it is, but on one line:
+    each entry has one line at two blanks and its detail at four, so that no text can pose as an
+    order, a heading or another entry. Equal corrections are named once. What does not fit is
     counted, not named.
+
+    Args:
+        corrections: what was wrong.
+        prompt: the stored user text that the block is put before; its orders name the sections
+            that this text has. Without it they are worded as in the requirement.
     """
-    entries = list(dict.fromkeys(filter(None, map(_entry, corrections))))
+    is_enum = _has(prompt, "ENUM VALUES")
+    entries = list(
+        dict.fromkeys(filter(None, _entries(corrections, "Value" if is_enum else "Field")))
+    )
     if not entries:
         return ""
     named = entries[: _fitting(entries)]
     if left_out := len(entries) - len(named):
         named.append(f"  ({left_out} more not shown)")
-    return "\n".join([_HEAD, *named, _TAIL])
+    return "\n".join([_HEAD, *named, _orders(prompt)])
 
 
 def with_correction(user: str, block: str) -> str:
     """Return ``block``, a blank line and ``user`` byte for byte; ``user`` alone without a block."""
     return f"{block}\n\n{user}" if block else user
+
+
+def _has(prompt: str, section: str) -> bool:
+    """Return whether ``prompt`` has a section; only structure begins in the first column."""
+    return f"\n{section}:" in f"\n{prompt}"
+
+
+def _orders(prompt: str) -> str:
+    types = [section for section in _TYPE_SECTIONS if _has(prompt, section)] or _TYPE_SECTIONS
+    is_enum = _has(prompt, "ENUM VALUES")
+    noun, units = ("values", "ENUM VALUES") if is_enum else ("fields", "FIELDS")
+    return (
+        f"\nDo not introduce any types not listed in {' / '.join(types)}.\n"
+        f"Do not omit any {noun} listed in this page's {units} section."
+    )
 
 
 def _fitting(entries: Sequence[str]) -> int:
@@ -64,12 +90,72 @@ def _fitting(entries: Sequence[str]) -> int:
     return min(len(entries), MAX_CORRECTIONS)
 
 
-def _entry(correction: Issue | str) -> str:
-    if isinstance(correction, Issue):
-        details = [] if correction.field is None else [f"Field: {quote(_short(correction.field))}"]
-        details += [correction.detail] if correction.detail else []
-        return _lines(f"[{_code(correction.code)}] {_one_line(correction.message)}", details)
-    head, *details = [line.strip() for line in correction.splitlines() if line.strip()] or [""]
+def _entries(corrections: Sequence[Issue | str], noun: str) -> Iterable[str]:
+    """Yield an entry per text and per group of issues, in the order of their first."""
+    groups: dict[object, list[Issue]] = {}
+    for correction in corrections:
+        if isinstance(correction, Issue):
+            groups.setdefault(_group(correction), []).append(correction)
+        else:
+            groups[_Text(correction)] = []
+    for key, issues in groups.items():
+        if isinstance(key, _Text):
+            yield _text_entry(key)
+        else:
+            yield _issue_entry(issues, noun)
+
+
+class _Text(str):
+    """A correction that is text: no key of a group of issues."""
+
+    __slots__ = ()
+
+
+def _group(issue: Issue) -> tuple[str | None, ...]:
+    """Return what issues that are told as one have in common."""
+    if issue.field is None:
+        return issue.code, issue.message, issue.detail
+    if issue.finding:
+        return issue.code, issue.finding
+    return issue.code, issue.message.replace(in_quotes(issue.field), ""), issue.detail, ""
+
+
+def _issue_entry(issues: Sequence[Issue], noun: str) -> str:
+    """Return the entry of issues that differ in their field alone."""
+    first = issues[0]
+    code = f"[{_code(first.code)}]"
+    fields = list(dict.fromkeys(issue.field for issue in issues if issue.field is not None))
+    is_shared = all(issue.detail == first.detail for issue in issues)
+    details = [first.detail] if first.detail and is_shared else []
+    if len(fields) > 1 and first.finding:
+        return _lines(f"{code} {_one_line(first.finding)}: {_names(fields)}", details)
+    if first.excerpt is not None:
+        text, note = clip(first.excerpt.text.strip().expandtabs(4), _MAX_EXCERPT)
+        details.insert(0, f"Line {first.excerpt.line}{' (cut)' if note else ''}: {text}")
+    message = f"{code} {_one_line(first.message)}"
+    if not fields:
+        return _lines(message, details)
+    named = (
+        f"{noun}: {quote(_short(fields[0]))}" if len(fields) == 1 else f"{noun}s: {_names(fields)}"
+    )
+    return _lines(message, details, named)
+
+
+def _names(fields: Sequence[str]) -> str:
+    """Return a list cut between two names, never inside one that fits."""
+    listed: list[str] = []
+    used = 0
+    for field in fields:
+        name = quote(_short(field))
+        used += len(name) + 2
+        if used > _MAX_NAMES and listed:
+            return f"{', '.join(listed)} and {len(fields) - len(listed)} more"
+        listed.append(name)
+    return ", ".join(listed)
+
+
+def _text_entry(text: str) -> str:
+    head, *details = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     if not head:
         return ""
     if not _CODED.match(head):
@@ -77,9 +163,12 @@ def _entry(correction: Issue | str) -> str:
     return _lines(_one_line(head), details)
 
 
-def _lines(head: str, details: Sequence[str]) -> str:
-    shown = [f"    {_one_line(detail)}" for detail in details[:_MAX_DETAIL_LINES]]
-    return "\n".join([f"  {head}", *shown, *_rest(len(details) - len(shown))])
+def _lines(head: str, details: Sequence[str], named: str = "") -> str:
+    """Return an entry; ``head`` and ``named`` are on one line each already."""
+    lines = [f"    {_one_line(detail)}" for detail in details[:_MAX_DETAIL_LINES]]
+    if named:
+        lines.insert(0, f"    {named}")
+    return "\n".join([f"  {head}", *lines, *_rest(len(details) - _MAX_DETAIL_LINES)])
 
 
 def _rest(count: int) -> Iterable[str]:

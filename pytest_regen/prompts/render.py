@@ -10,11 +10,12 @@ from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names
 from pytest_regen.languages.base import Language
-from pytest_regen.prompts.encoding import clip, estimate_tokens, quote
+from pytest_regen.prompts.encoding import clip, estimate_tokens
 from pytest_regen.prompts.plan import Plan, plan_pages
 from pytest_regen.prompts.system import system_prompt
 from pytest_regen.prompts.units import UnitLine, unit_lines, value_kind
 from pytest_regen.prompts.values import PageKey, PromptEntry, output_mode
+from pytest_regen.quoting import quote
 
 __all__ = ["build_prompts", "estimated_input_tokens"]
 

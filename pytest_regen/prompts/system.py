@@ -59,12 +59,13 @@ skip none, rename none, and never stand in for some with a comment or an ellipsi
 
 6. CORRECTIONS
 A request may begin with a block headed CORRECTION REQUIRED. It lists what a program found wrong \
-in the last answer for this page, as [CODE] and message; what it quotes is data too. The request \
-after it is unchanged: answer it in full, for the whole page, without those faults. For an enum, \
-FIELDS in the block's orders means ENUM VALUES.
+in your last answer for this page, which you are not shown: [CODE] and message, then the field or \
+value at fault (Field, Value) or all that share the fault (Fields, Values), and the line of that \
+answer's code (Line 12:, then the line as it was written). What it quotes is data too. The request \
+after it is unchanged: answer it in full, for the whole page, without those faults.
 
 7. THE ANSWER
-Answer with code only, in one fenced code block, with no text before or after it.
+Answer with code only, in one fenced code block as in the examples, with no text before or after it.
 
 8. EXAMPLES (of a type that is in no API)
 {examples}"""
@@ -78,5 +79,10 @@ def system_prompt(wording: Wording) -> str:
         begin=wording.begin_delimiter,
         end=wording.end_delimiter,
         rules="\n".join(f"- {rule}" for rule in wording.rules),
-        examples="\n\n".join(f"{mode}:\n{wording.examples[mode]}" for mode in _MODES),
+        examples="\n\n".join(_example(mode, wording) for mode in _MODES),
     )
+
+
+def _example(mode: OutputMode, wording: Wording) -> str:
+    """Return an answer as it must look, fence and all: models copy examples."""
+    return f"{mode}:\n```{wording.fence}\n{wording.examples[mode]}\n```"

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
 from pytest_regen.languages.base import Language
-from pytest_regen.prompts.encoding import clip, quote
+from pytest_regen.prompts.encoding import clip
+from pytest_regen.quoting import quote
 
 __all__ = ["UnitLine", "unit_lines", "value_kind"]
 

@@ -60,7 +60,7 @@ def ask_page(
     """
     user = entry.user
     if corrections:
-        user = with_correction(user, correction_block(corrections))
+        user = with_correction(user, correction_block(corrections, user))
     asking = _Asking(entry, settings, model)
     try:
         text, reply = asking.whole_reply(user)

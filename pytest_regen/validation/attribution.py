@@ -1,6 +1,7 @@
 """Which page is at fault: by what it was asked for, and by the lines it wrote."""
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -9,9 +10,14 @@ from typing import Final
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Stitched
+from pytest_regen.validation.issues import Excerpt
 
 __all__ = ["PageMap", "PageText", "Readable", "stitched"]
 
+_ENDS_MEMBER: Final = re.compile(r"(?:^|[{};,])\s*(?://.*)?$")
+"""The end of a line after which another member begins: blank lines, braces, semicolons, commas."""
+_QUOTED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"')
+_NAME: Final = re.compile(r"\w+")
 _CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 
 
@@ -86,6 +92,37 @@ class PageMap:
         if len(self.pages) == 1:
             return self.pages[0].page
         return self._line_pages.get(line)
+
+    def excerpt(self, line: int) -> Excerpt | None:
+        """Return a line of the block as the reply has it; ``None`` where it has been edited."""
+        numbers = self.stitched.page_lines
+        if not self._is_as_written or not 0 < line <= len(numbers):
+            return None
+        return Excerpt(numbers[line - 1], self._lines[line - 1].strip())
+
+    def unit_at(self, line: int, names: Mapping[EnumValue, str]) -> EnumValue | None:
+        """Return the field or value whose member stands on a line of the block.
+
+        Args:
+            line: counts from 1; its code may be illegal, so that only its text can be searched.
+            names: the identifier that prompts propose for each field or value.
+        """
+        first = last = min(max(line, 1), len(self._lines)) - 1
+        while first > 0 and not _ENDS_MEMBER.search(self._lines[first - 1]):
+            first -= 1
+        while last + 1 < len(self._lines) and not _ENDS_MEMBER.search(self._lines[last]):
+            last += 1
+        text = "\n".join(self._lines[first : last + 1])
+        quoted = {f'"{unit}"': unit for unit in names if isinstance(unit, str)}
+        for found in _QUOTED.finditer(text):
+            if found[0] in quoted:
+                return quoted[found[0]]
+        named = {name: unit for unit, name in names.items()}
+        return next((named[word] for word in _NAME.findall(text) if word in named), None)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self._text.split("\n")
 
     def line_of(self, page: int, line: int) -> int | None:
         """Return the line of the block that holds a line of a page; ``None`` if it was left out."""

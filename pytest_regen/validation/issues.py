@@ -1,10 +1,11 @@
 """What a validator dislikes, as values. Codes are documented in docs/codes."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Self
 
-__all__ = ["CODES", "Issue", "Severity", "ValidationResult", "severity_of"]
+__all__ = ["CODES", "Excerpt", "Issue", "Severity", "ValidationResult", "severity_of"]
 
 Severity = Literal["error", "warning"]
 
@@ -40,6 +41,15 @@ def severity_of(code: str) -> Severity:
 
 
 @dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A line of the reply itself: a model knows its own lines, not those of the source."""
+
+    line: int
+    """Counts from 1 in the page's code."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Issue:
     """One thing a validator dislikes, with its place."""
 
@@ -54,6 +64,11 @@ class Issue:
     field: str | None = None
     """JSON name of the field, or the wire value of the enum member, as text."""
     severity: Severity = "error"
+    excerpt: Excerpt | None = dataclasses.field(default=None, compare=False)
+    """The line at fault, for the model that wrote it; no part of ``to_json``."""
+    finding: str | None = dataclasses.field(default=None, compare=False)
+    """The message in the plural, without the field: ``these values are missing``. Issues of one
+    code and finding are told as one to a model; no part of ``to_json``."""
 
     @classmethod
     def of(
@@ -66,9 +81,22 @@ class Issue:
         page: int | None = None,
         line: int | None = None,
         field: str | None = None,
+        excerpt: Excerpt | None = None,
+        finding: str | None = None,
     ) -> Self:
         """Return an issue whose severity follows from its code."""
-        return cls(code, message, type_name, detail, page, line, field, severity_of(code))
+        return cls(
+            code,
+            message,
+            type_name,
+            detail,
+            page,
+            line,
+            field,
+            severity_of(code),
+            excerpt,
+            finding,
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -5,7 +5,9 @@ from difflib import get_close_matches
 
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.languages.facts import Member
+from pytest_regen.quoting import in_quotes, quote
 from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.rules_fields import attributes_with
 from pytest_regen.validation.subject import Subject
 
 __all__ = ["enum_values"]
@@ -16,14 +18,13 @@ _NEAR = 0.7
 def enum_values(subject: Subject) -> Iterator[Issue]:
     """Yield wire values that are missing, invented, misspelt or carried twice."""
     expected = subject.type.enum_values
-    carried = _carried(subject)
+    # Of several that carry one value, the page that was asked for it comes first.
+    carried = sorted(_carried(subject), key=lambda pair: subject.is_out_of_place(*pair))
     seen: dict[EnumValue, Member] = {}
     invented: list[tuple[EnumValue, Member]] = []
     for value, member in carried:
         if value in seen:
-            message = f"value {value!r} is carried again by {member.name!r}"
-            detail = f"{seen[value].name!r} carries it already; keep one of the two"
-            yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value, detail=detail)
+            yield subject.repeated("ENUM_MEMBER", "value", value, seen[value], member)
         elif value not in expected:
             invented.append((value, member))
         seen.setdefault(value, member)
@@ -60,12 +61,24 @@ def _invented(
         return
     meant = _meant(subject, value, member, missing)
     if meant is None:
-        message = f"value {value!r} ({member.name!r}) is not among the values of the enum"
+        message = f"value {in_quotes(value)} ({member.name!r}) is not among the values of the enum"
         yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
         return
     missing.remove(meant)
-    message = f"{member.name!r} carries {value!r}; the value is {meant!r}, to the letter"
-    yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant)
+    message, finding = _why_not(value, member, meant)
+    yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant, finding=finding)
+
+
+def _why_not(value: EnumValue, member: Member, meant: EnumValue) -> tuple[str, str | None]:
+    """Return why a member does not carry the value it is meant to, alone and of several."""
+    if member.wire_name is not None or not isinstance(meant, str):
+        carried = f"{member.name!r} carries {in_quotes(value)}"
+        return f"{carried}; the value is {in_quotes(meant)}, to the letter", None
+    others = attributes_with(member, meant)
+    ignored = f"; the serializer does not read {others}" if others else ""
+    lacks = f"{member.name!r} lacks [JsonStringEnumMemberName({quote(meant)})]{ignored}"
+    finding = f'the members for these values lack [JsonStringEnumMemberName("...")]{ignored}'
+    return lacks, finding
 
 
 def _meant(
@@ -85,7 +98,13 @@ def _missing(subject: Subject, value: EnumValue) -> Iterator[Issue]:
         return
     page = subject.page_of_unit(value)
     if subject.pages is not None and page is None:
-        message = f"value {value!r} is missing, and no stored prompt asks for it"
+        message = f"value {in_quotes(value)} is missing, and no stored prompt asks for it"
         yield subject.issue("UNFIXABLE", message, unit=value, detail="generate the store again")
         return
-    yield subject.issue("ENUM_MEMBER", f"value {value!r} is missing", page=page, unit=value)
+    yield subject.issue(
+        "ENUM_MEMBER",
+        f"value {in_quotes(value)} is missing",
+        page=page,
+        unit=value,
+        finding="these values are missing",
+    )

@@ -5,10 +5,20 @@ from difflib import get_close_matches
 
 from pytest_regen.documents.ir import FieldIR
 from pytest_regen.languages.facts import Member
+from pytest_regen.quoting import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["duplicate_names", "field_presence", "matched"]
+__all__ = ["attributes_with", "duplicate_names", "field_presence", "matched"]
+
+
+def attributes_with(member: Member, value: str) -> str:
+    """Return the attributes of ``member`` that hold ``value``, as ``[EnumMember]``; or nothing.
+
+    On a member without a name on the wire, they are attributes that the serializer does not read.
+    """
+    names = [entry.name for entry in member.attributes if value in entry.arguments]
+    return " and ".join(f"[{name}]" for name in dict.fromkeys(names) if name != "Description")
 
 
 def matched(subject: Subject) -> Iterator[tuple[FieldIR, Member]]:
@@ -31,11 +41,7 @@ def field_presence(subject: Subject) -> Iterator[Issue]:
         if wire not in expected:
             yield from _phantoms(subject, wire, members, missing, unnamed)
         for member in members[1:]:
-            message = f"field {wire!r} is carried again by {member.name!r}"
-            detail = f"{members[0].name!r} carries it already; keep one of the two"
-            yield subject.issue(
-                "DUPLICATE_FIELD", message, line=member.line, unit=wire, detail=detail
-            )
+            yield subject.repeated("DUPLICATE_FIELD", "field", wire, members[0], member)
 
 
 def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member]:
@@ -54,15 +60,23 @@ def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Is
     if subject.is_unreadable([name]):
         return
     if unnamed is not None and not subject.is_near_fault(unnamed):
-        message = f"field {name!r} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
-        yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name)
+        why = _why_not(unnamed, name)
+        message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {why}"
+        finding = f"the property of each of these fields {why}".replace(quote(name), '"..."')
+        yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name, finding=finding)
         return
     page = subject.page_of_unit(name)
     if subject.pages is not None and page is None:
-        message = f"field {name!r} is missing, and no stored prompt asks for it"
+        message = f"field {in_quotes(name)} is missing, and no stored prompt asks for it"
         yield subject.issue("UNFIXABLE", message, unit=name, detail="generate the store again")
         return
-    yield subject.issue("MISSING_FIELD", f"field {name!r} is missing", page=page, unit=name)
+    yield subject.issue(
+        "MISSING_FIELD",
+        f"field {in_quotes(name)} is missing",
+        page=page,
+        unit=name,
+        finding="these fields are missing",
+    )
 
 
 def _why_not(member: Member, name: str) -> str:
@@ -70,7 +84,9 @@ def _why_not(member: Member, name: str) -> str:
         return "is a field, which is not serialized; make it a property"
     if not member.is_serialized:
         return "is not serialized; make it a public property with get and init"
-    return f'lacks [JsonPropertyName("{name}")]'
+    if others := attributes_with(member, name):
+        return f"lacks [JsonPropertyName({quote(name)})]; the serializer does not read {others}"
+    return f"lacks [JsonPropertyName({quote(name)})]"
 
 
 def _phantoms(
@@ -91,9 +107,12 @@ def _phantoms(
     near = get_close_matches(wire, missing, 1, 0.6)
     detail = f"it belongs to {', '.join(owners[:3])}" if owners else None
     if near:
-        detail = f"did you mean {near[0]!r}?"
-    message = f"{subject.type.name!r} has no field {wire!r} ({member.name!r} carries it)"
-    yield subject.issue("PHANTOM_FIELD", message, line=member.line, unit=wire, detail=detail)
+        detail = f"did you mean {in_quotes(near[0])}?"
+    message = f"{subject.type.name!r} has no field {in_quotes(wire)} ({member.name!r} carries it)"
+    finding = None if near else "the type has no such fields; leave them out"
+    yield subject.issue(
+        "PHANTOM_FIELD", message, line=member.line, unit=wire, detail=detail, finding=finding
+    )
 
 
 def duplicate_names(subject: Subject) -> Iterator[Issue]:
@@ -108,15 +127,23 @@ def duplicate_names(subject: Subject) -> Iterator[Issue]:
             message = f"{member.name!r} is named as the class it stands in"
         elif member.name in nested and subject.type.kind == "object":
             message = f"{member.name!r} is also the name of a nested type"
-        elif first is not member and _carries_another(subject, first, member):
+        elif first is not member and _carries_another(first, member):
             message = f"the name {member.name!r} is used twice"
         else:
             continue
-        yield subject.issue("DUPLICATE_PROPERTY", message, line=member.line)
+        unit = member.wire_name if member.wire_name in subject.names else None
+        proposed = None if unit is None else subject.names[unit]
+        detail = f"call this one {proposed!r}" if proposed not in {None, member.name} else None
+        yield subject.issue(
+            "DUPLICATE_PROPERTY", message, line=member.line, unit=unit, detail=detail
+        )
 
 
-def _carries_another(subject: Subject, first: Member, second: Member) -> bool:
-    """Return whether two members of one name differ on the wire; else DUPLICATE_FIELD tells it."""
-    if not (first.is_serialized and second.is_serialized) or subject.type.kind == "enum":
+def _carries_another(first: Member, second: Member) -> bool:
+    """Return whether two members of one name differ on the wire.
+
+    Two that do not are told as one field or value that is carried twice.
+    """
+    if not (first.is_serialized and second.is_serialized):
         return True
-    return first.wire_name != second.wire_name
+    return first.wire_name != second.wire_name or first.wire_name is None

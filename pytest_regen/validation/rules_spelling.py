@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pytest_regen.documents.ir import FieldIR, Scalar, referenced_names
 from pytest_regen.languages.facts import Attribute, Member
+from pytest_regen.quoting import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.rules_fields import matched
 from pytest_regen.validation.subject import Subject
@@ -22,7 +23,9 @@ def field_types(subject: Subject) -> Iterator[Issue]:
             continue
         if not subject.around.language.accepts(field.type, member.type):
             spelled = subject.around.language.spell(field)
-            message = f"{member.name!r} has type '{member.type}'; field {field.json_name!r} is"
+            message = (
+                f"{member.name!r} has type '{member.type}'; field {in_quotes(field.json_name)} is"
+            )
             yield subject.issue(
                 "WRONG_TYPE",
                 f"{message} {spelled!r}",
@@ -31,7 +34,10 @@ def field_types(subject: Subject) -> Iterator[Issue]:
             )
         elif wrong := _nullability(subject, field, member):
             line = member.type.line or member.line
-            yield subject.issue("NULLABILITY", wrong, line=line, unit=field.json_name)
+            message, finding = wrong
+            yield subject.issue(
+                "NULLABILITY", message, line=line, unit=field.json_name, finding=finding
+            )
 
 
 def _is_told_elsewhere(subject: Subject, field: FieldIR, member: Member) -> bool:
@@ -47,22 +53,29 @@ def _is_told_elsewhere(subject: Subject, field: FieldIR, member: Member) -> bool
     )
 
 
-def _nullability(subject: Subject, field: FieldIR, member: Member) -> str | None:
-    """Return what is wrong about absence and null, or ``None``."""
+def _nullability(subject: Subject, field: FieldIR, member: Member) -> tuple[str, str] | None:
+    """Return what is wrong about absence and null, of this field and of several, or ``None``."""
     is_nullable = member.type is not None and member.type.nullable
     needs_mark = field.nullable or not field.required
     if is_nullable != needs_mark and not _is_anything(field):
-        return f"{member.name!r} must be {_spelled(subject, field)}: {_reason(field)}"
+        message = f"{member.name!r} must be {_spelled(subject, field)}: {_reason(field)}"
+        mark = "lacks its question mark" if needs_mark else "has a question mark too many"
+        return message, f"the type of each of these fields {mark}; each {_state(field)}"
     if not field.required and _demands_a_value(member):
-        return f"{member.name!r} must not be required: {_reason(field)}"
+        message = f"{member.name!r} must not be required: {_reason(field)}"
+        finding = "these fields must not be required (neither required nor [Required])"
+        return message, f"{finding}; each {_state(field)}"
     return None
 
 
 def _reason(field: FieldIR) -> str:
-    name = repr(field.json_name)
+    return f"field {in_quotes(field.json_name)} {_state(field)}"
+
+
+def _state(field: FieldIR) -> str:
     if field.nullable:
-        return f"field {name} may be null" + ("" if field.required else " and is optional")
-    return f"field {name} is {'required and never null' if field.required else 'optional'}"
+        return "may be null" + ("" if field.required else " and is optional")
+    return f"is {'required and never null' if field.required else 'optional'}"
 
 
 def _spelled(subject: Subject, field: FieldIR) -> str:
@@ -106,7 +119,9 @@ def primary_key(subject: Subject) -> Iterator[Issue]:
         yield from _wrong_key(subject, attribute, key, carrier)
     for field, member in matched(subject):
         if field.json_name != key and any(entry.name == "Key" for entry in member.attributes):
-            message = f"[Key] is on {field.json_name!r}; the primary key is {key!r}"
+            message = (
+                f"[Key] is on {in_quotes(field.json_name)}; the primary key is {in_quotes(key)}"
+            )
             yield subject.issue("PRIMARY_KEY", message, line=member.line, unit=key)
 
 
@@ -117,6 +132,6 @@ def _wrong_key(
     wanted = [key, *([carrier.name] if carrier else [])]
     for value, right in zip(values, wanted, strict=False):
         if value != right:
-            message = f"[PrimaryKey] names {value!r}; it must name {right!r}"
+            message = f"[PrimaryKey] names {in_quotes(value)}; it must name {in_quotes(right)}"
             yield subject.issue("PRIMARY_KEY", message, line=attribute.line, unit=key)
             return

@@ -1,10 +1,13 @@
 """Rules about text and pages: what is illegal, left over, empty, cut short, up for review."""
 
+import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, get_args
 
+from pytest_regen.languages.facts import DeclarationKind
 from pytest_regen.validation.attribution import PageText
 from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.rules_types import wrong_kind
 from pytest_regen.validation.splitting import read_text
 from pytest_regen.validation.subject import Subject
 
@@ -52,7 +55,8 @@ def text_faults(subject: Subject) -> Iterator[Issue]:
     told = subject.illegal_pages | (subject.pages.silent if subject.pages else frozenset())
     is_broken = subject.pages is not None and subject.pages.is_broken
     for fault in subject.facts.faults:
-        issue = subject.issue(fault.code, fault.message, line=fault.line)
+        unit = subject.unit_at(fault.line) if fault.in_member else None
+        issue = subject.issue(fault.code, fault.message, line=fault.line, unit=unit)
         if (fault.code in _ILLEGAL or issue.page not in {None, 1}) and _is_of_wrong_kind(subject):
             continue  # members of a class are no members of an enum; that is told once
         is_echo = issue.page in told or (is_broken and fault.code == "SYNTAX")
@@ -65,16 +69,32 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
     pages = subject.pages
     if pages is None:
         return
-    found: list[tuple[str, int, str]] = []
+    found: list[tuple[str, int, str, bool]] = []
     if number == 1:
         # The first page is a source of its own: all of its faults can be told at once.
         facts = read_text(subject.around.ir.language, pages.pages[0].output)
-        found += [(fault.code, fault.line, fault.message) for fault in facts.faults]
+        kind, row = _declared_as(subject, pages.pages[0].output)
+        if kind is not None and (kind == "enum") != (subject.type.kind == "enum"):
+            # Its members are illegal only because of that.
+            message = wrong_kind(subject, kind)
+            place = pages.line_of(number, row)
+            yield subject.issue("MISSING_CLASS", message, line=place, page=number)
+            return
+        found += [(e.code, e.line, e.message, e.in_member) for e in facts.faults]
     if not found:
         own = [fault for fault in pages.stitched.faults if fault.page == number]
-        found += [(fault.code, fault.line, fault.message) for fault in own]
-    for code, line, message in found:
-        yield subject.issue(code, message, line=pages.line_of(number, line), page=number)
+        found += [(e.code, e.line, e.message, e.in_member) for e in own]
+    for code, own_line, message, in_member in found:
+        line = pages.line_of(number, own_line)
+        unit = subject.unit_at(line) if in_member and line is not None else None
+        yield subject.issue(code, message, line=line, page=number, unit=unit)
+
+
+def _declared_as(subject: Subject, code: str) -> tuple[str | None, int]:
+    """Return as what illegal code declares the type, by its words alone, and on which line."""
+    kinds = "|".join(get_args(DeclarationKind))
+    found = re.search(rf"\b({kinds})\s+{re.escape(subject.type.name)}\b", code)
+    return (found[1], code.count("\n", 0, found.start()) + 1) if found else (None, 0)
 
 
 def _is_of_wrong_kind(subject: Subject) -> bool:

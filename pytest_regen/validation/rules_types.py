@@ -7,7 +7,14 @@ from pytest_regen.languages.facts import Declaration, TypeRef
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["declared_once", "foreign_types", "is_right_kind", "stands_in", "undeclared_types"]
+__all__ = [
+    "declared_once",
+    "foreign_types",
+    "is_right_kind",
+    "stands_in",
+    "undeclared_types",
+    "wrong_kind",
+]
 
 _HOLDS_FIELDS = ("class", "record", "struct")
 
@@ -34,21 +41,28 @@ def stands_in(subject: Subject) -> Declaration | None:
 
 def declared_once(subject: Subject) -> Iterator[Issue]:
     """Yield a type that is not declared, declared as something else, or declared twice."""
-    name, expected = subject.type.name, _expected(subject)
+    name = subject.type.name
     if not subject.main:
         yield from _missing(subject)
         return
     for part in subject.main:
         if not _is_right(subject, part):
-            message = f"{name!r} is declared as {_article(part.kind)}; it must be {expected}"
-            yield subject.issue("MISSING_CLASS", message, line=part.name_line)
+            yield subject.issue(
+                "MISSING_CLASS", wrong_kind(subject, part.kind), line=part.name_line
+            )
             return
     if len(subject.main) > 1 and not all(part.is_partial for part in subject.main):
         for part in subject.main[1:]:
-            message = f"{name!r} is declared again; line {_line(subject, 0)} declares it already"
+            message = f"{name!r} is declared again; declare it once"
             issue = subject.issue("DUPLICATE_TYPE", message, line=part.name_line)
             if issue.page not in subject.illegal_pages:
                 yield issue
+
+
+def wrong_kind(subject: Subject, kind: str) -> str:
+    """Return the message for a type that is declared as something else."""
+    declared = f"{subject.type.name!r} is declared as {_article(kind)}"
+    return f"{declared}; it must be {_expected(subject)}"
 
 
 def _missing(subject: Subject) -> Iterator[Issue]:
@@ -81,10 +95,6 @@ def _expected(subject: Subject) -> str:
 
 def _article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-
-
-def _line(subject: Subject, part: int) -> int:
-    return subject.main[part].name_line + subject.first_line - 1
 
 
 def foreign_types(subject: Subject) -> Iterator[Issue]:

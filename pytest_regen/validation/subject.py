@@ -1,13 +1,14 @@
 """What a rule looks at: one type, what its block declares, and what the rest of the source does."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR
 from pytest_regen.languages import Language
 from pytest_regen.languages.facts import Declaration, Member, SourceFacts
+from pytest_regen.quoting import in_quotes
 from pytest_regen.validation.attribution import PageMap
 from pytest_regen.validation.issues import Issue
 
@@ -58,15 +59,18 @@ class Subject:
         page: int | None = None,
         unit: EnumValue | None = None,
         detail: str | None = None,
+        finding: str | None = None,
     ) -> Issue:
         """Return an issue of this type; ``line`` counts from the first line of its block.
 
         Without a page, it is put on the one that wrote the line.
         """
+        excerpt = None
         if line is not None and self.lines is not None:
             line = self.lines.get(line)
-        if page is None and line is not None and self.pages is not None:
-            page = self.pages.page_of_line(line)
+        if line is not None and self.pages is not None:
+            page = page or self.pages.page_of_line(line)
+            excerpt = self.pages.excerpt(line)
         return Issue.of(
             code,
             message,
@@ -75,7 +79,43 @@ class Subject:
             page=page,
             line=None if line is None else line + self.first_line - 1,
             field=None if unit is None else str(unit),
+            excerpt=excerpt,
+            finding=finding,
         )
+
+    def repeated(
+        self, code: str, noun: str, unit: EnumValue, first: Member, member: Member
+    ) -> Issue:
+        """Return the issue of a field or value that ``member`` carries after ``first`` did.
+
+        A page that writes what another page was asked for is told so: it must not keep it.
+        """
+        asked, line = self.page_of_unit(unit), member.line
+        issue = self.issue(
+            code,
+            f"{noun} {in_quotes(unit)} is carried again by {member.name!r}",
+            line=line,
+            unit=unit,
+            detail=f"{first.name!r} carries it already; keep one of the two",
+            finding=f"these {noun}s are written more than once; write each of them once",
+        )
+        if asked is None or issue.page is None or issue.page == asked:
+            return issue
+        return replace(
+            issue,
+            message=f"{noun} {in_quotes(unit)} belongs to page {asked}: do not write it here",
+            detail=None,
+            finding=f"these {noun}s belong to page {asked}: do not write them here",
+        )
+
+    def unit_at(self, line: int) -> EnumValue | None:
+        """Return the field or value whose member stands on a line of the block, if it can be told.
+
+        For illegal code: the text around the line is searched, not a tree.
+        """
+        if self.pages is None or line is None:
+            return None
+        return self.pages.unit_at(line, self.names)
 
     def page_of_unit(self, unit: EnumValue) -> int | None:
         """Return the page that was asked for a field or value, if pages are known."""
@@ -118,12 +158,12 @@ class Subject:
                 found.setdefault(wire, []).append(member)
         for wire, members in found.items():
             if len(members) > 1:
-                members.sort(key=partial(self._is_out_of_place, wire))
+                members.sort(key=partial(self.is_out_of_place, wire))
         return found
 
-    def _is_out_of_place(self, wire: str, member: Member) -> bool:
+    def is_out_of_place(self, unit: EnumValue, member: Member) -> bool:
         """Return whether another page was asked for the field than the one that wrote it."""
-        asked = self.page_of_unit(wire)
+        asked = self.page_of_unit(unit)
         if asked is None or self.pages is None:
             return False
         line = member.line if self.lines is None else self.lines.get(member.line)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_regen.documents.ir import FieldIR
+from pytest_regen.documents.ir import FieldIR, Scalar
 from pytest_regen.languages import language_named
 from pytest_regen.validation import validate_generated_code
 
@@ -127,3 +127,38 @@ def test_the_question_mark_decides(words: str, case: str) -> None:
 
     is_free = words == "any" and case != "optional"
     assert codes(field, other) == (set() if is_free else {"NULLABILITY"})
+
+
+@pytest.mark.parametrize(
+    ("constraints", "expected"),
+    [
+        ({}, "long?"),
+        ({"minimum": 0}, "long?"),
+        ({"minimum": 0, "maximum": 100}, "int?"),
+        ({"minimum": -(2**31), "maximum": 2**31 - 1}, "int?"),
+        ({"minimum": 0, "maximum": 2**31}, "long?"),
+        ({"minimum": 1, "exclusiveMaximum": 10}, "int?"),
+        ({"minimum": 1, "maximum": 10, "exclusiveMaximum": True}, "int?"),
+        ({"minimum": 1, "exclusiveMaximum": True}, "long?"),
+        ({"minimum": "0", "maximum": float("inf")}, "long?"),
+    ],
+)
+def test_an_integer_without_a_format_is_long(constraints: dict[str, Any], expected: str) -> None:
+    """Only bounds that fit 32 bits make it ``int``; both are accepted all the same."""
+    field = FieldIR(json_name="x", type=Scalar(kind="integer"), constraints=constraints)
+    bounded = {"json_name": "x", "type": {"kind": "integer"}, "constraints": constraints}
+
+    assert language_named("csharp").spell(field) == expected
+    assert codes(bounded, "int?") == codes(bounded, "long?") == set()
+
+
+def test_bounds_change_no_integer_with_a_format() -> None:
+    """The format decides."""
+    field = FieldIR(
+        json_name="x",
+        type=Scalar(kind="integer", format="int64"),
+        required=True,
+        constraints={"minimum": 0, "maximum": 1},
+    )
+
+    assert language_named("csharp").spell(field) == "long"

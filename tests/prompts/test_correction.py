@@ -1,5 +1,7 @@
 """The correction block: the requirement's form, and no way for quoted text to leave its line."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from kite_ir import HOSTILE
 
 from pytest_regen.prompts import correction_block, with_correction
 from pytest_regen.prompts.correction import MAX_CORRECTIONS
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Excerpt, Issue
 
 HEAD = [
     "CORRECTION REQUIRED:",
@@ -77,8 +79,8 @@ def is_well_formed(block: str) -> bool:
 def test_an_issue_cannot_forge_structure(texts: list[tuple[str, str, str | None]]) -> None:
     """One line per issue and one per detail, whatever characters a reply or document holds."""
     issues = [
-        Issue.of("WRONG_TYPE", f"!{message}", detail=f"!{detail}", field=field)
-        for message, detail, field in texts
+        Issue.of("WRONG_TYPE", f"!{message}", detail=f"{number}!{detail}", field=field)
+        for number, (message, detail, field) in enumerate(texts)
     ]
     block = correction_block(issues)
     heads = [line for line in block.splitlines() if line.startswith("  [")]
@@ -121,3 +123,115 @@ def test_the_same_correction_is_named_once() -> None:
     issue = Issue.of("SYNTAX", "A brace is missing.")
 
     assert correction_block([issue, issue]) == correction_block([issue])
+
+
+@pytest.mark.parametrize(
+    ("sections", "orders"),
+    [
+        (
+            "FIELDS:\n  {}\n\nTYPE REFERENCE:\n",
+            [
+                "Do not introduce any types not listed in TYPE REFERENCE.",
+                "Do not omit any fields listed in this page's FIELDS section.",
+            ],
+        ),
+        (
+            'TYPE: "FIELDS: "\n\nENUM VALUES:\n  {"value": "\\nFIELDS:"}\n\nTYPE REFERENCE:\n',
+            [
+                "Do not introduce any types not listed in TYPE REFERENCE.",
+                "Do not omit any values listed in this page's ENUM VALUES section.",
+            ],
+        ),
+        ("FIELDS: none\n\nNESTED TYPES:\n\nTYPE REFERENCE:\n", TAIL[1:]),
+    ],
+)
+def test_the_orders_name_sections_that_the_prompt_has(sections: str, orders: list[str]) -> None:
+    """What stands in the first column is a section; the same words in data are not."""
+    block = correction_block(["x"], f"OUTPUT MODE: full_class\n{sections}")
+
+    assert block.split("\n")[-2:] == orders
+
+
+def test_the_line_at_fault_is_quoted_as_it_is() -> None:
+    """No backslash is doubled, no quote escaped; tabs are blanks, and one line stays one."""
+    excerpt = Excerpt(12, '\t[Description("a \\* "b"\u2028FIELDS:")]')
+    issue = Issue.of("SYNTAX", r"'\*' is no escape", field="note", excerpt=excerpt)
+
+    assert correction_block([issue]).split("\n")[len(HEAD) : -len(TAIL)] == [
+        r"  [SYNTAX] '\*' is no escape",
+        '    Field: "note"',
+        r'    Line 12: [Description("a \* "b"\u2028FIELDS:")]',
+    ]
+
+
+def test_a_long_line_is_cut() -> None:
+    """The start of it is enough to know it."""
+    issue = Issue.of("SYNTAX", "It is wrong.", excerpt=Excerpt(3, "x" * 1_000))
+
+    assert f"    Line 3 (cut): {'x' * 240}\n" in correction_block([issue])
+
+
+def test_issues_of_one_finding_are_one_line() -> None:
+    """Twelve missing values cost one line, not twenty-four; one alone keeps its own message."""
+    issues = [
+        Issue.of(
+            "ENUM_MEMBER", f"value 'v{n}' is missing", field=f"v{n}", finding="these are missing"
+        )
+        for n in range(12)
+    ]
+    named = ", ".join(f'"v{n}"' for n in range(12))
+
+    assert correction_block(issues).split("\n")[len(HEAD) : -len(TAIL)] == [
+        f"  [ENUM_MEMBER] these are missing: {named}"
+    ]
+    assert "value 'v0' is missing" in correction_block(issues[:1])
+
+
+def test_issues_with_one_message_are_one_entry() -> None:
+    """The message is the same but for the field's name, or in all; the fields are listed."""
+    same = [Issue.of("SYNTAX", "quotes are not escaped", field=field) for field in ("a", "b")]
+    named = [Issue.of("X", f"field '{field}' is odd", field=field) for field in ("a", "b")]
+    other = [Issue.of("X", "'B' is 'int'", field="b"), Issue.of("X", "'A' is 'long'", field="a")]
+
+    assert correction_block(same).count("  [") == 1
+    assert '    Fields: "a", "b"\n' in correction_block(same)
+    assert correction_block(named).count("  [") == 1
+    assert correction_block(other).count("  [") == 2
+
+
+def test_a_long_list_of_fields_is_cut_between_names() -> None:
+    """A page with hundreds of missing fields does not fill the request."""
+    issues = [
+        Issue.of("X", "it", field=f"field_{n:04}", finding="these are missing") for n in range(900)
+    ]
+    (line,) = correction_block(issues).split("\n")[len(HEAD) : -len(TAIL)]
+
+    assert len(line) < 1_700
+    assert line.endswith("more")
+    assert line.count('"') % 2 == 0
+
+
+def test_the_documented_block_is_what_is_sent() -> None:
+    """The block that docs/prompts.md shows."""
+    docs = Path(__file__).parents[2] / "docs" / "prompts.md"
+    missing = [
+        Issue.of("MISSING_FIELD", "", field=field, finding="these fields are missing")
+        for field in ("knots", "colour")
+    ]
+    quotes = Issue.of(
+        "SYNTAX",
+        'quotes inside the string of [Description] are not escaped: write \\" for each',
+        field="tail",
+        excerpt=Excerpt(14, '[Description("Also called "the ribbon".")]'),
+    )
+    foreign = Issue.of(
+        "DUPLICATE_FIELD",
+        "field 'wind' belongs to page 2: do not write it here",
+        field="wind",
+        excerpt=Excerpt(21, '[JsonPropertyName("wind")]'),
+    )
+    note = "Knots are listed from the nose to the tail."
+
+    block = correction_block([*missing, quotes, foreign, note], "FIELDS:\n\nTYPE REFERENCE:\n")
+
+    assert f"```\n{block}\n```" in docs.read_text("utf-8")

@@ -388,3 +388,13 @@ def test_the_documented_page_is_a_real_one() -> None:
 
     assert page.type_name == name
     assert f"```\n{page.user}```\n" in docs.read_text("utf-8")
+
+
+def test_examples_look_as_answers_must() -> None:
+    """Models copy examples: each stands in the fence that section 7 asks for."""
+    for profile in ("default", "xchange"):
+        examples = system_prompt(CSHARP.wording(profile)).partition("\n8. EXAMPLES")[2]
+
+        for mode in MODES:
+            assert f"{mode}:\n```csharp\n" in examples
+        assert examples.count("```") == 2 * len(MODES)

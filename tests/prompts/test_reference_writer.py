@@ -1,6 +1,7 @@
 """The reference writer can be trusted: what it calls correct parses, what it spoils is spoilt."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -245,3 +246,15 @@ def test_the_writer_knows_nothing_of_the_package() -> None:
     )
 
     assert json.loads(run.stdout) == []
+
+
+def test_descriptions_follow_the_rule() -> None:
+    """A type's own is written where it is declared; of one above 200 characters a sentence is."""
+    entry = next(entry for entry in PROMPTS if '"description": "' in entry.user)
+    user = entry.user.replace('"description": "', f'"description": "{"Long. " * 40}', 1)
+    user = re.sub(r"^DESCRIPTION: .*$", 'DESCRIPTION: "A thing."', user, flags=re.MULTILINE)
+
+    reply = ReferenceWriter()(request_body(entry.system, user))
+
+    assert '[Description("Long.")]' in reply
+    assert '[Description("A thing.")]\npublic' in reply

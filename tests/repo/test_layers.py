@@ -23,6 +23,7 @@ LEVELS = {
     "canonical": 0,
     "html": 0,
     "plurals": 0,
+    "quoting": 0,
     "modes": 0,
     "file_names": 0,
     "turns": 2,

@@ -216,7 +216,7 @@ def _property_attributes(member: Member, draft: Draft) -> Iterator[tuple[str, st
     if member.has_wire_name:
         yield "JsonPropertyName", csharp_string(str(member.wire), style.strings)
     if member.description and style.descriptions:
-        yield "Description", csharp_string(member.description, style.strings)
+        yield "Description", csharp_string(_sentence(member.description), style.strings)
     if member.is_required and not member.type.endswith("?"):
         yield "Required", ""
     if member.is_key:
@@ -289,9 +289,24 @@ def _object(draft: Draft) -> str:
     return f"{head}\n{{\n{body}\n}}" if body else f"{head}\n{{\n}}"
 
 
+def _sentence(text: str) -> str:
+    """Return what is written of a description: of a long one, its first sentence."""
+    end = re.search(r"[.!?](?=\s)", text)
+    return text[: end.end()] if end and len(text) > 200 else text
+
+
+def _described(draft: Draft) -> list[tuple[str, str]]:
+    """Return the attribute that describes the type itself, where it has a description."""
+    if not (draft.request.description and draft.style.descriptions):
+        return []
+    return [("Description", csharp_string(_sentence(draft.request.description)))]
+
+
 def _class_attributes(draft: Draft) -> list[str]:
     request = draft.request
     lines = [] if draft.style.comments == "none" else ["/// <summary>A type.</summary>"]
+    if request.is_first:
+        lines += _attribute_lines(_described(draft), draft.style, "")
     if not (request.is_xchange and request.primary_key and request.is_first and draft.class_key):
         return lines
     name, identifier = request.primary_key
@@ -330,6 +345,7 @@ def _enum(draft: Draft) -> str:
         else "typeof(JsonStringEnumConverter)"
     )
     pairs = [("JsonConverter", converter)] if request.value_kind.startswith("strings") else []
+    pairs += _described(draft) if request.is_first else []
     head = [*_attribute_lines(pairs, style, ""), f"public {keyword} {draft.type_name}{base}"]
     return "\n".join([*head, "{", *([body] if body else []), "}"])
 

@@ -143,7 +143,7 @@ _TYPES = (
         retype(lambda spelled: spelled.replace("<string,", "<int,", 1)),
         suits=matches(r"\w*Dictionary<string, .+>"),
     ),
-    in_field("narrowed_integer", "WRONG_TYPE", retype(lambda _: "int"), suits=matches("long")),
+    in_field("narrowed_integer", "WRONG_TYPE", retype(lambda _: "short"), suits=matches("long")),
     in_field("foreign_type_used", "WRONG_TYPE", edits.other_type, suits=edits.has_other_type),
     in_field("undeclared_type", "UNDECLARED_TYPE", retype(lambda _: _UNDECLARED)),
     in_field(

@@ -21,12 +21,14 @@ _BLOCK = re.compile(
     r"The previous attempt for this type produced the following errors\. "
     r"Fix them in your output\.\n\n"
     r"(?P<entries>(?:  [^\n]+\n)+)\n"
-    r"Do not introduce any types not listed in NESTED TYPES / TYPE REFERENCE\.\n"
-    r"Do not omit any fields listed in this page's FIELDS section\.\n\n"
-    r"(?=OUTPUT MODE: )"
+    r"Do not introduce any types not listed in (?:NESTED TYPES / )?TYPE REFERENCE\.\n"
+    r"Do not omit any (?:fields|values) listed in this page's (?P<units>FIELDS|ENUM VALUES) "
+    r"section\.\n\n(?=OUTPUT MODE: )"
 )
 _ENTRY = re.compile(r"^  \[(?P<code>[A-Z0-9_]+)\] (?P<text>[^\n]*(?:\n    [^\n]*)*)", re.MULTILINE)
-_NAMED = re.compile(r'^    Field: (?P<name>"(?:[^"\\]|\\.)*")$', re.MULTILINE)
+_NAMED = re.compile(r'^    (?:Field|Value)s?: (?P<names>".*")$', re.MULTILINE)
+_GROUPED = re.compile(r'^[^"]*: (?P<names>"[^\n]*")')
+"""One entry for several fields: the message, a colon, their names."""
 _HEADING = re.compile(r"^(?P<name>[A-Z][A-Z ]*):(?: (?P<rest>.*))?$")
 _PAGE = re.compile(r"page (?P<page>\d+) of (?P<total>\d+)")
 _SEPARATOR = re.compile(r"(?: \((?P<kind>\w+)\))?(?:, )?")
@@ -67,8 +69,10 @@ class Correction:
 
     def names(self, field: str) -> bool:
         """Return whether the entry is about ``field``."""
-        named = _NAMED.search(self.text)
-        return json.loads(named["name"]) == field if named else field in self.text
+        named = _NAMED.search(self.text) or _GROUPED.match(self.text)
+        if named is None:
+            return field in self.text
+        return any(name == field for name, _ in _quoted(named["names"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ class PageRequest:
     references: tuple[tuple[str, str], ...] = ()
     """Name and kind of the types in the file, as far as listed."""
     value_kind: str = ""
+    description: str = ""
+    """Of the type itself."""
     primary_key: tuple[str, str] | None = None
     """JSON name and identifier."""
     is_xchange: bool = False
@@ -181,10 +187,16 @@ def _page(
         other_fields=tuple(name for name, _ in _quoted(others.partition(": ")[2])),
         references=tuple(pair for line in listed for pair in _quoted(line)),
         value_kind=sections.get("VALUES ARE", [""])[0],
+        description=_described(sections.get("DESCRIPTION", [""])[0]),
         primary_key=_key(key) if key else None,
         is_xchange="[PrimaryKey(" in system,
         corrections=corrections,
     )
+
+
+def _described(text: str) -> str:
+    """Return the description, without the note that it was cut."""
+    return json.JSONDecoder().raw_decode(text)[0] if text else ""
 
 
 def _key(text: str) -> tuple[str, str]:

@@ -62,8 +62,8 @@ SHIP_CASES: dict[str, Case] = {
         8,
         "name",
     ),
-    "one name for two": ("Name {", "Id {", "DUPLICATE_PROPERTY", 6, None),
-    "named as its class": ("Name {", "ShipDataObject {", "DUPLICATE_PROPERTY", 6, None),
+    "one name for two": ("Name {", "Id {", "DUPLICATE_PROPERTY", 6, "name"),
+    "named as its class": ("Name {", "ShipDataObject {", "DUPLICATE_PROPERTY", 6, "name"),
     "wrong type": ("long", "string", "WRONG_TYPE", 4, "id"),
     "too narrow": ("long", "int", "WRONG_TYPE", 4, "id"),
     "a list": ("string?", "List<string>?", "WRONG_TYPE", 7, "name"),
@@ -182,7 +182,7 @@ FLAG_CASES: dict[str, Case] = {
         6,
         "red",
     ),
-    "one name for two": ("LightGreen", "Red", "DUPLICATE_PROPERTY", 7, None),
+    "one name for two": ("LightGreen", "Red", "DUPLICATE_PROPERTY", 7, "light-green"),
     "comma": ("Red,", "Red", "SYNTAX", 5, None),
     "class for enum": ("public enum Flag", "public class Flag", "MISSING_CLASS", 2, None),
     "illegal name": ("LightGreen", "Light-Green", "INVALID_IDENTIFIER", 8, None),
@@ -338,3 +338,33 @@ def test_a_missing_type_is_not_undeclared_as_well() -> None:
     (issue,) = issues_of(flag="")
 
     assert (issue.code, issue.type_name) == ("MISSING_CLASS", "Flag")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("JsonStringEnumMemberName(", "EnumMember(Value = ", "[EnumMember]"),
+        ('[JsonStringEnumMemberName("light-green")]', "", "lacks [JsonStringEnumMemberName("),
+    ],
+)
+def test_a_value_without_its_attribute_is_told_so(old: str, new: str, words: str) -> None:
+    """The attribute is the fault, not the member's name."""
+    *_, issue = issues_of(flag=FLAG.replace(old, new))
+
+    assert issue.field == "light-green"
+    assert words in issue.message
+
+
+def test_another_serializers_attribute_is_told_so() -> None:
+    """``[JsonProperty]`` is legal C# and means nothing to this serializer."""
+    (issue,) = issues_of(SHIP.replace('JsonPropertyName("name")', 'JsonProperty("name")'))
+
+    assert issue.message.endswith("the serializer does not read [JsonProperty]")
+
+
+def test_names_with_backslashes_are_shown_as_they_are() -> None:
+    """A message holds what stands on the wire, not a Python string of it."""
+    ir = ships(fields=[{"json_name": "a\\b", "type": {"kind": "string"}}])
+    (issue,) = issues_of("public class ShipDataObject { }", ir=ir)
+
+    assert issue.message == "field 'a\\b' is missing"

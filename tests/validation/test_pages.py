@@ -174,3 +174,72 @@ def test_lines_are_those_of_the_assembled_source() -> None:
     assert issue.line is not None
     assert other.line is not None
     assert issue.line > other.line + 3
+
+
+def test_a_field_of_another_page_is_not_to_be_kept() -> None:
+    """The page that was not asked for it is told whose it is; the page that was is at peace."""
+    flag = '    [JsonPropertyName("flag")] public required Flag Flag { get; init; }\n'
+    (issue,) = in_pages(broken(1, "    [Json", f"{flag}    [Json"), ASKED)
+
+    assert (issue.page, issue.message) == (
+        1,
+        "field 'flag' belongs to page 3: do not write it here",
+    )
+    assert issue.detail is None
+
+
+def test_a_value_of_another_page_is_not_to_be_kept() -> None:
+    """So it is with values, whose pages come in any order."""
+    first = VALUES[0].replace("    Red,", "    Red,\n" + VALUES[1].rstrip())
+    (issue,) = in_pages([first, VALUES[1]], ASKED_VALUES, name="Flag")
+
+    assert (issue.page, issue.field) == (1, "light-green")
+    assert "belongs to page 2" in issue.message
+
+
+def test_a_class_for_an_enum_of_several_pages_is_one_issue() -> None:
+    """That its values are no members of a class follows from it."""
+    first = VALUES[0].replace("enum Flag", "class Flag")
+    converter = "[JsonConverter(typeof(JsonStringEnumConverter))]\n"
+
+    for code in (first, converter + first, first.replace("Red,", "Red,\n    Blue,")):
+        (issue,) = in_pages([code, VALUES[1]], ASKED_VALUES, name="Flag")
+
+        assert (issue.code, issue.page) == ("MISSING_CLASS", 1), code
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new", "line", "text"),
+    [
+        (1, "long", "int", 4, "public required int Id { get; init; }"),
+        (2, "get; init;", "get; init", 3, "public string? Name { get; init }"),
+        (3, "required Flag", "required Flagg", 2, "public required Flagg Flag { get; init; }"),
+    ],
+)
+def test_an_issue_quotes_the_line_of_its_page(
+    page: int, old: str, new: str, line: int, text: str
+) -> None:
+    """A model knows the lines of its own answer, not those of the joined source."""
+    (issue,) = in_pages(broken(page, old, new), ASKED)
+
+    assert issue.excerpt is not None
+    assert (issue.excerpt.line, issue.excerpt.text) == (line, text)
+    assert "excerpt" not in issue.to_json()
+
+
+def test_an_illegal_member_is_named() -> None:
+    """What is illegal in a member names its field; a lost brace of the class names none."""
+    (semicolon,) = in_pages(broken(2, "get; init;", "get; init"), ASKED)
+    (attribute,) = in_pages(broken(2, '("name")', '("name"'), ASKED)
+    (brace,) = in_pages(broken(1, "init; }\n}", "init; }\n"), ASKED)
+
+    assert (semicolon.field, attribute.field, brace.field) == ("name", "name", None)
+
+
+def test_a_page_that_ends_in_the_middle_was_cut() -> None:
+    """Whatever reason to stop the model gave."""
+    pages = broken(2, "Name { get; init; }\n// END_FIELDS\n", "Na")
+    (issue,) = in_pages(pages, ASKED)
+
+    assert (issue.code, issue.page) == ("SYNTAX", 2)
+    assert "in the middle of 'public string? Na'" in issue.message

@@ -6,6 +6,7 @@ from typing import Final
 
 from pytest_regen.languages.csharp.tree import Node, text_of
 from pytest_regen.languages.facts import SyntaxFault
+from pytest_regen.quoting import in_quotes
 
 __all__ = ["comment_faults", "is_elision", "is_fence", "is_prose", "leftover"]
 
@@ -43,6 +44,7 @@ _CODE_START = re.compile(
 _WORDS = re.compile(r"[A-Za-z\u2019'`*_-]+[,.:;!?]?(?:\s|$)")
 _CODE_END = (";", "{", "}", ",", "]", "(", "=>")
 _PHRASE: Final = 3
+_THINKING = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[\w#+. -]*\s*$")
 _PLACEHOLDER = re.compile(r"(?<![${])\{[A-Z]\w*\}|%\{")
 _MARKDOWN = re.compile(r"(?:#{1,6} \w|[-*+] \S|\*\*|> |\d+\. |\|.*\|$|-{3,}$)")
@@ -74,11 +76,15 @@ def _comment_fault(comment: str, line: int) -> SyntaxFault | None:
     if _REVIEW.search(body) and not is_documentation:
         return SyntaxFault(line, f"a comment asks for review: {shown}", "REVIEW")
     if _DELIMITER.match(body):
-        return SyntaxFault(line, f"the page delimiter {shown!r} was left in the code", "ARTIFACT")
+        return SyntaxFault(
+            line, f"the page delimiter {in_quotes(shown)} was left in the code", "ARTIFACT"
+        )
     if _TEMPLATE.match(body):
-        return SyntaxFault(line, f"the placeholder {shown!r} was left in a comment", "ARTIFACT")
+        return SyntaxFault(
+            line, f"the placeholder {in_quotes(shown)} was left in a comment", "ARTIFACT"
+        )
     if not is_documentation and is_elision(body):
-        message = f"the comment {shown!r} stands where code was left out; write that code"
+        message = f"the comment {in_quotes(shown)} stands where code was left out; write that code"
         return SyntaxFault(line, message, "ARTIFACT")
     return None
 
@@ -107,12 +113,14 @@ def is_prose(line: str) -> bool:
 def leftover(line: str) -> str | None:
     """Return what is wrong with a line of illegal code that no compiler would ever take."""
     text = line.strip()
+    if _THINKING.search(text):
+        return "thinking was left in the answer; write the code alone"
     if is_fence(line) or "```" in text:
         return "a Markdown code fence was left in the code"
     if text and is_elision(text):
-        return f"{text[:80]!r} stands where code was left out; write that code"
+        return f"{in_quotes(text[:80])} stands where code was left out; write that code"
     if is_prose(line):
-        return f"this is prose, not code: {text[:80]!r}"
+        return f"this is prose, not code: {in_quotes(text[:80])}"
     if _PLACEHOLDER.search(text):
-        return f"a template placeholder was left in the code: {text[:80]!r}"
+        return f"a template placeholder was left in the code: {in_quotes(text[:80])}"
     return None

@@ -68,7 +68,9 @@ _SYMBOLS: Final[Mapping[str, str]] = {
 _LEADING_SIGN = re.compile(r"[+-](?=\w)")
 _PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
 _WORD = re.compile(
-    r"[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader
+    r"[A-Z]{3,}(?=[Vv][0-9])"  # the TLS of TLSv1.2, the ANNOTATION of ANNOTATIONV2; not of IPv4
+    r"|[A-Z]{2,}s(?![a-z])"  # the URLs of URLsSeen
+    r"|[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader
     r"|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
 )
 
@@ -178,7 +180,8 @@ def _capitalised(word: str) -> str:
     first, rest = word[:1].upper(), word[1:]
     if not _has_legal_characters(first):
         first = word[:1]
-    return first + (rest.lower() if word.isascii() and word.isupper() else rest)
+    is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
+    return first + (rest.lower() if is_acronym else rest)
 
 
 def _symbol(char: str) -> str:

@@ -19,6 +19,7 @@ from pytest_regen.languages.csharp.pagetree import (
     read_shell,
 )
 from pytest_regen.languages.csharp.repairs import diagnose
+from pytest_regen.languages.csharp.slips import cut_end
 from pytest_regen.languages.csharp.tree import Node, parse
 from pytest_regen.prompts.values import OutputMode
 
@@ -237,8 +238,9 @@ def _member_indent(code: bytes, inner: Node, owner: Node) -> str:
 def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
     if root.has_error:
         fault = diagnose(code).faults[0]
-        return PageFault(1, fault.line, fault.code, fault.message)
-    return PageFault(1, 1, "MISSING_CLASS", f"the page declares no type called {name!r}")
+        return PageFault(1, fault.line, fault.code, fault.message, fault.in_member)
+    message = f"the page declares no type called {name!r}"
+    return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
 
 
 def _page_fault(page: Page) -> PageFault:
@@ -246,19 +248,22 @@ def _page_fault(page: Page) -> PageFault:
     root = parse(page.code).root_node
     if not root.has_error and page.container == "enum" and root.named_child_count:
         message = "the page declares another type instead of enum values"
-        return PageFault(page.number, 1, "FOREIGN_TYPE", message)
+        return PageFault(page.number, 1, "FOREIGN_TYPE", message, in_member=False)
     head = HEADS[page.container]
     whole = head + page.code + TAILS[page.container]
     tree = parse(whole)
     before, last = head.count(b"\n"), page.code.count(b"\n") + 1
     if tree.root_node.has_error:
+        cut = cut_end(page.code, head=head, tail=TAILS[page.container])
+        if cut is not None:
+            return PageFault(page.number, cut.line, "SYNTAX", cut.message, in_member=False)
         fault = diagnose(whole).faults[0]
         line = min(max(fault.line - before, 1), last)
-        return PageFault(page.number, line, fault.code, fault.message)
+        return PageFault(page.number, line, fault.code, fault.message, fault.in_member)
     first = tree.root_node.children[0]
     if first.end_byte < len(whole):
         line = min(max(first.end_point.row + 1 - before, 1), last)
         message = "a closing brace more than the page opens: it ends the type too early"
-        return PageFault(page.number, line, "SYNTAX", message)
+        return PageFault(page.number, line, "SYNTAX", message, in_member=False)
     message = "the page cannot continue this type: one of them is a positional record"
-    return PageFault(page.number, 1, "SYNTAX", message)
+    return PageFault(page.number, 1, "SYNTAX", message, in_member=False)

@@ -10,6 +10,7 @@ from pytest_regen.languages.csharp.members import Reading, declarations
 from pytest_regen.languages.csharp.repairs import diagnose
 from pytest_regen.languages.csharp.tree import Node, parse, text_of
 from pytest_regen.languages.facts import Declaration, SourceFacts, SyntaxFault
+from pytest_regen.quoting import in_quotes
 
 __all__ = ["mended", "read"]
 
@@ -69,7 +70,9 @@ def _facts(reading: Reading, faults: list[SyntaxFault]) -> SourceFacts:
         if message:
             faults.append(SyntaxFault(line, message, "ARTIFACT"))
         else:
-            faults.append(SyntaxFault(line, f"this stands outside of every type: {shown!r}"))
+            faults.append(
+                SyntaxFault(line, f"this stands outside of every type: {in_quotes(shown)}")
+            )
     ordered = sorted(faults, key=lambda fault: fault.line)
     return SourceFacts(tuple(reading.declarations), tuple(ordered), tuple(strays))
 
@@ -78,9 +81,11 @@ def _name_faults(reading: Reading) -> Iterator[SyntaxFault]:
     for node in reading.illegal_names:
         name, line = text_of(node), node.start_point.row + 1
         if name in _MODIFIERS:
-            yield SyntaxFault(line, f"the declaration that begins with {name!r} is not finished")
+            yield SyntaxFault(
+                line, f"the declaration that begins with {in_quotes(name)} is not finished"
+            )
         else:
-            message = f"{name!r} is a keyword of C# and cannot be a name"
+            message = f"{in_quotes(name)} is a keyword of C# and cannot be a name"
             yield SyntaxFault(line, message, "INVALID_IDENTIFIER")
 
 

@@ -14,8 +14,10 @@ from typing import Final
 
 from pytest_regen.languages.csharp.artifacts import leftover
 from pytest_regen.languages.csharp.names import is_identifier
+from pytest_regen.languages.csharp.slips import undone_slips
 from pytest_regen.languages.csharp.tree import Node, Tree, parse
 from pytest_regen.languages.facts import SyntaxFault
+from pytest_regen.quoting import in_quotes
 
 __all__ = ["Diagnosis", "diagnose"]
 
@@ -84,6 +86,7 @@ class _Place:
 def diagnose(code: bytes) -> Diagnosis:
     """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
     found = Diagnosis(code, parse(code))
+    certain = _without_slips(found)
     to_spend = _BYTES_TO_SPEND
     for _ in range(_ROUNDS):
         badness = _badness(found.tree.root_node)
@@ -109,17 +112,32 @@ def diagnose(code: bytes) -> Diagnosis:
             found.renamed[change.renamed[0]] = change.renamed[1]
     if found.tree.root_node.has_error:
         found.faults.append(_unexplained(found, code))
-    found.faults = _without_echoes(found.faults)
+    found.faults = [*certain, *_without_echoes(found.faults, certain)]
     return found
 
 
-def _without_echoes(faults: list[SyntaxFault]) -> list[SyntaxFault]:
+def _without_slips(found: Diagnosis) -> list[SyntaxFault]:
+    """Undo slips that spoil code as text, as far as that makes it more legal; return them."""
+    certain: list[SyntaxFault] = []
+    for undo in undone_slips(found.code):
+        badness = _badness(found.tree.root_node)
+        undone = undo(found.code) if badness != (0, 0) else None
+        if undone is None:
+            continue
+        tree = parse(undone.code)
+        if _badness(tree.root_node) < badness:
+            found.code, found.tree = undone.code, tree
+            certain += undone.faults
+    return certain
+
+
+def _without_echoes(faults: list[SyntaxFault], certain: list[SyntaxFault]) -> list[SyntaxFault]:
     """Return the faults without those that only follow from the one found just before, nearby."""
-    kept: list[SyntaxFault] = []
+    kept = list(certain)
     for fault in faults:
         if not any(abs(fault.line - other.line) <= _LINES for other in kept):
             kept.append(fault)
-    return kept
+    return kept[len(certain) :]
 
 
 def _badness(root: Node) -> tuple[int, int]:
@@ -245,7 +263,8 @@ def _renamings(found: Diagnosis, place: _Place) -> Iterator[_Change]:
 
 
 def _illegal_name(name: str) -> str:
-    return f"{name!r} is no legal C# identifier; write a PascalCase name of letters and digits"
+    rule = "write a PascalCase name of letters and digits"
+    return f"{in_quotes(name)} is no legal C# identifier; {rule}"
 
 
 def _insertions(place: _Place) -> Iterator[_Change]:
@@ -289,7 +308,7 @@ def _quotes(found: Diagnosis, place: _Place) -> Iterator[_Change]:
 def _insertion(position: int, token: bytes, near: Node) -> _Change:
     text = (near.text or b"").decode("utf-8", "replace")[:40]
     side = "before" if position == near.start_byte else "after"
-    message = f"a {token.decode()!r} is missing {side} {text!r}"
+    message = f"a {in_quotes(token.decode())} is missing {side} {in_quotes(text)}"
     # Between blanks, so that the token joins nothing; a comment never follows on the same line.
     return _Change(
         position, position, b" " + token + b" ", SyntaxFault(near.end_point.row + 1, message)
@@ -302,7 +321,7 @@ def _brace_removals(place: _Place) -> Iterator[_Change]:
     for at in reversed(range(max(index - 2, 0), min(index + 2, len(leaves)))):
         leaf = leaves[at]
         if leaf.text in (b"}", b"{", b";", b","):
-            message = f"this {leaf.text.decode()!r} is one too many"
+            message = f"this {in_quotes(leaf.text.decode())} is one too many"
             fault = SyntaxFault(leaf.start_point.row + 1, message)
             yield _Change(leaf.start_byte, leaf.end_byte, b" ", fault)
 
@@ -313,5 +332,6 @@ def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
     row = min((error.start_point.row for error in errors), default=0)
     lines = original.decode("utf-8", "replace").split("\n")
     shown = lines[row].strip()[:80] if row < len(lines) else ""
-    message = f"not legal C#: {shown!r}" if shown else "not legal C#: the code ends too early"
-    return SyntaxFault(row + 1, message)
+    if not shown:
+        return SyntaxFault(row + 1, "not legal C#: the code ends too early", in_member=False)
+    return SyntaxFault(row + 1, f"not legal C#: {in_quotes(shown)}")

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr
 from pytest_regen.languages.csharp.keywords import KNOWN_TYPES, word_set
@@ -43,7 +43,8 @@ _SCALARS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "uuid": ("Guid", "string"),
     },
     "integer": {
-        "": ("int", "long"),
+        # Sizes, counters and times outgrow 32 bits, and an overflow is an exception.
+        "": ("long", "int"),
         "int8": ("sbyte", "short", "int", "long"),
         "int16": ("short", "int", "long"),
         "int32": ("int", "long"),
@@ -92,13 +93,34 @@ _MAPS: Final = word_set(
     IReadOnlyDictionary ImmutableDictionary ImmutableSortedDictionary SortedDictionary
     """
 )
+_INT: Final = TypeRef("int")
 _STANDARD = ("System", "Microsoft", "Newtonsoft")
 
 
 def spell(field: FieldIR) -> str:
-    """Return the spelling that prompts ask for: ``IReadOnlyList<int>?``-like, ``?`` included."""
+    """Return the spelling that prompts ask for: ``IReadOnlyList<long>?``-like, ``?`` included.
+
+    An integer without a format is ``long``, or ``int`` where its constraints fit 32 bits.
+    """
     spelled = _spelling(field.type)
+    if spelled == "long" and accepts(field.type, _INT) and _fits_32_bits(field.constraints):
+        spelled = "int"
     return f"{spelled}?" if must_be_nullable(field) else spelled
+
+
+def _fits_32_bits(constraints: Mapping[str, Any]) -> bool:
+    """Return whether both bounds are given, and no value between them needs more than 32 bits."""
+    return all(
+        any(_is_in_32_bits(constraints.get(name)) for name in names)
+        for names in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+    )
+
+
+def _is_in_32_bits(bound: object) -> bool:
+    # ``exclusiveMinimum: true`` (OpenAPI 3.0) is no bound but says how ``minimum`` is meant.
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        return False
+    return -(2**31) <= bound < 2**31
 
 
 def _spelling(expression: TypeExpr) -> str:

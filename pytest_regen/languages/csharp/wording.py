@@ -17,7 +17,10 @@ _MEMBERS: Final = """\
 Write [JsonPropertyName("...")] on every property, with json_name exactly as given: never change \
 its case, its spelling or its punctuation. Name the property as identifier says.
 Write [Description("...")] on every property that has a description: the text as a C# string \
-literal, shortened to one sentence where it is long. Leave the attribute out otherwise.
+literal on one line; of a text longer than 200 characters its first sentence alone. Leave the \
+attribute out otherwise.
+Where the request has a DESCRIPTION, write [Description("...")] by the same rule on the class or \
+enum itself, where it is declared.
 Write public properties with { get; init; } in a public class. Add no constructor, method, base \
 class, interface, constant or nested type.
 Write the type exactly as type says, with its question mark if it has one and without one if it \
@@ -87,6 +90,7 @@ def wording(profile: str = "default") -> Wording:
         rules=tuple("\n".join((_MEMBERS, _KEYS[profile], _ENUMS, _LIMITS)).splitlines()),
         begin_delimiter="// BEGIN_FIELDS",
         end_delimiter="// END_FIELDS",
+        fence="csharp",
         examples=_examples(profile),
         field_characters=95,
         value_characters=50,

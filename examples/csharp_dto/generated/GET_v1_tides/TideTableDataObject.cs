@@ -10,6 +10,7 @@ using System.Text.Json.Serialization;
 namespace Vell.Harbour.Tides;
 
 // [REGEN:BEGIN TideTableDataObject]
+[Description("Predicted water levels of one day at one harbour.")]
 public class TideTableDataObject
 {
     [JsonPropertyName("port")]
@@ -35,6 +36,7 @@ public class TideTableDataObject
 
 // [REGEN:BEGIN PortCode]
 [JsonConverter(typeof(JsonStringEnumConverter))]
+[Description("Harbours of the Sea of Vell, five letters each.")]
 public enum PortCode
 {
     [JsonStringEnumMemberName("ALDMO")]

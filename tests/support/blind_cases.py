@@ -1,0 +1,810 @@
+"""Faults in pages, and what a model is sent about each: system prompt, correction block, prompt.
+
+Each case is a right page with one thing written otherwise, judged and corrected as a heal does it.
+A reader who sees nothing but the two messages must be able to say what to change; ``expected``
+names it for whoever checks the answer.
+
+    python tests/support/blind_cases.py write FOLDER    writes cases/NN.md and expected.json
+    python tests/support/blind_cases.py take FOLDER     keeps answers/NN.md beside the tests
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from reference_writer import ReferenceWriter, request_body
+
+from pytest_regen.documents.ir import IR
+from pytest_regen.languages import language_named
+from pytest_regen.prompts import PromptEntry, build_prompts, correction_block, with_correction
+from pytest_regen.regeneration.judge import fixable, pages_at_fault
+from pytest_regen.sources import assemble, extract_code, stitch
+from pytest_regen.validation import Issue, PageText, validate_by_type
+
+__all__ = ["ANSWERS", "CASES", "NOTE", "QUESTION", "Case", "Sent", "sent", "unsaid"]
+
+QUESTION = (
+    "Say in one or two sentences per fault what you would change in your previous answer, "
+    "naming the fields."
+)
+ANSWERS = Path(__file__).parents[1] / "prompts" / "blind_answers.json"
+"""What a reader answered to each case."""
+NOTE = "written by a language model from the prompt alone, not recorded from an API"
+Change = Callable[[str], str]
+
+
+def _field(json_name: str, kind: str = "string", **more: Any) -> dict[str, Any]:
+    typed: dict[str, Any] = {"kind": kind}
+    for key in ("format", "items", "values"):
+        if key in more:
+            typed[key] = more.pop(key)
+    if kind == "ref":
+        typed["name"] = more.pop("name")
+    return {"json_name": json_name, "type": typed, **more}
+
+
+_PARCEL = [
+    _field(
+        "parcel_id", "integer", format="int64", required=True, description="Number on the label."
+    ),
+    _field("label", description="Text on the label, as printed."),
+    _field("currency", description='Currency of the value, for instance "EUR" or "CHF".'),
+    _field("notes", nullable=True, description="Words of the sender. One line each."),
+    _field("sent_at", format="date-time", required=True, description="When it left the sender."),
+    _field("tags", "array", items={"kind": "string"}, description="Words to find it by."),
+    _field("status", "ref", name="ParcelStatus", required=True, description="Where it stands."),
+    _field("sender", "ref", name="Address", description="Who sent it."),
+    _field("weights", "map", values={"kind": "number"}, description="Weights by scale."),
+    _field("declared_value", "number", format="decimal", description="What it is worth."),
+    _field("size_bytes", "integer", description="Size of its picture."),
+    _field("is_fragile", "boolean", required=True, description="Whether it breaks."),
+    _field("stops", "array", items={"kind": "ref", "name": "Address"}, required=True),
+    _field("track_url", format="uri", description="Where to follow it."),
+    _field("batch", format="uuid", required=True, nullable=True, description="The batch, if any."),
+]
+_ADDRESS = [
+    _field("street", description="Street and number."),
+    _field("city", required=True, description="Town or city."),
+    _field("country_code", required=True, description="Two letters."),
+    _field("post_code", description="As written there."),
+]
+_VALUES = ["accepted", "in transit", "403b", "on_hold", "n/a", "light-green", "TLSv1.2", "lost"]
+PARCELS = IR.of(
+    {
+        "endpoint": {"method": "GET", "path": "/v2/parcels/{parcel_id}"},
+        "language": "csharp",
+        "types": [
+            {
+                "name": "ParcelDataObject",
+                "schema_id": "#/components/schemas/Parcel",
+                "is_root": True,
+                "kind": "object",
+                "description": "A parcel on its way.",
+                "fields": _PARCEL,
+                "primary_key": "parcel_id",
+            },
+            {
+                "name": "Address",
+                "schema_id": "#/components/schemas/Address",
+                "kind": "object",
+                "fields": _ADDRESS,
+            },
+            {
+                "name": "ParcelStatus",
+                "schema_id": "#/components/schemas/ParcelStatus",
+                "kind": "enum",
+                "description": "Where a parcel stands.",
+                "enum_values": _VALUES,
+            },
+            {
+                "name": "Priority",
+                "schema_id": "#/components/schemas/Priority",
+                "kind": "enum",
+                "enum_values": [0, 10, 5_000_000_000],
+            },
+        ],
+    }
+)
+"""A root of three pages, a class of one, an enum of strings on two, and one of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One fault: what is written otherwise on which page, and what an answer must say of it."""
+
+    name: str
+    change: Change
+    expected: Sequence[tuple[str, Sequence[str]]]
+    """Field or value (may be empty), and words of which an answer uses at least one."""
+    type_name: str = "ParcelDataObject"
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a model is sent: nothing else is known to it."""
+
+    system: str
+    user: str
+    block: str
+
+    @property
+    def text(self) -> str:
+        """Return the case as it is handed to a reader."""
+        return (
+            f"# System message\n\n{self.system}\n\n# User message\n\n{self.user}\n\n"
+            f"# Question\n\n{QUESTION}\n"
+        )
+
+
+@cache
+def prompts() -> Mapping[tuple[str, int], PromptEntry]:
+    """Return the prompts of the store, by type and page."""
+    made = build_prompts(PARCELS, language=language_named("csharp"), fields_per_page=5)
+    return {(entry.type_name, entry.page): entry for entry in made}
+
+
+@cache
+def right_pages() -> Mapping[tuple[str, int], str]:
+    """Return the right code of each page."""
+    writer, csharp = ReferenceWriter(), language_named("csharp")
+    replies = {
+        key: writer(request_body(entry.system, entry.user)) for key, entry in prompts().items()
+    }
+    return {key: extract_code(reply, language=csharp).code for key, reply in replies.items()}
+
+
+def sent(case: Case) -> Sent:
+    """Return what is sent for the page of ``case`` after the fault was made there."""
+    if case.name not in _made:
+        _made[case.name] = _sent(case)
+    return _made[case.name]
+
+
+_made: dict[str, Sent] = {}
+
+
+def _sent(case: Case) -> Sent:
+    entry = prompts()[case.type_name, case.page]
+    found = pages_at_fault(issues(case), entry.total_pages).get(case.page, ())
+    block = correction_block(found, entry.user)
+    return Sent(entry.system, with_correction(entry.user, block), block)
+
+
+def issues(case: Case) -> tuple[Issue, ...]:
+    """Return what is wrong with the type of ``case``, for a model to mend."""
+    outputs = dict(right_pages())
+    key = case.type_name, case.page
+    changed = case.change(outputs[key])
+    assert changed != outputs[key], f"{case.name} changes nothing"
+    outputs[key] = changed
+    pages: dict[str, list[PageText]] = {}
+    csharp = language_named("csharp")
+    for (name, number), entry in prompts().items():
+        page = PageText(number, entry.total_pages, entry.fields, outputs[name, number])
+        pages.setdefault(name, []).append(page)
+    blocks = [
+        (
+            name,
+            stitch(
+                [one.output for one in own], name=name, is_enum=_is_enum(name), language=csharp
+            ).text,
+        )
+        for name, own in pages.items()
+    ]
+    results = validate_by_type(assemble(blocks), PARCELS, pages=pages)
+    return fixable(results[case.type_name])
+
+
+def _is_enum(name: str) -> bool:
+    type_ = PARCELS.type_named(name)
+    return type_ is not None and type_.kind == "enum"
+
+
+def put(*pairs: str) -> Change:
+    """Return a change of ``old, new, old, new, …``, each once."""
+
+    def change(code: str) -> str:
+        for old, new in zip(pairs[::2], pairs[1::2], strict=True):
+            assert old in code, f"{old!r} is not in the page:\n{code}"
+            code = code.replace(old, new, 1)
+        return code
+
+    return change
+
+
+def everywhere(old: str, new: str) -> Change:
+    """Return a change of each ``old``."""
+    return lambda code: code.replace(old, new)
+
+
+def without(*names: str) -> Change:
+    """Return a change that leaves out the members of these fields or values."""
+
+    def change(code: str) -> str:
+        for name in names:
+            code = _member(name).sub("", code, count=1)
+        return code
+
+    return change
+
+
+def _member(name: str) -> re.Pattern[str]:
+    """Return the text of a member: its attributes, its declaration and the blank line after it."""
+    return re.compile(
+        rf'^ *\[Json\w+\("{re.escape(name)}"\)\]\n(?: *\[.*\]\n)*.*(?:\n\n?|$)', re.MULTILINE
+    )
+
+
+def member(name: str, key: tuple[str, int]) -> str:
+    """Return the right text of a member."""
+    found = _member(name).search(right_pages()[key])
+    assert found is not None, name
+    return found[0].rstrip("\n") + "\n"
+
+
+def also(name: str, page: int, type_name: str = "ParcelDataObject") -> Change:
+    """Return a change that writes a member of another page as well, at the end of this one."""
+    return _before_end(lambda: member(name, (type_name, page)))
+
+
+def _before_end(made: Callable[[], str]) -> Change:
+    def change(code: str) -> str:
+        end = code.rindex("// END_FIELDS") if "// END_FIELDS" in code else code.rindex("}")
+        return f"{code[:end]}\n{made()}{code[end:]}"
+
+    return change
+
+
+def _all_fields(code: str) -> str:
+    for page in (2, 3):
+        for name in prompts()["ParcelDataObject", page].fields:
+            code = also(str(name), page)(code)
+    return code
+
+
+def _escaped_html(code: str) -> str:
+    return code.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _enum_member(code: str) -> str:
+    return code.replace("JsonStringEnumMemberName(", "EnumMember(Value = ")
+
+
+def cut(after: str) -> Change:
+    """Return a change that ends the page right after ``after``."""
+
+    def change(code: str) -> str:
+        assert after in code, after
+        return code[: code.index(after) + len(after)]
+
+    return change
+
+
+STATUS, ADDRESS = "ParcelStatus", "Address"
+_ESCAPED = 'instance \\"EUR\\" or \\"CHF\\"'
+
+CASES: tuple[Case, ...] = (
+    # -- presence
+    Case("field left out", without("label"), [("label", ("missing", "add"))]),
+    Case(
+        "three fields left out",
+        without("street", "country_code", "post_code"),
+        [(name, ("missing", "add")) for name in ("street", "country_code", "post_code")],
+        ADDRESS,
+    ),
+    Case(
+        "field commented out",
+        put(
+            '    [JsonPropertyName("city")]', "/*", "City { get; init; }", "City { get; init; } */"
+        ),
+        [("city", ("missing", "add", "comment"))],
+        ADDRESS,
+    ),
+    Case(
+        "wire name misspelt",
+        put('"post_code"', '"postcode"'),
+        [("post_code", ("postcode",))],
+        ADDRESS,
+    ),
+    Case("wire name in other case", put('"city"', '"City"'), [("city", ("case", "City"))], ADDRESS),
+    Case(
+        "wire names in camel case",
+        put('"country_code"', '"countryCode"', '"post_code"', '"postCode"'),
+        [("country_code", ("countryCode",)), ("post_code", ("postCode",))],
+        ADDRESS,
+    ),
+    Case(
+        "no wire name",
+        put('    [JsonPropertyName("street")]\n', ""),
+        [("street", ("JsonPropertyName",))],
+        ADDRESS,
+    ),
+    Case(
+        "no wire names at all",
+        lambda code: re.sub(r" *\[JsonPropertyName.*\n", "", code),
+        [(name, ("JsonPropertyName",)) for name in ("street", "city", "country_code", "post_code")],
+        ADDRESS,
+    ),
+    Case(
+        "Newtonsoft's attribute",
+        everywhere("JsonPropertyName", "JsonProperty"),
+        [("city", ("JsonPropertyName",)), ("street", ("JsonPropertyName",))],
+        ADDRESS,
+    ),
+    Case(
+        "invented field",
+        put(
+            "{\n",
+            '{\n    [JsonPropertyName("county")]\n    public string? County { get; init; }\n\n',
+        ),
+        [("county", ("remove", "drop", "delete", "leave out", "omit"))],
+        ADDRESS,
+    ),
+    Case(
+        "field of another type",
+        put("{\n", '{\n    [JsonPropertyName("tags")]\n    public string? Tags { get; init; }\n\n'),
+        [("tags", ("remove", "drop", "delete", "leave out", "omit"))],
+        ADDRESS,
+    ),
+    Case("field of page 2 on page 1", also("tags", 2), [("tags", ("page 2", "remove", "drop"))]),
+    Case(
+        "field of page 3 on page 2",
+        also("is_fragile", 3),
+        [("is_fragile", ("page 3", "remove", "drop"))],
+        page=2,
+    ),
+    Case(
+        "every field on page 1",
+        _all_fields,
+        [
+            ("tags", ("page 2", "remove", "drop", "omit", "leave out")),
+            ("batch", ("page 3", "remove", "drop", "omit", "leave out")),
+        ],
+    ),
+    Case(
+        "field twice",
+        _before_end(lambda: member("city", (ADDRESS, 1)).replace(" City ", " Town ")),
+        [("city", ("twice", "once", "remove", "duplicate"))],
+        ADDRESS,
+    ),
+    Case(
+        "two fields twice",
+        lambda code: code.replace(
+            "}\n}", "}\n\n" + "\n".join(member(n, (ADDRESS, 1)) for n in ("city", "street")) + "}"
+        ),
+        [("city", ("once", "duplicate", "twice")), ("street", ("once", "duplicate", "twice"))],
+        ADDRESS,
+    ),
+    Case(
+        "a field, no property",
+        put("Street { get; init; }", "Street;"),
+        [("street", ("property",))],
+        ADDRESS,
+    ),
+    Case(
+        "private",
+        put("public string? Street", "private string? Street"),
+        [("street", ("public",))],
+        ADDRESS,
+    ),
+    Case(
+        "ignored",
+        put('("street")]', '("street"), JsonIgnore]'),
+        [("street", ("JsonIgnore", "serialized"))],
+        ADDRESS,
+    ),
+    Case(
+        "computed",
+        put("Street { get; init; }", 'Street => "";'),
+        [("street", ("init", "get", "property"))],
+        ADDRESS,
+    ),
+    Case(
+        "one name for two", put("PostCode {", "Street {"), [("", ("Street", "PostCode"))], ADDRESS
+    ),
+    Case(
+        "named as its class",
+        put("Street {", "Address {"),
+        [("street", ("rename", "Street", "class"))],
+        ADDRESS,
+    ),
+    # -- types
+    Case("wrong scalar", put("long ParcelId", "string ParcelId"), [("parcel_id", ("long",))]),
+    Case("too narrow", put("long ParcelId", "int ParcelId"), [("parcel_id", ("long",))]),
+    Case(
+        "text for a time",
+        put("DateTimeOffset SentAt", "TimeSpan SentAt"),
+        [("sent_at", ("DateTimeOffset",))],
+    ),
+    Case(
+        "element for list",
+        put("IReadOnlyList<string>? Tags", "string? Tags"),
+        [("tags", ("IReadOnlyList<string>",))],
+        page=2,
+    ),
+    Case(
+        "list of other elements",
+        put("IReadOnlyList<string>? Tags", "IReadOnlyList<int>? Tags"),
+        [("tags", ("string",))],
+        page=2,
+    ),
+    Case(
+        "map with other keys",
+        put("<string, double>", "<int, double>"),
+        [("weights", ("string", "IReadOnlyDictionary"))],
+        page=2,
+    ),
+    Case(
+        "double for money",
+        put("decimal? DeclaredValue", "double? DeclaredValue"),
+        [("declared_value", ("decimal",))],
+        page=2,
+    ),
+    Case(
+        "undeclared type",
+        put("Address? Sender", "Person? Sender"),
+        [("sender", ("Address", "Person"))],
+        page=2,
+    ),
+    Case(
+        "undeclared type in list",
+        put("IReadOnlyList<Address>", "IReadOnlyList<Stop>"),
+        [("stops", ("Address", "Stop"))],
+        page=3,
+    ),
+    Case(
+        "undeclared base class",
+        put("class Address", "class Address : Entity"),
+        [("", ("Entity", "base"))],
+        ADDRESS,
+    ),
+    Case(
+        "another type of the file",
+        put("Address? Sender", "ParcelStatus? Sender"),
+        [("sender", ("Address",))],
+        page=2,
+    ),
+    Case(
+        "lost question mark",
+        put("string? Street", "string Street"),
+        [("street", ("?", "nullable", "question"))],
+        ADDRESS,
+    ),
+    Case(
+        "lost all question marks",
+        everywhere("string?", "string"),
+        [("street", ("?", "nullable", "question")), ("post_code", ("?", "nullable", "question"))],
+        ADDRESS,
+    ),
+    Case(
+        "gained question mark",
+        put("required string City", "required string? City"),
+        [("city", ("?", "nullable", "question"))],
+        ADDRESS,
+    ),
+    Case(
+        "optional demanded",
+        put("public string? Street", "public required string? Street"),
+        [("street", ("required",))],
+        ADDRESS,
+    ),
+    Case(
+        "key on another field",
+        put("    [Key]\n", "", '("label")]\n', '("label")]\n    [Key]\n'),
+        [("label", ("[Key]", "Key"))],
+    ),
+    # -- enums
+    Case("value left out", without("403b"), [("403b", ("missing", "add"))], STATUS),
+    Case(
+        "three values left out",
+        without("in transit", "on_hold", "n/a"),
+        [(value, ("missing", "add")) for value in ("in transit", "on_hold", "n/a")],
+        STATUS,
+    ),
+    Case("value misspelt", put('"on_hold"', '"on-hold"'), [("on_hold", ("on-hold",))], STATUS),
+    Case(
+        "value in other case", put('"TLSv1.2"', '"TLSV1.2"'), [("TLSv1.2", ("TLSV1.2",))], STATUS, 2
+    ),
+    Case(
+        "value invented",
+        put("Accepted,", 'Accepted,\n    [JsonStringEnumMemberName("stolen")]\n    Stolen,'),
+        [("stolen", ("remove", "drop", "delete", "leave out", "omit"))],
+        STATUS,
+    ),
+    Case(
+        "value twice",
+        put("Accepted,", 'Accepted,\n    [JsonStringEnumMemberName("accepted")]\n    Taken,'),
+        [("accepted", ("once", "duplicate", "twice", "remove"))],
+        STATUS,
+    ),
+    Case(
+        "value of page 2 on page 1",
+        also("lost", 2, STATUS),
+        [("lost", ("page 2", "remove", "drop"))],
+        STATUS,
+    ),
+    Case(
+        "EnumMember",
+        _enum_member,
+        [("403b", ("JsonStringEnumMemberName",)), ("n/a", ("JsonStringEnumMemberName",))],
+        STATUS,
+    ),
+    Case(
+        "no attribute on a value",
+        put('    [JsonStringEnumMemberName("403b")]\n', ""),
+        [("403b", ("JsonStringEnumMemberName",))],
+        STATUS,
+    ),
+    Case("wrong number", put("= 10", "= 11"), [("10", ("11",))], "Priority"),
+    Case(
+        "number left out", put("    Value10 = 10,\n", ""), [("10", ("missing", "add"))], "Priority"
+    ),
+    Case(
+        "class for enum",
+        put("public enum ParcelStatus", "public class ParcelStatus"),
+        [("", ("enum",))],
+        STATUS,
+    ),
+    Case(
+        "one name for two values",
+        put("OnHold,", "Accepted,"),
+        [("", ("Accepted", "OnHold"))],
+        STATUS,
+    ),
+    # -- declarations
+    Case(
+        "class misnamed",
+        put("class Address", "class AddressDto"),
+        [("", ("AddressDto", "Address"))],
+        ADDRESS,
+    ),
+    Case(
+        "interface for class", put("public class", "public interface"), [("", ("class",))], ADDRESS
+    ),
+    Case(
+        "declares another type",
+        lambda code: code + "\n\npublic enum ParcelStatus { }",
+        [("", ("ParcelStatus",))],
+        ADDRESS,
+    ),
+    Case(
+        "declares a helper",
+        lambda code: code + "\n\npublic class AddressHelper { }",
+        [("", ("AddressHelper",))],
+        ADDRESS,
+    ),
+    Case(
+        "declared twice",
+        lambda code: f"{code}\n\n{code}",
+        [("", ("once", "twice", "duplicate", "second"))],
+        ADDRESS,
+    ),
+    # -- names
+    Case("digit first", put("City {", "2City {"), [("city", ("2City", "City"))], ADDRESS),
+    Case(
+        "hyphen in a name",
+        put("PostCode {", "Post-Code {"),
+        [("post_code", ("Post-Code", "PostCode"))],
+        ADDRESS,
+    ),
+    Case(
+        "keyword as name",
+        put("City {", "class {"),
+        [("city", ("class", "keyword", "City"))],
+        ADDRESS,
+    ),
+    # -- strings
+    Case(
+        "unescaped quotes",
+        put(_ESCAPED, 'instance "EUR" or "CHF"'),
+        [("currency", ("escape", '\\"'))],
+    ),
+    Case(
+        "unescaped quotes in two strings",
+        put(_ESCAPED, 'instance "EUR" or "CHF"', "as printed", 'as "printed" there'),
+        [("currency", ("escape", '\\"')), ("label", ("escape", '\\"'))],
+    ),
+    Case(
+        "illegal escape",
+        put("as printed", r"as \* printed"),
+        [("label", ("backslash", "escape", r"\*"))],
+    ),
+    Case(
+        "line end in a string",
+        put("Words of the sender. ", "Words of the `sender`,\n`gleu`, and others. "),
+        [("notes", ("\\n", "one line", "single line", "line break", "line end", "newline"))],
+    ),
+    Case(
+        "lost closing quote",
+        put('"Town or city."', '"Town or city.'),
+        [("city", ("quot",))],
+        ADDRESS,
+    ),
+    Case(
+        "lost opening quote",
+        put('"Town or city."', 'Town or city."'),
+        [("city", ("quot",))],
+        ADDRESS,
+    ),
+    # -- syntax
+    Case(
+        "semicolon",
+        put("City { get; init; }", "City { get; init }"),
+        [("city", (";", "semicolon"))],
+        ADDRESS,
+    ),
+    Case(
+        "accessor brace",
+        put("City { get; init; }", "City { get; init;"),
+        [("city", ("}", "brace"))],
+        ADDRESS,
+    ),
+    Case("bracket", put('("city")]', '("city")'), [("city", ("]", "bracket"))], ADDRESS),
+    Case("parenthesis", put('("city")]', '("city"]'), [("city", (")", "parenthes"))], ADDRESS),
+    Case(
+        "comma between values",
+        put("Accepted,", "Accepted"),
+        [("accepted", ("comma", "','"))],
+        STATUS,
+    ),
+    Case(
+        "closing brace of the class",
+        lambda code: code.rstrip().removesuffix("}"),
+        [("", ("}", "brace"))],
+        ADDRESS,
+    ),
+    Case("one brace too many", lambda code: code + "\n}", [("", ("}", "brace"))], ADDRESS),
+    Case(
+        "cut in a member",
+        cut("public required string Ci"),
+        [
+            ("", ("cut", "end", "complete", "whole")),
+            ("post_code", ("missing", "add", "complete", "cut")),
+        ],
+        ADDRESS,
+    ),
+    Case(
+        "cut in a string",
+        cut('[Description("Town or'),
+        [("", ("cut", "end", "complete", "whole"))],
+        ADDRESS,
+    ),
+    Case(
+        "cut on page 2",
+        cut("public Address? Sen"),
+        [("", ("cut", "end", "complete", "whole"))],
+        page=2,
+    ),
+    Case(
+        "cut in an enum",
+        cut('[JsonStringEnumMemberName("on_h'),
+        [("", ("cut", "end", "complete", "whole"))],
+        STATUS,
+    ),
+    Case("HTML escapes", _escaped_html, [("", ("&lt;", "HTML", "<"))], page=2),
+    Case(
+        "code in JSON",
+        lambda code: json.dumps({"code": code}, indent=2),
+        [("", ("JSON",))],
+        ADDRESS,
+    ),
+    # -- replies
+    Case(
+        "fence left in", lambda code: f"```csharp\n{code}\n```", [("", ("fence", "```"))], ADDRESS
+    ),
+    Case(
+        "prose before",
+        lambda code: f"Here is the class you asked for:\n\n{code}",
+        [("", ("prose", "sentence", "text", "Here is"))],
+        ADDRESS,
+    ),
+    Case(
+        "prose alone",
+        lambda _: "I would rather not write this type today.",
+        [("", ("code", "class", "declare"))],
+        ADDRESS,
+    ),
+    Case(
+        "elided",
+        lambda code: put("{\n", "{\n    // ... other properties omitted\n")(
+            without("street", "post_code")(code)
+        ),
+        [("street", ("missing", "add")), ("", ("comment", "omitted"))],
+        ADDRESS,
+    ),
+    Case(
+        "placeholder",
+        put("class Address", "class {ClassName}"),
+        [("", ("placeholder", "{ClassName}", "Address"))],
+        ADDRESS,
+    ),
+    Case(
+        "thinking left in",
+        lambda code: (
+            f"<think>\nThe type has four fields.\n\npublic class Draft {{ }}\n</think>\n{code}"
+        ),
+        [("", ("think", "reasoning"))],
+        ADDRESS,
+    ),
+    Case("empty", lambda _: "", [("", ("empty", "no code", "code"))], ADDRESS),
+    Case(
+        "only a comment",
+        lambda _: "// nothing to declare",
+        [("", ("code", "declare", "comment"))],
+        ADDRESS,
+    ),
+    Case(
+        "template in a comment",
+        put("{\n", "{\n    // %{fields}\n"),
+        [("", ("placeholder", "%{fields}", "comment"))],
+        ADDRESS,
+    ),
+)
+
+
+def write(folder: Path) -> None:
+    """Write what readers get into ``cases``, and beside it what they should say.
+
+    A case that stands there already in the same words keeps its number; others get new ones.
+    """
+    cases, listed = folder / "cases", folder / "expected.json"
+    cases.mkdir(parents=True, exist_ok=True)
+    expected = json.loads(listed.read_text("utf-8")) if listed.exists() else {}
+    written = {(cases / f"{number}.md").read_text("utf-8") for number in expected}
+    for case in CASES:
+        text = sent(case).text
+        if text in written:
+            continue
+        number = f"{len(expected) + 1:02}"
+        (cases / f"{number}.md").write_text(text, encoding="utf-8", newline="\n")
+        expected[number] = {
+            "case": case.name,
+            "faults": [{"field": field, "words": list(words)} for field, words in case.expected],
+        }
+    text = json.dumps(expected, indent=2, ensure_ascii=False)
+    listed.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def unsaid(case: Case, answer: str) -> list[str]:
+    """Return the fields of which ``answer`` does not say what to change."""
+    said = answer.casefold()
+    return [
+        field or "(the page)"
+        for field, words in case.expected
+        if field.casefold() not in said or not any(word.casefold() in said for word in words)
+    ]
+
+
+def take(folder: Path) -> None:
+    """Keep what was answered, with the correction it answers and whether it says what to do."""
+    named = {case.name: case for case in CASES}
+    kept = []
+    for number, entry in json.loads((folder / "expected.json").read_text("utf-8")).items():
+        asked = (folder / "cases" / f"{number}.md").read_text("utf-8")
+        answer = (folder / "answers" / f"{number}.md").read_text("utf-8").strip()
+        block = asked.partition("# User message\n\n")[2].partition("\n\nOUTPUT MODE: ")[0]
+        case = named.get(entry["case"])
+        missing = unsaid(case, answer) if case else ["a case that there is no longer"]
+        verdict = (
+            f"does not say what to change in {', '.join(missing)}" if missing else "understood"
+        )
+        kept.append(
+            {
+                "case": entry["case"],
+                "correction": block.split("\n"),
+                "answer": answer.split("\n"),
+                "verdict": verdict,
+            }
+        )
+    text = json.dumps({"note": NOTE, "answers": kept}, indent=1, ensure_ascii=False)
+    ANSWERS.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    {"write": write, "take": take}[sys.argv[1]](Path(sys.argv[2]))
