@@ -29,7 +29,9 @@ def enum_converter(subject: Subject) -> Iterator[Issue]:
         yield subject.issue("ENUM_MEMBER", f"{subject.type.name!r} {why}", line=line)
 
 
-def _why_unread(subject: Subject, found: Converter | None, *, has_text: bool) -> str | None:
+def _why_unread(  # noqa: PLR0911 - one line per wrong converter
+    subject: Subject, found: Converter | None, *, has_text: bool
+) -> str | None:
     name = subject.type.name
     right = f"write {_TEXT}" if has_text else "take it away"
     if found is None:

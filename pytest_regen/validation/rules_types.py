@@ -1,4 +1,7 @@
-"""Rules about declarations: MISSING_CLASS, DUPLICATE_TYPE, FOREIGN_TYPE, UNDECLARED_TYPE, SYNTAX."""
+"""Rules about declarations: MISSING_CLASS, DUPLICATE_TYPE, FOREIGN_TYPE, UNDECLARED_TYPE.
+
+What a compiler refuses about a declaration or a member, mostly SYNTAX, is told here too.
+"""
 
 from collections.abc import Iterator
 

@@ -24,8 +24,10 @@ PAGES = [FIRST, SECOND, THIRD]
 NAME = SECOND.split("\n", 1)[1].rsplit("//", 1)[0]
 ASKED = [["id"], ["name"], ["flag"]]
 VALUES = [
-    "[JsonConverter(typeof(JsonStringEnumConverter))]\n"
-    'public enum Flag\n{\n    [JsonStringEnumMemberName("red")]\n    Red,\n}\n',
+    (
+        "[JsonConverter(typeof(JsonStringEnumConverter))]\n"
+        'public enum Flag\n{\n    [JsonStringEnumMemberName("red")]\n    Red,\n}\n'
+    ),
     '[JsonStringEnumMemberName("light-green")]\nLightGreen,\n',
 ]
 ASKED_VALUES = [["red"], ["light-green"]]

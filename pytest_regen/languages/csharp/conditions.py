@@ -42,7 +42,7 @@ def branches(node: Node) -> Iterator[tuple[tuple[Node, ...], str | None]]:
         at = otherwise
 
 
-def _is_true(  # noqa: PLR0911 - one line per kind of expression
+def _is_true(
     node: Node,
 ) -> bool | None:
     """Return the value of a condition; ``None`` where it depends on the project."""

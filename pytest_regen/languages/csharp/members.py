@@ -178,12 +178,14 @@ def _declaration(
     targeted = tuple(read_attributes(parts, reading.constants))
     attributes = tuple(one for _, one in targeted)
     modifiers = tuple(text_of(part) for part in parts if part.type == "modifier")
+    if any(child.type == "ref" for child in node.children):
+        modifiers = ("ref", *modifiers)
     content = _Body(bare, attributes)
     line = name.start_point.row + 1
     _read_parameters(node, parts, reading, content)
     body = node.child_by_field_name("body")
     if body is not None:
-        _read_body(body, reading, content, condition)
+        _read_body(body, reading, content, None)
     bases = tuple(_bases(parts))
     is_value = kind in {"struct", "enum"} or any(child.type == "struct" for child in node.children)
     said = "record struct" if kind == "record" and is_value else kind

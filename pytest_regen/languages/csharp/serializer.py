@@ -5,7 +5,7 @@ Source of the rules: "Use immutable types and properties", "Customize property n
 System.Text.Json for .NET 9.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -204,7 +204,10 @@ def _creation(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, l
     return constructor, [SyntaxFault(first.name_line, message, "MISSING_CLASS")]
 
 
-def _uncreatable(head: Head, parts: Sequence[Shape]) -> str | None:
+def _uncreatable(  # noqa: PLR0911 - one line per reason
+    head: Head, parts: Sequence[Shape]
+) -> str | None:
+    """Return why no constructor would help."""
     declarations = [part.declaration for part in parts]
     attributes = [one for entry in declarations for one in entry.attributes]
     converter = next((entry.converter for entry in declarations if entry.converter), None)
@@ -226,7 +229,9 @@ def _uncreatable(head: Head, parts: Sequence[Shape]) -> str | None:
     return None
 
 
-def _chosen(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, str | None]:
+def _chosen(  # noqa: PLR0911 - one line per case of the serializer's own order
+    head: Head, parts: Sequence[Shape]
+) -> tuple[Constructor | None, str | None]:
     """Return the constructor that is called, or why there is none to call."""
     constructors = [one for part in parts for one in part.constructors]
     marked = [one for one in constructors if one.is_marked]
