@@ -249,7 +249,7 @@ def under_directive(text: str) -> str:
 
 def same_numbers(draft: Draft) -> None:
     for member in draft.members[:2]:
-        member.edit = lambda text: re.sub(r",?$", " = 7,", text, count=1)
+        member.edit = lambda text: re.sub(r",?$", " = 7000007,", text, count=1)
 
 
 def named_as_class(draft: Draft, member: Member) -> None:

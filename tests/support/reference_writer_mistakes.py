@@ -1,5 +1,6 @@
 """The catalogue of the reference writer's faults, each with what a validator must say about it."""
 
+from dataclasses import replace
 from typing import Any
 
 import reference_writer_edits as edits
@@ -438,54 +439,57 @@ _SERIALIZER = (
     ),
 )
 
-_COMPILER = (
-    in_field(
-        "attribute_of_enum_members",
-        "SYNTAX",
-        change(wire_attribute="JsonStringEnumMemberName"),
-        style=_PLAIN,
-    ),
-    in_field(
-        "parameter_without_target",
-        "SYNTAX",
-        change(target=""),
-        modes=FIRST_OBJECT,
-        style={"shape": "positional"},
-    ),
-    *(
-        in_field(name, "SYNTAX", change(accessors=accessors), style=_PLAIN)
-        for name, accessors in {
-            "init_without_get": "{ init; }",
-            "three_accessors": "{ get; set; init; }",
-        }.items()
-    ),
-    *(
-        in_field(name, "SYNTAX", change(access=access), style=_PLAIN)
-        for name, access in {
-            "modifier_twice": "public public",
-            "overrides_nothing": "public override",
-        }.items()
-    ),
-    in_field(
-        "attribute_twice",
-        "SYNTAX",
-        edits.edit_text(lambda text: f"{text.partition(chr(10))[0]}\n{text}"),
-        style=PLAIN_CLASS,
-    ),
-    in_field(
-        "wrapped_text",
-        "WRONG_TYPE",
-        change(type="Nullable<string>"),
-        suits=lambda _request, unit: unit.type == "string?",
-        style=_PLAIN | {"types": "keyword"},
-    ),
-    in_page(
-        "derived_from_nothing",
-        "UNDECLARED_TYPE",
-        edits.on_code(lambda _draft, code: f"[JsonDerivedType(typeof({_UNDECLARED}))]\n{code}"),
-        modes=FIRST_OBJECT,
-        style=PLAIN_CLASS,
-    ),
+_COMPILER = tuple(
+    replace(mistake, is_grammatical=True)
+    for mistake in (
+        in_field(
+            "attribute_of_enum_members",
+            "SYNTAX",
+            change(wire_attribute="JsonStringEnumMemberName"),
+            style=_PLAIN,
+        ),
+        in_field(
+            "parameter_without_target",
+            "SYNTAX",
+            change(target=""),
+            modes=FIRST_OBJECT,
+            style={"shape": "positional"},
+        ),
+        *(
+            in_field(name, "SYNTAX", change(accessors=accessors), style=_PLAIN)
+            for name, accessors in {
+                "init_without_get": "{ init; }",
+                "three_accessors": "{ get; set; init; }",
+            }.items()
+        ),
+        *(
+            in_field(name, "SYNTAX", change(access=access), style=_PLAIN)
+            for name, access in {
+                "modifier_twice": "public public",
+                "overrides_nothing": "public override",
+            }.items()
+        ),
+        in_field(
+            "attribute_twice",
+            "SYNTAX",
+            edits.edit_text(lambda text: f"{text.partition(chr(10))[0]}\n{text}"),
+            style=PLAIN_CLASS,
+        ),
+        in_field(
+            "wrapped_text",
+            "WRONG_TYPE",
+            change(type="Nullable<string>"),
+            suits=lambda _request, unit: unit.type == "string?",
+            style=_PLAIN | {"types": "keyword"},
+        ),
+        in_page(
+            "derived_from_nothing",
+            "UNDECLARED_TYPE",
+            edits.on_code(lambda _draft, code: f"[JsonDerivedType(typeof({_UNDECLARED}))]\n{code}"),
+            modes=FIRST_OBJECT,
+            style=PLAIN_CLASS,
+        ),
+    )
 )
 
 _REPLIES = (

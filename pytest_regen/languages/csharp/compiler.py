@@ -17,6 +17,7 @@ __all__ = [
     "default_faults",
     "enum_faults",
     "modifier_faults",
+    "required_faults",
 ]
 
 ACCESS: Final = frozenset({"public", "private", "protected", "internal", "file"})
@@ -132,8 +133,6 @@ def accessor_faults(
             line, f"{name!r} has {only} and no get, which needs a body; write {{ get; {only}; }}"
         )
     yield from _access_faults(name, modifiers, accessors, line)
-    if "required" in modifiers:
-        yield from _required_faults(name, modifiers, settable, line)
 
 
 def _access_faults(
@@ -153,14 +152,14 @@ def _access_faults(
         )
 
 
-def _required_faults(
-    name: str, modifiers: Sequence[str], settable: Sequence[Accessor], line: int
+def required_faults(
+    name: str, modifiers: Sequence[str], accessors: Sequence[Accessor], line: int
 ) -> Iterator[SyntaxFault]:
     """Yield a required property that not everybody who makes the type can set."""
-    is_narrow = settable and frozenset(settable[0].modifiers) & ACCESS
-    if is_narrow and "public" in modifiers:
-        shown = f"{' '.join(settable[0].modifiers)} {settable[0].name}"
-        yield SyntaxFault(line, f"{name!r} is required and its setter is not public: {shown!r}")
+    for accessor in accessors if {"required", "public"} <= set(modifiers) else ():
+        if accessor.name != "get" and frozenset(accessor.modifiers) & ACCESS:
+            shown = f"{' '.join(accessor.modifiers)} {accessor.name}"
+            yield SyntaxFault(line, f"{name!r} is required and its setter is not public: {shown!r}")
 
 
 def context_faults(

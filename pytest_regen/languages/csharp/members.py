@@ -20,6 +20,7 @@ from pytest_regen.languages.csharp.compiler import (
     default_faults,
     enum_faults,
     modifier_faults,
+    required_faults,
 )
 from pytest_regen.languages.csharp.conditions import branches
 from pytest_regen.languages.csharp.literals import constant
@@ -303,6 +304,11 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     faults += modifier_faults("property", bare, modifiers, line)
     faults += accessor_faults(bare, modifiers, accessors, line)
     promised = has_initial_value and _is_value(value)
+    unread = unseen or never_set(
+        accessors, attributes, content.attributes, has_initial_value=promised
+    )
+    if unread is None:
+        faults += required_faults(bare, modifiers, accessors, line)
     member = Member(
         name=bare,
         kind="property",
@@ -314,8 +320,7 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
         has_initializer=promised,
         attributes=attributes,
         is_serialized=unseen is None,
-        unread=unseen
-        or never_set(accessors, attributes, content.attributes, has_initial_value=promised),
+        unread=unread,
         hint=wire_hint("property", targeted),
         is_public="public" in modifiers,
         converter=converter_of(attributes),
