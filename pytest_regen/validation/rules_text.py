@@ -1,8 +1,10 @@
 """Rules about text and pages: what is illegal, left over, empty, cut short, up for review."""
 
+import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, get_args
 
+from pytest_regen.languages.facts import DeclarationKind
 from pytest_regen.validation.attribution import PageText
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.rules_types import wrong_kind
@@ -71,14 +73,13 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
     if number == 1:
         # The first page is a source of its own: all of its faults can be told at once.
         facts = read_text(subject.around.ir.language, pages.pages[0].output)
-        is_enum = subject.type.kind == "enum"
-        for part in facts.declarations:
-            if part.name == subject.type.name and (part.kind == "enum") != is_enum:
-                # Its members are illegal only because of that.
-                line = pages.line_of(number, part.name_line)
-                message = wrong_kind(subject, part)
-                yield subject.issue("MISSING_CLASS", message, line=line, page=number)
-                return
+        kind, line = _declared_as(subject, pages.pages[0].output)
+        if kind is not None and (kind == "enum") != (subject.type.kind == "enum"):
+            # Its members are illegal only because of that.
+            message = wrong_kind(subject, kind)
+            place = pages.line_of(number, line)
+            yield subject.issue("MISSING_CLASS", message, line=place, page=number)
+            return
         found += [(e.code, e.line, e.message, e.in_member) for e in facts.faults]
     if not found:
         own = [fault for fault in pages.stitched.faults if fault.page == number]
@@ -87,6 +88,13 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
         line = pages.line_of(number, own_line)
         unit = subject.unit_at(line) if in_member and line is not None else None
         yield subject.issue(code, message, line=line, page=number, unit=unit)
+
+
+def _declared_as(subject: Subject, code: str) -> tuple[str | None, int]:
+    """Return as what illegal code declares the type, by its words alone, and on which line."""
+    kinds = "|".join(get_args(DeclarationKind))
+    found = re.search(rf"\b({kinds})\s+{re.escape(subject.type.name)}\b", code)
+    return (found[1], code.count("\n", 0, found.start()) + 1) if found else (None, 0)
 
 
 def _is_of_wrong_kind(subject: Subject) -> bool:

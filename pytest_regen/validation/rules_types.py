@@ -52,7 +52,9 @@ def declared_once(subject: Subject) -> Iterator[Issue]:
         return
     for part in subject.main:
         if not _is_right(subject, part):
-            yield subject.issue("MISSING_CLASS", wrong_kind(subject, part), line=part.name_line)
+            yield subject.issue(
+                "MISSING_CLASS", wrong_kind(subject, part.kind), line=part.name_line
+            )
             return
     if len(subject.main) > 1 and not all(part.is_partial for part in subject.main):
         for part in subject.main[1:]:
@@ -62,9 +64,9 @@ def declared_once(subject: Subject) -> Iterator[Issue]:
                 yield issue
 
 
-def wrong_kind(subject: Subject, part: Declaration) -> str:
+def wrong_kind(subject: Subject, kind: str) -> str:
     """Return the message for a type that is declared as something else."""
-    declared = f"{subject.type.name!r} is declared as {_article(part.kind)}"
+    declared = f"{subject.type.name!r} is declared as {_article(kind)}"
     return f"{declared}; it must be {_expected(subject)}"
 
 

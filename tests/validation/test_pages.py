@@ -203,9 +203,12 @@ def test_a_value_of_another_page_is_not_to_be_kept() -> None:
 def test_a_class_for_an_enum_of_several_pages_is_one_issue() -> None:
     """That its values are no members of a class follows from it."""
     first = VALUES[0].replace("enum Flag", "class Flag")
-    (issue,) = in_pages([first, VALUES[1]], ASKED_VALUES, name="Flag")
+    converter = "[JsonConverter(typeof(JsonStringEnumConverter))]\n"
 
-    assert (issue.code, issue.page) == ("MISSING_CLASS", 1)
+    for code in (first, converter + first, first.replace("Red,", "Red,\n    Blue,")):
+        (issue,) = in_pages([code, VALUES[1]], ASKED_VALUES, name="Flag")
+
+        assert (issue.code, issue.page) == ("MISSING_CLASS", 1), code
 
 
 @pytest.mark.parametrize(
