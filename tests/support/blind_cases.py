@@ -11,7 +11,7 @@ names it for whoever checks the answer.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -748,25 +748,27 @@ CASES: tuple[Case, ...] = (
 )
 
 
-def numbered() -> Iterator[tuple[str, Case]]:
-    """Yield each case with its number, as files are called."""
-    for number, case in enumerate(CASES, 1):
-        yield f"{number:02}", case
-
-
 def write(folder: Path) -> None:
-    """Write what readers get into ``cases``, and beside it what they should say."""
-    cases = folder / "cases"
+    """Write what readers get into ``cases``, and beside it what they should say.
+
+    A case that stands there already in the same words keeps its number; others get new ones.
+    """
+    cases, listed = folder / "cases", folder / "expected.json"
     cases.mkdir(parents=True, exist_ok=True)
-    expected = {}
-    for number, case in numbered():
-        (cases / f"{number}.md").write_text(sent(case).text, encoding="utf-8", newline="\n")
+    expected = json.loads(listed.read_text("utf-8")) if listed.exists() else {}
+    written = {(cases / f"{number}.md").read_text("utf-8") for number in expected}
+    for case in CASES:
+        text = sent(case).text
+        if text in written:
+            continue
+        number = f"{len(expected) + 1:02}"
+        (cases / f"{number}.md").write_text(text, encoding="utf-8", newline="\n")
         expected[number] = {
             "case": case.name,
             "faults": [{"field": field, "words": list(words)} for field, words in case.expected],
         }
     text = json.dumps(expected, indent=2, ensure_ascii=False)
-    (folder / "expected.json").write_text(text + "\n", encoding="utf-8", newline="\n")
+    listed.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
 def unsaid(case: Case, answer: str) -> list[str]:
@@ -781,20 +783,26 @@ def unsaid(case: Case, answer: str) -> list[str]:
 
 def take(folder: Path) -> None:
     """Keep what was answered, with the correction it answers and whether it says what to do."""
-    kept = {}
-    for number, case in numbered():
+    named = {case.name: case for case in CASES}
+    kept = []
+    for number, entry in json.loads((folder / "expected.json").read_text("utf-8")).items():
+        asked = (folder / "cases" / f"{number}.md").read_text("utf-8")
         answer = (folder / "answers" / f"{number}.md").read_text("utf-8").strip()
-        missing = unsaid(case, answer)
+        block = asked.partition("# User message\n\n")[2].partition("\n\nOUTPUT MODE: ")[0]
+        case = named.get(entry["case"])
+        missing = unsaid(case, answer) if case else ["a case that there is no longer"]
         verdict = (
             f"does not say what to change in {', '.join(missing)}" if missing else "understood"
         )
-        kept[case.name] = {
-            "correction": sent(case).block.split("\n"),
-            "answer": answer.split("\n"),
-            "verdict": verdict,
-        }
-    data = {"note": NOTE, "cases": kept}
-    text = json.dumps(data, indent=1, ensure_ascii=False)
+        kept.append(
+            {
+                "case": entry["case"],
+                "correction": block.split("\n"),
+                "answer": answer.split("\n"),
+                "verdict": verdict,
+            }
+        )
+    text = json.dumps({"note": NOTE, "answers": kept}, indent=1, ensure_ascii=False)
     ANSWERS.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
