@@ -75,11 +75,9 @@ def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Is
     if subject.is_unreadable([name]):
         return
     if unnamed is not None and not subject.is_near_fault(unnamed):
-        message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {_why_not(unnamed, name)}"
-        lacks = 'the properties of these fields lack [JsonPropertyName("...")]'
-        if others := attributes_with(unnamed, name):
-            lacks += f"; the serializer does not read {others}"
-        finding = lacks if unnamed.kind != "field" and unnamed.is_serialized else None
+        why = _why_not(unnamed, name)
+        message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {why}"
+        finding = f"the property of each of these fields {why}".replace(quote(name), '"..."')
         yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name, finding=finding)
         return
     page = subject.page_of_unit(name)
