@@ -80,7 +80,10 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
     for value, member in carried:
         if member.unread is not None:
             message = f"value {in_quotes(value)} is missing: {member.name!r} {member.unread}"
-            yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
+            finding = f"the member of each of these values {member.unread}"
+            yield subject.issue(
+                "ENUM_MEMBER", message, line=member.line, unit=value, finding=finding
+            )
         elif value in seen:
             yield subject.repeated("ENUM_MEMBER", "value", value, seen[value], member)
         elif value not in expected:

@@ -65,8 +65,9 @@ def _never_read(subject: Subject, name: str, carriers: Sequence[Member]) -> Iter
     first = carriers[0]
     if any(member.unread is None for member in carriers) or subject.is_near_fault(first):
         return
-    message = f"field {name!r} is missing: {first.name!r} {first.unread}"
-    yield subject.issue("MISSING_FIELD", message, line=first.line, unit=name)
+    message = f"field {in_quotes(name)} is missing: {first.name!r} {first.unread}"
+    finding = f"the property of each of these fields {first.unread}"
+    yield subject.issue("MISSING_FIELD", message, line=first.line, unit=name, finding=finding)
 
 
 def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Issue]:
