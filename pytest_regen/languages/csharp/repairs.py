@@ -14,13 +14,15 @@ from typing import Final
 
 from pytest_regen.languages.csharp.artifacts import leftover
 from pytest_regen.languages.csharp.names import is_identifier
-from pytest_regen.languages.csharp.tree import Node, Tree, parse
+from pytest_regen.languages.csharp.tree import DEEPEST, Node, Tree, deep_rows, parse
 from pytest_regen.languages.facts import SyntaxFault
 
 __all__ = ["Diagnosis", "diagnose"]
 
 _BYTES_TO_SPEND: Final = 3_000_000
-"""How much text is parsed, at most, to explain one illegal source."""
+"""How much text is parsed, at most, to explain one illegal source: about a second's worth."""
+_BYTES_PER_NODE: Final = 12
+"""What a node inside an error costs to look at, as text that could be parsed in the time."""
 _ROUNDS: Final = 8
 _TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")
 _WINDOW: Final = 8_000
@@ -84,19 +86,20 @@ class _Place:
 def diagnose(code: bytes) -> Diagnosis:
     """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
     found = Diagnosis(code, parse(code))
-    to_spend = _BYTES_TO_SPEND
+    found.faults += [_nested_too_deep(row) for row in deep_rows(code)]
+    to_spend = 0 if found.faults else _BYTES_TO_SPEND
     for _ in range(_ROUNDS):
-        badness = _badness(found.tree.root_node)
-        if badness == (0, 0):
+        badness, looked_at = _badness(found.tree.root_node)
+        if badness == (0, 0) or to_spend <= 0:
             break
         best: tuple[tuple[int, int], _Change, bytes, Tree] | None = None
         for change in _changes(found):
-            to_spend -= len(found.code)
+            to_spend -= len(found.code) + _BYTES_PER_NODE * looked_at
             if to_spend < 0:
                 break
             candidate = found.code[: change.start] + change.text + found.code[change.end :]
             changed = parse(candidate)
-            score = _badness(changed.root_node)
+            score, _ = _badness(changed.root_node)
             if score < badness and (best is None or score < best[0]):
                 best = score, change, candidate, changed
             if score == (0, 0):
@@ -113,6 +116,10 @@ def diagnose(code: bytes) -> Diagnosis:
     return found
 
 
+def _nested_too_deep(row: int) -> SyntaxFault:
+    return SyntaxFault(row + 1, f"this is nested more than {DEEPEST} levels deep")
+
+
 def _without_echoes(faults: list[SyntaxFault]) -> list[SyntaxFault]:
     """Return the faults without those that only follow from the one found just before, nearby."""
     kept: list[SyntaxFault] = []
@@ -122,23 +129,30 @@ def _without_echoes(faults: list[SyntaxFault]) -> list[SyntaxFault]:
     return kept
 
 
-def _badness(root: Node) -> tuple[int, int]:
-    """Return how many errors and loose statements a tree has, and how many bytes errors cover."""
-    count = sum(child.type == "global_statement" for child in root.named_children)
-    size = 0
-    for node in _errors(root):
-        count += 1
-        size += node.end_byte - node.start_byte
-    return count, size
+def _badness(root: Node) -> tuple[tuple[int, int], int]:
+    """Return how many errors and loose statements a tree has and how many bytes errors cover.
+
+    With it comes how many nodes were looked at for it.
+    """
+    errors, looked_at = _errors(root)
+    loose = sum(child.type == "global_statement" for child in root.named_children)
+    size = sum(node.end_byte - node.start_byte for node in errors)
+    return (loose + len(errors), size), looked_at
 
 
-def _errors(node: Node) -> Iterator[Node]:
-    """Yield error and missing nodes in source order, outer ones first."""
-    if node.is_error or node.is_missing or _is_lost_name(node):
-        yield node
-    if node.has_error:
-        for child in node.children:
-            yield from _errors(child)
+def _errors(root: Node) -> tuple[tuple[Node, ...], int]:
+    """Return error and missing nodes in source order, outer ones first, of all nodes looked at."""
+    found: list[Node] = []
+    looked_at = 0
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        looked_at += 1
+        if node.is_error or node.is_missing or _is_lost_name(node):
+            found.append(node)
+        if node.has_error:
+            waiting += reversed(node.children)
+    return tuple(found), looked_at
 
 
 def _is_lost_name(node: Node) -> bool:
@@ -159,7 +173,7 @@ def _leaves(node: Node, low: int, high: int) -> Iterator[Node]:
 
 def _place(found: Diagnosis) -> _Place:
     root = found.tree.root_node
-    errors = tuple(_errors(root))
+    errors, _ = _errors(root)
     start = min((error.start_byte for error in _innermost(errors)), default=0)
     leaves = tuple(_leaves(root, start - _WINDOW, start + _WINDOW))
     index = next((at for at, leaf in enumerate(leaves) if leaf.end_byte > start), len(leaves) - 1)
@@ -309,7 +323,7 @@ def _brace_removals(place: _Place) -> Iterator[_Change]:
 
 def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
     """Return what can be said of the first error that no small change mends."""
-    errors = _innermost(tuple(_errors(found.tree.root_node)))
+    errors = _innermost(_errors(found.tree.root_node)[0])
     row = min((error.start_point.row for error in errors), default=0)
     lines = original.decode("utf-8", "replace").split("\n")
     shown = lines[row].strip()[:80] if row < len(lines) else ""
