@@ -50,7 +50,9 @@ def parse(code: bytes) -> Tree:
             return tree
         shallow = bytearray(code)
         for node in deep:
-            shallow[node.start_byte : node.end_byte] = _blanked(code[node.start_byte : node.end_byte])
+            shallow[node.start_byte : node.end_byte] = _blanked(
+                code[node.start_byte : node.end_byte]
+            )
         code = bytes(shallow)
         tree = Parser(grammar()).parse(code)
     return Parser(grammar()).parse(_blanked(code))
@@ -64,7 +66,9 @@ def deep_rows(code: bytes) -> tuple[int, ...]:
 
 def _deep_branches(tree: Tree) -> list[Node]:
     """Return the nodes at the level of the cut that have nodes below the deepest level."""
-    return [node for node in _reaching(tree.root_node, _CUT) if any(_reaching(node, DEEPEST - _CUT))]
+    return [
+        node for node in _reaching(tree.root_node, _CUT) if any(_reaching(node, DEEPEST - _CUT))
+    ]
 
 
 def _reaching(top: Node, level: int) -> Iterator[Node]:
