@@ -16,8 +16,7 @@ _MARK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CLOSES = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_LINE = 400
-"""Characters before a tag that are looked at: what matters stands near it."""
+_REST = re.compile(r"[ \t]*\S")
 _QUOTED = re.compile(r'["`]|//|/\*|^\s*\*')
 """What before a tag on its line makes it part of a string, of a comment or of a quotation."""
 
@@ -50,25 +49,54 @@ def _read(text: str, *, is_open: bool) -> tuple[str, bool]:
     if not is_open and "think" not in text.lower():
         return text, False
     kept: list[str] = []
+    line = _Line(text)
     position = 0
     fence = ""
     last_close = max((mark.start() for mark in _CLOSES.finditer(text)), default=-1)
     for mark in _MARK.finditer(text):
+        line.go_to(mark)
         if is_open:
             if mark["closes"]:
                 position, is_open = mark.end(), False
+                line.begin()
         elif mark["fence"]:
             fence = _fence_after(fence, mark)
-        elif fence:
+        elif fence or line.is_quoted:
             continue
-        elif mark["opens"] and _opens(_line_before(text, mark, position), mark, last_close):
+        elif mark["opens"] and not (line.has_text and mark.end() > last_close):
+            # Thinking begins at the start of a line; amid prose only where it is also closed.
             kept.append(text[position : mark.start()])
             position, is_open = mark.end(), True
-        elif mark["closes"] and _is_alone(text, mark):
+        elif mark["closes"] and not (line.has_text and _REST.match(text, mark.end())):
+            # Nobody opened it, and it begins or ends its line: all before it was thinking.
             kept.clear()
             position = mark.end()
+            line.begin()
     rest = "" if is_open else text[position:]
     return "".join((*kept, rest)), is_open
+
+
+class _Line:
+    """What stands before a place on its line; places only go forward, so that all is read once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what stood before."""
+        self.has_text = self.is_quoted = False
+
+    def go_to(self, mark: re.Match[str]) -> None:
+        """Look at what stands between the last tag and this one."""
+        newline = self._text.rfind("\n", self._at, mark.start())
+        if newline >= 0:
+            self.begin()
+        between = self._text[max(newline + 1, self._at) : mark.start()]
+        self.has_text = self.has_text or bool(between.strip())
+        self.is_quoted = self.is_quoted or _QUOTED.search(between) is not None
+        self._at = mark.end()
 
 
 def _fence_after(fence: str, mark: re.Match[str]) -> str:
@@ -78,24 +106,3 @@ def _fence_after(fence: str, mark: re.Match[str]) -> str:
         return run if run[0] == "~" or "`" not in mark["info"] else ""
     is_end = run[0] == fence[0] and len(run) >= len(fence) and not mark["info"].strip()
     return "" if is_end else fence
-
-
-def _opens(before: str, mark: re.Match[str], last_close: int) -> bool:
-    """Return whether a tag begins thinking: at the start of a line, or amid prose and closed."""
-    if not before.strip():
-        return True
-    return mark.end() <= last_close and not _QUOTED.search(before)
-
-
-def _is_alone(text: str, mark: re.Match[str]) -> bool:
-    """Return whether a closing tag begins or ends its line, as after thinking nobody opened."""
-    before = _line_before(text, mark)
-    end = text.find("\n", mark.end(), mark.end() + _LINE)
-    after = text[mark.end() : end if end >= 0 else mark.end() + _LINE]
-    return not _QUOTED.search(before) and not (before.strip() and after.strip())
-
-
-def _line_before(text: str, mark: re.Match[str], position: int = 0) -> str:
-    """Return what stands before a tag on its line, from ``position`` on."""
-    start = max(mark.start() - _LINE, position)
-    return text[max(text.rfind("\n", start, mark.start()) + 1, start) : mark.start()]

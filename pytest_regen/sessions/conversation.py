@@ -17,7 +17,8 @@ from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript
 from pytest_regen.turns.driving import Progress, Steps
-from pytest_regen.turns.repairing import CONTINUE, object_steps
+from pytest_regen.turns.joining import CONTINUE
+from pytest_regen.turns.repairing import object_steps
 from pytest_regen.turns.values import CacheTtl, Message, Provider, Reply, TurnRequest, Usage
 
 __all__ = [

@@ -84,7 +84,8 @@ def test_the_value_is_found_wherever_it_stands(text: str) -> None:
 def test_extraction_takes_the_largest_whole_value(text: str, expected: str) -> None:
     """To its own closing bracket, of equal ones the last; where there is none, the text as it is.
 
-    What is thought aloud is no text."""
+    What is thought aloud is no text.
+    """
     assert extract_json(text) == expected
 
 
