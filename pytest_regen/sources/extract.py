@@ -25,6 +25,8 @@ _ILLEGAL_COST = 16
 """How much slower text is parsed that is no code."""
 _MOST_ENDS = 12
 """How many fences are tried as the end of code that no fence opens."""
+_MOST_BLOCKS = 40
+"""How many legal blocks, the last ones, are held against what was asked."""
 _MOST_WRAPPED = 12
 """How many strings of a JSON value are tried as code."""
 _WORD = re.compile(r'"(?:[^"\\\n]|\\.)*"|[^\s"()\[\],;{}=<>]+')
@@ -78,7 +80,7 @@ class _Judge:
         facts = self.language.read(code)
         names = _top_level(facts)
         is_tidy = all(map(self._may_be_the_type, names)) and len(names) == len({*names})
-        is_tidy = is_tidy and not (names and facts.stray_lines)
+        is_tidy = is_tidy and not (names and (facts.stray_lines or facts.faults))
         words = {_plain(word) for word in _WORD.findall(code)}
         return _Fit(is_tidy, self.fields & words, self.type_name in names)
 
@@ -285,6 +287,7 @@ def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, Sequence[F
     The one that declares the type and covers most fields; several where they share the fields, as
     the pages of a type do. Where nothing was asked for by name, all but what is said again.
     """
+    blocks = blocks[-_MOST_BLOCKS:]
     latest = _latest(blocks, judge)
     default = _joined(latest), latest
     if not judge.fields:
@@ -338,7 +341,8 @@ def _wanted(blocks: Sequence[Fenced], judge: _Judge) -> list[Fenced]:
     pool = pool or _legal(blocks) or plain or list(blocks)
     if not _legal(pool):
         return [max(pool, key=lambda block: len(block.code) - block.weight)]
-    return [block for block in _legal(blocks) if block in pool or not block.tag]
+    lines = {block.first_line for block in pool}
+    return [block for block in _legal(blocks) if block.first_line in lines or not block.tag]
 
 
 def _legal(blocks: Sequence[Fenced]) -> list[Fenced]:
@@ -347,17 +351,17 @@ def _legal(blocks: Sequence[Fenced]) -> list[Fenced]:
 
 def _latest(blocks: Sequence[Fenced], judge: _Judge) -> list[Fenced]:
     """Return the blocks without those that a later one says again: a model corrects itself."""
-    names = [
-        frozenset(declared.name for declared in judge.language.read(block.code).declarations)
-        for block in blocks
-    ]
     kept: list[Fenced] = []
-    for index, block in enumerate(blocks):
-        later = frozenset[str]().union(*names[index + 1 :])
-        is_repeated = any(block.code.strip() == other.code.strip() for other in blocks[index + 1 :])
-        if not is_repeated and not (names[index] and names[index] <= later):
+    later: set[str] = set()
+    codes: set[str] = set()
+    for block in reversed(blocks):
+        names = {declared.name for declared in judge.language.read(block.code).declarations}
+        code = block.code.strip()
+        if code not in codes and not (names and names <= later):
             kept.append(block)
-    return kept
+        later |= names
+        codes.add(code)
+    return kept[::-1]
 
 
 def _trimmed(text: str) -> str:

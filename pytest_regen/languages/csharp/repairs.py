@@ -10,17 +10,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from time import thread_time
 from typing import Final
 
 from pytest_regen.languages.csharp.artifacts import leftover
 from pytest_regen.languages.csharp.names import is_identifier
-from pytest_regen.languages.csharp.tree import DEEPEST, Node, Tree, deep_rows, parse
+from pytest_regen.languages.csharp.tree import Node, Tree, parse, unreadable_rows
 from pytest_regen.languages.facts import SyntaxFault
 
 __all__ = ["Diagnosis", "diagnose"]
 
 _BYTES_TO_SPEND: Final = 3_000_000
 """How much text is parsed, at most, to explain one illegal source: about a second's worth."""
+_SECONDS_TO_SPEND: Final = 0.6
+"""Processor time at most, where the grammar is slow to recover from errors."""
 _BYTES_PER_NODE: Final = 12
 """What a node inside an error costs to look at, as text that could be parsed in the time."""
 _ROUNDS: Final = 8
@@ -86,8 +89,10 @@ class _Place:
 def diagnose(code: bytes) -> Diagnosis:
     """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
     found = Diagnosis(code, parse(code))
-    found.faults += [_nested_too_deep(row) for row in deep_rows(code)]
-    to_spend = 0 if found.faults else _BYTES_TO_SPEND
+    found.faults += [SyntaxFault(row + 1, why) for row, why in unreadable_rows(code).items()]
+    if found.faults:
+        return found
+    to_spend, end = _BYTES_TO_SPEND, thread_time() + _SECONDS_TO_SPEND
     for _ in range(_ROUNDS):
         badness, looked_at = _badness(found.tree.root_node)
         if badness == (0, 0) or to_spend <= 0:
@@ -95,7 +100,7 @@ def diagnose(code: bytes) -> Diagnosis:
         best: tuple[tuple[int, int], _Change, bytes, Tree] | None = None
         for change in _changes(found):
             to_spend -= len(found.code) + _BYTES_PER_NODE * looked_at
-            if to_spend < 0:
+            if to_spend < 0 or thread_time() > end:
                 break
             candidate = found.code[: change.start] + change.text + found.code[change.end :]
             changed = parse(candidate)
@@ -114,10 +119,6 @@ def diagnose(code: bytes) -> Diagnosis:
         found.faults.append(_unexplained(found, code))
     found.faults = _without_echoes(found.faults)
     return found
-
-
-def _nested_too_deep(row: int) -> SyntaxFault:
-    return SyntaxFault(row + 1, f"this is nested more than {DEEPEST} levels deep")
 
 
 def _without_echoes(faults: list[SyntaxFault]) -> list[SyntaxFault]:
