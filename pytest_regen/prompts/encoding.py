@@ -4,10 +4,9 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ["clip", "estimate_tokens", "flatten", "quote"]
+from pytest_regen.turns.values import estimate_tokens
 
-_BYTES_PER_TOKEN: Final = 3.5
-"""Prose has about four bytes per token; JSON and code have fewer. The estimate errs high."""
+__all__ = ["clip", "estimate_tokens", "flatten", "quote"]
 
 # Fixed ranges, not categories: those change with the Unicode version of the interpreter, and a
 # prompt must be the same on every machine. Everything here is invisible, reorders text, ends a
@@ -51,9 +50,3 @@ def clip(text: str, limit: int) -> tuple[str, str]:
     if len(text) <= limit:
         return text, ""
     return text[:limit], f"first {limit} of {len(text)} characters"
-
-
-def estimate_tokens(text: str) -> int:
-    """Return about how many tokens ``text`` takes; the same on every machine, without a model."""
-    size = len(text.encode("utf-8", "surrogatepass"))
-    return int((size + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN) if size else 0

@@ -85,6 +85,19 @@ class _Place:
     """The last token of the source."""
 
 
+@dataclass(slots=True)
+class _Budget:
+    """What may still be spent on one source."""
+
+    bytes: int = _BYTES_TO_SPEND
+    ends: float = field(default_factory=lambda: thread_time() + _SECONDS_TO_SPEND)
+
+    def covers(self, size: int) -> bool:
+        """Take ``size`` bytes; return whether they were there."""
+        self.bytes -= size
+        return self.bytes >= 0 and thread_time() <= self.ends
+
+
 @lru_cache(maxsize=64)
 def diagnose(code: bytes) -> Diagnosis:
     """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
@@ -92,26 +105,11 @@ def diagnose(code: bytes) -> Diagnosis:
     found.faults += [SyntaxFault(row + 1, why) for row, why in unreadable_rows(code).items()]
     if found.faults:
         return found
-    to_spend, end = _BYTES_TO_SPEND, thread_time() + _SECONDS_TO_SPEND
+    budget = _Budget()
     for _ in range(_ROUNDS):
-        badness, looked_at = _badness(found.tree.root_node)
-        if badness == (0, 0) or to_spend <= 0:
+        change = _best_change(found, budget)
+        if change is None:
             break
-        best: tuple[tuple[int, int], _Change, bytes, Tree] | None = None
-        for change in _changes(found):
-            to_spend -= len(found.code) + _BYTES_PER_NODE * looked_at
-            if to_spend < 0 or thread_time() > end:
-                break
-            candidate = found.code[: change.start] + change.text + found.code[change.end :]
-            changed = parse(candidate)
-            score, _ = _badness(changed.root_node)
-            if score < badness and (best is None or score < best[0]):
-                best = score, change, candidate, changed
-            if score == (0, 0):
-                break
-        if best is None:
-            break
-        _, change, found.code, found.tree = best
         found.faults.append(change.fault)
         if change.renamed:
             found.renamed[change.renamed[0]] = change.renamed[1]
@@ -119,6 +117,26 @@ def diagnose(code: bytes) -> Diagnosis:
         found.faults.append(_unexplained(found, code))
     found.faults = _without_echoes(found.faults)
     return found
+
+
+def _best_change(found: Diagnosis, budget: _Budget) -> _Change | None:
+    """Make the change that helps most and return it; ``None`` where nothing helps or is needed."""
+    badness, looked_at = _badness(found.tree.root_node)
+    best: tuple[tuple[int, int], _Change, bytes, Tree] | None = None
+    for change in _changes(found) if badness != (0, 0) else ():
+        if not budget.covers(len(found.code) + _BYTES_PER_NODE * looked_at):
+            break
+        candidate = found.code[: change.start] + change.text + found.code[change.end :]
+        changed = parse(candidate)
+        score, _ = _badness(changed.root_node)
+        if score < badness and (best is None or score < best[0]):
+            best = score, change, candidate, changed
+        if score == (0, 0):
+            break
+    if best is None:
+        return None
+    _, change, found.code, found.tree = best
+    return change
 
 
 def _without_echoes(faults: list[SyntaxFault]) -> list[SyntaxFault]:
