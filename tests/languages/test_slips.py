@@ -130,6 +130,16 @@ def test_a_reply_that_was_cut(code: str, shown: str) -> None:
     assert shown in fault.message
 
 
+def test_a_cut_in_the_words_of_a_description() -> None:
+    """What would be prose on a line of its own is the end of code here."""
+    described = SHIP.replace(
+        "    public string?", '    [Description("What all of the crew call the ship'
+    )
+    (fault,) = faults(described[: described.index(" ship") + 5])
+
+    assert "the answer was cut off there" in fault.message
+
+
 def test_what_stands_before_the_cut_is_read() -> None:
     """Members before it are whole."""
     assert names(SHIP[: SHIP.index("Flag Flag")]) == ["id", "name"]

@@ -110,12 +110,13 @@ def cut_end(code: bytes, head: bytes = b"", tail: bytes = b"") -> Cut | None:
         return None
     last = text.rstrip()
     line = last.count("\n") + 1
-    shown = last.rpartition("\n")[2].strip()[-_SHOWN:]
-    if leftover(shown):
+    ending = last.rpartition("\n")[2].strip()
+    if leftover(ending):
         return None
     is_inside_member = last.endswith(";") and depth > (0 if head else 1)
     if text[whole:].strip() or is_inside_member:
-        message = f"the code ends in the middle of {in_quotes(shown)}: the answer was cut off there"
+        where = f"the code ends in the middle of {in_quotes(ending[-_SHOWN:])}"
+        message = f"{where}: the answer was cut off there"
     else:
         missing = "a '}' is" if depth == 1 else f"{depth} '}}' are"
         message = f"the code ends before its declaration is closed: {missing} missing at the end"
