@@ -73,11 +73,11 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
     if number == 1:
         # The first page is a source of its own: all of its faults can be told at once.
         facts = read_text(subject.around.ir.language, pages.pages[0].output)
-        kind, line = _declared_as(subject, pages.pages[0].output)
+        kind, row = _declared_as(subject, pages.pages[0].output)
         if kind is not None and (kind == "enum") != (subject.type.kind == "enum"):
             # Its members are illegal only because of that.
             message = wrong_kind(subject, kind)
-            place = pages.line_of(number, line)
+            place = pages.line_of(number, row)
             yield subject.issue("MISSING_CLASS", message, line=place, page=number)
             return
         found += [(e.code, e.line, e.message, e.in_member) for e in facts.faults]
