@@ -40,10 +40,13 @@ RegenError
     ├── CassetteMissError         the cassette has no answer to this request
     └── CassetteUnreadableError   the file is no cassette
 
-Imports nothing from the package, so that any module may import it.
+Imports nothing of the package at run time, so that any module may import it.
 """
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from pytest_regen.turns.values import Usage
 
 
 class RegenError(Exception):
@@ -239,6 +242,8 @@ class ProviderError(RegenError):
     """The provider gave no usable reply."""
 
     exit_code = 3
+    usage: "Usage | None" = None
+    """Tokens the call took all the same, where that is known: a stream that broke off."""
 
 
 class MissingKeyError(ProviderError):

@@ -37,7 +37,10 @@ def tokens_of(message: Mapping[str, Any]) -> dict[str, int]:
 def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
     """Return the response headers that a client is given in replay."""
     headers = dict(taken.response_headers)
-    if is_retried_status(taken.status):
+    broke_off = taken.is_stream and (
+        taken.end != "complete" or b"event: error" in taken.response_body
+    )
+    if is_retried_status(taken.status) or broke_off:
         # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
         headers.pop("retry-after", None)
         headers["retry-after-ms"] = ("1",)

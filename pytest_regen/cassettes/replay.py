@@ -1,6 +1,7 @@
 """Turns answered from recordings, without an SDK, an HTTP client or a socket."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,15 +10,16 @@ from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.playing import Player
 from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.values import BROKEN_OFF, Interaction
+from pytest_regen.errors import ProviderError, TransportError
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.failures import connection_failure, is_retried, status_failure
-from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns.values import Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
+    StreamedMessage,
     cut_stream,
     reply_from_body,
-    reply_from_events,
     request_body,
     sse_events,
 )
@@ -99,6 +101,7 @@ def replayed_turn(
         address: host named in messages.
         missed: makes the error for a request without a recording.
     """
+    spent = Usage()
     for attempt in range(max_retries + 1):
         stored = take()
         if stored is None:
@@ -108,10 +111,22 @@ def replayed_turn(
             # Left by its client before it was whole; the SDK would ask again.
             if attempt == max_retries:
                 reason = f"RemoteProtocolError: {BROKEN_OFF}"
-                raise connection_failure(reason, model=model, address=address)
+                failure = connection_failure(reason, model=model, address=address)
+                failure.usage = Usage()
+                raise failure
             continue
+        if found.status < _FIRST_ERROR and not found.is_stream:
+            return reply_from_body(_json_or_text(found.response_body))
         if found.status < _FIRST_ERROR:
-            return _reply(found, model, address)
+            try:
+                reply = _streamed(found, model, address)
+            except ProviderError as error:
+                spent += error.usage or Usage()
+                error.usage = spent
+                if attempt == max_retries or not isinstance(error, TransportError):
+                    raise
+                continue
+            return replace(reply, usage=spent + reply.usage)
         said = _json_or_text(found.response_body)
         headers = {name: values[0] for name, values in found.response_headers.items() if values}
         if attempt == max_retries or not is_retried(found.status, headers, said):
@@ -119,17 +134,25 @@ def replayed_turn(
     raise AssertionError("the last attempt returns or raises")
 
 
-def _reply(found: Interaction, model: str, address: str) -> Reply:
-    if not found.is_stream:
-        return reply_from_body(_json_or_text(found.response_body))
-    events = list(sse_events(found.response_body.decode("utf-8", "replace")))
-    for event in events:
-        if event.get("type") == "error":
-            raise status_failure(found.status, event, model=model, address=address)
-    if found.end != "complete":
-        # In the words of the client that replay stands for.
-        raise cut_stream(f"RemoteProtocolError: {BROKEN_OFF}")
-    return reply_from_events(events)
+def _streamed(found: Interaction, model: str, address: str) -> Reply:
+    """Return the reply of a recorded stream.
+
+    Raises:
+        ProviderError: it broke off, or told of an error; with what it took.
+    """
+    message = StreamedMessage()
+    try:
+        for event in sse_events(found.response_body.decode("utf-8", "replace")):
+            if event.get("type") == "error":
+                raise status_failure(found.status, event, model=model, address=address)
+            message.feed(event)
+        if found.end != "complete":
+            # In the words of the client that replay stands for.
+            raise cut_stream(f"RemoteProtocolError: {BROKEN_OFF}")
+        return message.reply()
+    except ProviderError as error:
+        error.usage = message.usage
+        raise
 
 
 def _json_or_text(body: bytes) -> object:

@@ -51,7 +51,7 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
     """Return what ``text`` says.
 
     Args:
-        text: a model's reply; the first JSON value in it that is a result counts.
+        text: a model's reply; the largest JSON value in it that is a result counts.
         may_ask: whether questions are an answer.
 
     Raises:

@@ -9,7 +9,13 @@ from typing import Any
 from pytest_regen.emulator.accounting import PromptCache
 from pytest_regen.emulator.clock import Clock
 from pytest_regen.emulator.diagnostics import PromptHistory
-from pytest_regen.emulator.faults import dropped, fault_error, status_fault, stopped_early
+from pytest_regen.emulator.faults import (
+    dropped,
+    fault_error,
+    fault_headers,
+    status_fault,
+    stopped_early,
+)
 from pytest_regen.emulator.limits import Limiter
 from pytest_regen.emulator.messages import Turn, message_of
 from pytest_regen.emulator.models import Model
@@ -132,6 +138,7 @@ class MessageService:
         if fault:
             parts = stopped_early(parts, fault, request_id)
         headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+        headers |= fault_headers(fault) if fault else {}
         return replace(response, headers=headers, parts=parts)
 
 

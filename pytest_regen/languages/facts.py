@@ -4,11 +4,12 @@ Lines count from 1 in the text that was read; callers shift them to where the te
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 __all__ = [
     "Attribute",
+    "Converter",
     "Declaration",
     "DeclarationKind",
     "Member",
@@ -37,11 +38,15 @@ class TypeRef:
     qualifier: str = ""
     """What stands before the last dot, e.g. ``System.Collections.Generic``."""
     line: int = 0
+    is_wrapped: bool = False
+    """Whether null was allowed by a wrapper, ``Nullable<T>``, which does not take every type."""
 
     def __str__(self) -> str:
+        if self.is_wrapped:
+            return f"Nullable<{replace(self, nullable=False, is_wrapped=False)}>"
         mark = "?" if self.nullable else ""
-        if self.name == "[]":
-            return f"{self.args[0]}[]{mark}"
+        if self.name in ("[]", "*"):
+            return f"{self.args[0]}{self.name}{mark}"
         dotted = f"{self.qualifier}.{self.name}" if self.qualifier else self.name
         inner = f"<{', '.join(map(str, self.args))}>" if self.args else ""
         return f"{dotted}{inner}{mark}"
@@ -62,6 +67,24 @@ class Attribute:
     arguments: tuple[str | int | bool | None, ...] = ()
     """String, number and ``nameof`` arguments in order; ``None`` for any other expression."""
     line: int = 0
+    types: tuple[TypeRef, ...] = ()
+    """The types that its arguments name, as ``typeof(Flag)`` does."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Constants among the arguments: the name of the argument, "" for a positional one, and the
+    simple name of the constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """What a type or member names to read and write its values in place of the serializer."""
+
+    text: str
+    """As it stands in the source, e.g. ``[JsonConverter(typeof(JsonStringEnumConverter))]``."""
+    reads: Literal["text", "numbers", "nothing", "unknown"]
+    """What it makes enum values of; ``nothing``: the serializer does not take it at all."""
+    of: str | None = None
+    """The only enum that it is for, where it says so."""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +99,8 @@ class Member:
     wire_name: str | int | None
     """What stands on the wire: the decoded JSON name, or an enum member's string or number.
     ``None`` where the source does not say."""
+    number: int | None = None
+    """The number that is written for an enum member."""
     type: TypeRef | None = None
     is_required: bool = False
     """Whether the declaration itself demands a value: ``required``, a positional parameter."""
@@ -83,8 +108,15 @@ class Member:
     """Whether a non-null initial value is given or promised (``= new()``, ``= default!``)."""
     attributes: tuple[Attribute, ...] = ()
     is_serialized: bool = True
-    """Whether a serializer reads and writes it; a private, static, computed or ignored one it
-    does not."""
+    """Whether a serializer sees it; a private, static, computed or ignored one it does not."""
+    unread: str | None = None
+    """Why nothing is ever read into it, in words that follow its name: ``has no set or init``."""
+    hint: str | None = None
+    """What was written to give it a name on the wire, and does not."""
+    is_public: bool = True
+    converter: Converter | None = None
+    faults: tuple["SyntaxFault", ...] = ()
+    """What a compiler refuses about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +137,24 @@ class Declaration:
     bases: tuple[TypeRef, ...] = ()
     name_line: int = 0
     """The line on which the name stands."""
+    is_public: bool = True
+    """Whether other public types may use it: it is public, and what it is nested in is."""
+    is_value: bool = False
+    """Whether it is copied where it is assigned, and never null: a struct, an enum."""
+    converter: Converter | None = None
+    faults: tuple["SyntaxFault", ...] = ()
+    """What a compiler refuses about it, and why a serializer could not create it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntaxFault:
-    """A place where the source is not legal in its language."""
+    """A place where the source is not legal in its language, or of no use to a serializer."""
 
     line: int
     message: str
-    code: Literal["SYNTAX", "INVALID_IDENTIFIER", "ARTIFACT", "REVIEW"] = "SYNTAX"
+    code: Literal[
+        "SYNTAX", "INVALID_IDENTIFIER", "ARTIFACT", "REVIEW", "MISSING_CLASS", "ENUM_MEMBER"
+    ] = "SYNTAX"
     in_member: bool = True
     """Whether the member on that line is at fault; else the fault is one of the whole text."""
 
@@ -130,3 +171,5 @@ class SourceFacts:
     unread: frozenset[str] = frozenset()
     """Words and strings of a source whose syntax could not be made out, comments left aside: what
     may stand there without having been read. Empty where everything was read."""
+    aliases: frozenset[str] = frozenset()
+    """Other names that it gives to types, as ``using Text = System.String;`` does."""

@@ -15,8 +15,17 @@ from pytest_regen.sources import (
     stitch,
 )
 from pytest_regen.stores import RegenStore, StoredPage
+from pytest_regen.validation.stores import validate_pages
 
-__all__ = ["model_for", "page_of", "revised", "source_diff", "stitched_type", "without_types"]
+__all__ = [
+    "model_for",
+    "page_of",
+    "read_ahead",
+    "revised",
+    "source_diff",
+    "stitched_type",
+    "without_types",
+]
 
 
 def page_of(store: RegenStore, answer: PageAnswer) -> StoredPage:
@@ -57,6 +66,19 @@ def revised(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     for type_name in dict.fromkeys(page.type_name for page in pages):
         source = _with_block(candidate, source, type_name)
     return store.revised(merged.values(), source)
+
+
+def read_ahead(store: RegenStore, answers: Sequence[PageAnswer]) -> None:
+    """Judge the types that ``answers`` belong to, before the store is locked.
+
+    Nothing is stored that cannot be judged, and no other writer waits while it is found out what is
+    wrong with illegal code: what was read once is known afterwards.
+    """
+    pages = [page_of(store, answer) for answer in answers]
+    merged = {**store.pages, **{page.key: page for page in pages}}
+    candidate = store.revised(merged.values(), store.source)
+    for type_name in dict.fromkeys(page.type_name for page in pages):
+        validate_pages(candidate, type_name)
 
 
 def _with_block(store: RegenStore, source: str, type_name: str) -> str:

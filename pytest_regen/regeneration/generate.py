@@ -11,6 +11,7 @@ from pytest_regen.regeneration.asking import Ask, ask_pages
 from pytest_regen.regeneration.candidate import (
     model_for,
     page_of,
+    read_ahead,
     revised,
     source_diff,
     without_types,
@@ -166,6 +167,7 @@ class _Draft:
     def __init__(self, plan: StorePlan, settings: TurnSettings) -> None:
         self._plan = plan
         self._settings = settings
+        self._store = RegenStore.open(plan.path)
         self.usage = Usage()
         self.calls = 0
         self.failures: dict[str, RegenError] = {}
@@ -175,10 +177,9 @@ class _Draft:
 
     def ask(self) -> None:
         """Ask all pages that have no output; a refusal stops its own page only."""
-        store = RegenStore.open(self._plan.path)
-        language = language_named(store.ir.language)
+        language = language_named(self._store.ir.language)
         waiting = [
-            Ask(entry, model_for(store, entry, self._settings.model, DEFAULT_MODEL))
+            Ask(entry, model_for(self._store, entry, self._settings.model, DEFAULT_MODEL))
             for entry in self._plan.asked
         ]
         total = len(waiting)
@@ -194,9 +195,11 @@ class _Draft:
         self.usage += answer.usage
         self.calls += answer.calls
         if answer.failure is None:
+            read_ahead(self._store, [answer])
             with RegenStore.update(self._plan.path) as tx:
                 page = page_of(tx.store, answer)
                 tx.write(pages=[page], source=revised(tx.store, [page]).source or None)
+                self._store = tx.store
             return
         self.failures.setdefault(answer.entry.type_name, answer.failure)
         if stop_reason_of(answer.failure) != "refused":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_regen.regeneration.candidate import page_of, revised
+from pytest_regen.regeneration.candidate import page_of, read_ahead, revised
 from pytest_regen.regeneration.judge import (
     fixable,
     is_better,
@@ -81,6 +81,7 @@ def settle(
     Raises:
         StoreError: the folder cannot be read or written.
     """
+    read_ahead(RegenStore.open(path), answers)
     with RegenStore.update(path) as tx:
         before = _Candidate((), tx.store, judged(tx.store, ignore))
         pages = [page_of(tx.store, answer) for answer in answers]

@@ -4,7 +4,6 @@ A truncated reply is never asked again as it was: first with a larger limit, the
 whose pieces are joined into the same page.
 """
 
-import re
 from collections.abc import Sequence
 
 from pytest_regen.errors import (
@@ -21,6 +20,8 @@ from pytest_regen.prompts import correction_block, estimate_tokens, with_correct
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration.values import Feedback, PageAnswer, TurnSettings
 from pytest_regen.sources import extract_code
+from pytest_regen.turns.driving import drive
+from pytest_regen.turns.joining import join_text, whole_reply
 from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest, Usage
 
 __all__ = ["FIRST_LIMIT", "LARGER_LIMIT", "ask_page"]
@@ -31,18 +32,8 @@ FIRST_LIMIT = 8_192
 LARGER_LIMIT = 32_000
 """Tokens allowed when the first limit cut the reply."""
 
-_CONTINUATIONS = 3
-"""Turns spent on the rest of a reply that even the larger limit cut."""
-
-_CONTINUE = (
-    "Your reply was cut off by a length limit. Continue exactly where it stopped, in the middle of "
-    "a word if need be. Repeat nothing and add no introduction."
-)
-
 _TOKENS_PER_UNIT = 70
 """What one field or enum value costs in output, for the budget's estimate."""
-
-_OPENING_FENCE = re.compile(r"\A[ \t]*(?:```+|~~~+)[^\n]*\n")
 
 
 def ask_page(
@@ -62,13 +53,41 @@ def ask_page(
     if corrections:
         user = with_correction(user, correction_block(corrections, user))
     asking = _Asking(entry, settings, model)
+    request = TurnRequest(
+        entry.system,
+        (Message("user", user),),
+        model,
+        settings.max_tokens or FIRST_LIMIT,
+        cache="5m",
+    )
     try:
-        text, reply = asking.whole_reply(user)
+        whole = drive(whole_reply(request, larger_limit=LARGER_LIMIT), asking)
     except (ProviderError, BudgetError, CassetteError) as error:
         return PageAnswer(entry, "", "", model, asking.usage, asking.calls, error)
-    code = extract_code(text, language=language).code
-    name = reply.model or model
-    return PageAnswer(entry, code, reply.stop_reason, name, asking.usage, asking.calls)
+    code = _code_in(whole.pieces, entry, language)
+    name = whole.reply.model or model
+    return PageAnswer(entry, code, whole.reply.stop_reason, name, asking.usage, asking.calls)
+
+
+def _code_in(pieces: Sequence[str], entry: PromptEntry, language: Language) -> str:
+    """Return the code of a reply that came in pieces: of the first way to read them that is legal.
+
+    Where none is, the least illegal one.
+    """
+    best: tuple[int, str] | None = None
+    for text in join_text(pieces):
+        code = extract_code(
+            text, language=language, type_name=entry.type_name, fields=entry.fields
+        ).code
+        if len(pieces) == 1:
+            return code
+        weight = language.illegality(code)
+        if best is None or weight < best[0]:
+            best = weight, code
+        if not weight:
+            break
+    assert best is not None  # noqa: S101 - there is at least one text
+    return best[1]
 
 
 class _Asking:
@@ -81,25 +100,8 @@ class _Asking:
         self.usage = Usage()
         self.calls = 0
 
-    def whole_reply(self, user: str) -> tuple[str, Reply]:
-        """Return the reply's text, its pieces joined, and the reply that ended it."""
-        asked = (Message("user", user),)
-        first = self._settings.max_tokens or FIRST_LIMIT
-        reply = self._send(asked, first)
-        if reply.stop_reason == "max_tokens" and first < LARGER_LIMIT:
-            reply = self._send(asked, LARGER_LIMIT)
-        text = reply.text
-        for _ in range(_CONTINUATIONS):
-            # A full context window has no room for a continuation either.
-            if reply.stop_reason != "max_tokens" or not text:
-                break
-            said = (*asked, Message("assistant", text.rstrip()), Message("user", _CONTINUE))
-            reply = self._send(said, LARGER_LIMIT)
-            text = _join(text, reply.text)
-        return text, reply
-
-    def _send(self, messages: tuple[Message, ...], max_tokens: int) -> Reply:
-        request = TurnRequest(self._entry.system, messages, self._model, max_tokens, cache="5m")
+    def send(self, request: TurnRequest) -> Reply:
+        """Make one call within the budget, and count it."""
         if self._settings.before_turn:
             self._settings.before_turn(request)
         budget = self._settings.budget
@@ -108,10 +110,15 @@ class _Asking:
             reply = _reply_of(self._settings.provider, request)
         except ProviderError as error:
             self.calls += not isinstance(error, MissingKeyError)
+            self.usage += error.usage or Usage()
+            budget.settle(reserved, error.usage)
+            raise
+        except Exception:
             budget.settle(reserved, None)
             raise
         except BaseException:
-            budget.settle(reserved, None)
+            # Stopped from outside while the provider was at work: what went out is paid.
+            budget.settle(reserved, Usage())
             raise
         budget.settle(reserved, reply.usage)
         self.calls += 1
@@ -147,20 +154,12 @@ def _reply_of(provider: Provider, request: TurnRequest) -> Reply:
             why=str(error),
             hint="correct the provider, then run again; what was finished is kept",
         ) from error
-    if not isinstance(reply, Reply):
+    said = reply.text if isinstance(reply, Reply) else reply
+    if not isinstance(reply, Reply) or not isinstance(said, str):
+        kind = f"a reply whose text is {said!r:.80}" if said is not reply else type(reply).__name__
         raise TransportError(
-            f"the provider {name} returned {type(reply).__name__}",
-            why="send(request) returns a Reply",
+            f"the provider {name} returned {kind}",
+            why="send(request) returns a Reply, whose text is a string",
             hint="correct the provider, then run again; what was finished is kept",
         )
     return reply
-
-
-def _join(text: str, more: str) -> str:
-    """Return two pieces of one reply as the one text they were meant to be.
-
-    The assistant turn sent back has no trailing white space (the API refuses it), so white space at
-    the seam is said again in the next piece; a fence opened a second time is not part of the code.
-    """
-    rest = _OPENING_FENCE.sub("", more)
-    return (text.rstrip() if rest[:1].isspace() else text) + rest

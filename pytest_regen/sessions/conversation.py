@@ -13,11 +13,12 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from pytest_regen.errors import BudgetError, UsageError
+from pytest_regen.errors import BudgetError, ProviderError, UsageError
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript
 from pytest_regen.turns.driving import Progress, Steps
-from pytest_regen.turns.repairing import CONTINUE, object_steps
+from pytest_regen.turns.joining import CONTINUE
+from pytest_regen.turns.repairing import object_steps
 from pytest_regen.turns.values import CacheTtl, Message, Provider, Reply, TurnRequest, Usage
 
 __all__ = [
@@ -175,6 +176,17 @@ class Account:
             self._settings.shared_budget.settle(reserved, usage)
 
 
+def _spent_by(error: Exception, request: TurnRequest) -> Usage | None:
+    """Return what a failed call took: as far as it was told, else its input; ``None`` if nothing.
+
+    A reply that broke off has been asked for and, in part, written.
+    """
+    usage = error.usage if isinstance(error, ProviderError) else None
+    if usage is None or usage.total_tokens:
+        return usage
+    return Usage(input_tokens=_size_of(request))
+
+
 def _size_of(request: TurnRequest) -> int:
     """Return the tokens of ``request``, estimated."""
     asked = sum(estimate_tokens(message.content) for message in request.messages)
@@ -280,7 +292,10 @@ def _watched(steps: Steps[R], account: Account, turn: int, branch: str) -> Steps
             answer = yield request
         except Exception as error:  # noqa: BLE001 - the steps decide
             failure = error
-            account.settle(reserved, Exchange(turn, purpose, request, None, str(error), branch))
+            sent = _spent_by(error, request)
+            account.settle(
+                reserved, Exchange(turn, purpose, request, None, str(error), branch, sent)
+            )
         except GeneratorExit:
             # Stopped from outside while the provider was at work: what went out is paid.
             sent = Usage(input_tokens=_size_of(request))

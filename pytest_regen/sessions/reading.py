@@ -115,7 +115,7 @@ class ScenarioReader:
         self._good: dict[str, TestScenario] = {}
         self._texts: list[str] = []
         self._problems: list[str] = []
-        self._is_first_of_several = False
+        self._is_one_of_several = False
         self.notes: list[str] = []
         self.is_salvaged = False
 
@@ -135,8 +135,8 @@ class ScenarioReader:
         self._texts.append(text)
         lists = sum(_is_envelope(found.value) for found in json_texts(text))
         if lists > 1:
-            self._is_first_of_several = True
-            self.notes.append(f"the reply holds {lists} lists of scenarios; the first was taken")
+            self._is_one_of_several = True
+            self.notes.append(f"the reply holds {lists} lists of scenarios; one was taken")
         problems = self._take(envelope.scenarios)
         self._problems = problems
         if not (envelope.scenarios or self._good or self._expected.may_be_empty):
@@ -171,7 +171,7 @@ class ScenarioReader:
 
     def committed_text(self, text: str) -> str:
         """Return what enters the history: the reply itself if all scenarios are from it."""
-        is_taken_whole = not (self._problems or self.is_salvaged or self._is_first_of_several)
+        is_taken_whole = not (self._problems or self.is_salvaged or self._is_one_of_several)
         if self._texts == [text] and is_taken_whole:
             return text
         return scenarios_as_json(self.scenarios)

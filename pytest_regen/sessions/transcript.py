@@ -27,7 +27,7 @@ class Exchange:
     branch: str = ""
     """Which conversation under the same system prompt; empty where there is only one."""
     sent: Usage | None = None
-    """What a call took at least whose reply was not waited for: its input, estimated."""
+    """What a call took at least whose reply broke off or was not waited for, in part estimated."""
 
     @property
     def usage(self) -> Usage | None:

@@ -1,12 +1,17 @@
 """The code in a model's reply: out of fences and prose, by what reads best as code."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
 
 from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Language
+from pytest_regen.languages.facts import SourceFacts
 from pytest_regen.sources.fences import Fenced, fence_lines, fenced_blocks, split_stuck_fences
+from pytest_regen.thinking import without_thinking
 
 __all__ = ["Extraction", "extract_code"]
 
@@ -20,6 +25,12 @@ _ILLEGAL_COST = 16
 """How much slower text is parsed that is no code."""
 _MOST_ENDS = 12
 """How many fences are tried as the end of code that no fence opens."""
+_MOST_BLOCKS = 40
+"""How many legal blocks, the last ones, are held against what was asked."""
+_MOST_WRAPPED = 12
+"""How many strings of a JSON value are tried as code."""
+_WORD = re.compile(r'"(?:[^"\\\n]|\\.)*"|[^\s"()\[\],;{}=<>]+')
+_SIGNS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +43,29 @@ class Extraction:
     """What was left out or put together, in sentences for people."""
 
 
+class _Fit(NamedTuple):
+    """How well legal code answers what was asked, to be compared."""
+
+    is_tidy: bool
+    """Whether it declares nothing but the type, and that once, or is members alone."""
+    covered: frozenset[str]
+    is_named: bool
+    """Whether it declares the type by its very name."""
+
+    @property
+    def rank(self) -> tuple[bool, int, bool]:
+        """What is compared."""
+        return self.is_tidy, len(self.covered), self.is_named
+
+
 @dataclass(slots=True)
 class _Judge:
     """Tells how far texts are from being code of one language, within limits."""
 
     language: Language
+    type_name: str | None = None
+    fields: frozenset[str] = frozenset()
+    """What the code is to cover, as plain words."""
     to_spend: int = _BYTES_TO_SPEND
     seen: dict[str, int] = field(default_factory=dict)
 
@@ -46,45 +75,98 @@ class _Judge:
             self.seen[code] = self._parsed(code) if self.to_spend > 0 else len(code) + 1
         return self.seen[code]
 
+    def fit(self, code: str) -> _Fit:
+        """Return how well legal code answers what was asked."""
+        facts = self.language.read(code)
+        names = _top_level(facts)
+        is_tidy = all(map(self._may_be_the_type, names)) and len(names) == len({*names})
+        is_tidy = is_tidy and not (names and (facts.stray_lines or facts.faults))
+        words = {_plain(word) for word in _WORD.findall(code)}
+        return _Fit(is_tidy, self.fields & words, self.type_name in names)
+
+    def _may_be_the_type(self, name: str) -> bool:
+        # A root may leave its suffix out, or add it.
+        asked = self.type_name or name
+        return name.startswith(asked) or asked.startswith(name)
+
     def _parsed(self, code: str) -> int:
         weight = self.language.illegality(code)
         self.to_spend -= len(code) * (_ILLEGAL_COST if weight else 1)
         return weight
 
 
-def extract_code(reply_text: str | None, *, language: str | Language = "csharp") -> Extraction:
+def extract_code(
+    reply_text: str | None,
+    *,
+    language: str | Language = "csharp",
+    type_name: str | None = None,
+    fields: Sequence[str | int] = (),
+) -> Extraction:
     """Return the code in a model's reply.
 
     Fences of any kind are read, closed or not, each with every line that could end it; the
     reading that the language finds legal is taken, else the one that is least illegal. So a fence
     inside a comment or string of the code does not end it. Nothing in a reply is ever read as a
-    boundary.
+    boundary, and nothing between ``<think>`` tags as code.
 
     Args:
         reply_text: the text of the reply, if it has any.
         language: the target language or its name.
+        type_name: the type that was asked for. Of several legal readings the one is taken that
+            declares nothing else and covers most of ``fields``.
+        fields: the JSON names or enum values that were asked for.
     """
     speaks = language_named(language) if isinstance(language, str) else language
-    judge = _Judge(speaks)
+    judge = _Judge(speaks, type_name, frozenset(map(_plain, map(str, fields))) - {""})
     text = (reply_text or "").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         return Extraction("", ("the reply is empty",))
+    answer = without_thinking(text)
+    if answer != text and not _is_bare_code(text, judge):
+        if not answer.strip():
+            return Extraction("", ("the reply ends before its answer: all of it is thinking",))
+        found = _best(answer, judge)
+        return Extraction(found.code, ("what the model thought aloud was left out", *found.notes))
+    return _best(text, judge)
+
+
+def _is_bare_code(text: str, judge: _Judge) -> bool:
+    """Return whether the whole reply is code, in whose strings and comments tags are only text."""
+    return not _blocks(text, judge) and not judge.weigh(_trimmed(text))
+
+
+def _best(text: str, judge: _Judge) -> Extraction:
+    """Return the reading that answers best of those that are legal, else the least illegal one."""
     blocks = _blocks(text, judge)
     readings = _of_fenced(text, blocks, judge) if blocks else _of_bare(text, judge)
+    legal: tuple[_Fit, Extraction] | None = None
     best: tuple[int, Extraction] | None = None
     for candidate in readings:
         weight = judge.weigh(candidate.code)
         if not weight:
-            return candidate
+            if not judge.fields:
+                return candidate
+            fit = judge.fit(candidate.code)
+            if fit.is_tidy and fit.covered == judge.fields:
+                return candidate
+            if legal is None or fit.rank > legal[0].rank:
+                legal = fit, candidate
         # No fence, and the less is left, the better; with fences, the likeliest reading stands.
-        if best is None or (not blocks and weight < best[0]):
+        elif best is None or (not blocks and weight < best[0]):
             best = weight, candidate
+    if legal:
+        return legal[1]
     return best[1] if best else Extraction(_trimmed(text))
 
 
 def _of_fenced(text: str, blocks: Sequence[Fenced], judge: _Judge) -> Iterator[Extraction]:
     """Yield the ways to read a reply that has fences, the likeliest first."""
     yield _chosen(blocks, text, judge)
+    split = [block for block in blocks if block.tag in judge.language.fence_tags or not block.tag]
+    if len(split) > 1:
+        # Code that goes on in the next fence, in the midst of a declaration.
+        code = _trimmed("\n".join(block.code for block in split))
+        yield Extraction(code, (f"{len(split)} code blocks were joined",))
     inner = _blocks(blocks[0].code, judge)
     if inner:
         # A fence around fences: the outer one shows Markdown.
@@ -108,6 +190,32 @@ def _of_bare(text: str, judge: _Judge) -> Iterator[Extraction]:
     if blocks:
         yield _chosen(blocks, stuck, judge)
     yield from _without_prose(text, judge)
+    yield from _wrapped(text, judge)
+    inside = without_thinking(_unfenced(text, judge))
+    if inside != text:
+        yield Extraction(_trimmed(inside), ("what the model thought aloud was left out",))
+
+
+def _unfenced(text: str, judge: _Judge) -> str:
+    """Return the first fenced block, or the text that has none."""
+    blocks = _blocks(text, judge)
+    return blocks[0].code if blocks else text
+
+
+def _wrapped(text: str, judge: _Judge) -> Iterator[Extraction]:
+    """Yield code that stands as a string in a JSON object: ``{"code": "..."}``."""
+    for candidate in (text, *(block.code for block in _blocks(text, judge))):
+        try:
+            value = json.loads(candidate) if candidate.lstrip()[:1] == "{" else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            strings = (one for one in value.values() if isinstance(one, str))
+            for code in islice(strings, _MOST_WRAPPED):
+                if _CODE_SIGNS & set(code):
+                    yield Extraction(
+                        _trimmed(code.replace("\r\n", "\n")), ("JSON around the code was left out",)
+                    )
 
 
 def _without_prose(text: str, judge: _Judge) -> Iterator[Extraction]:
@@ -152,7 +260,9 @@ def _chosen(blocks: Sequence[Fenced], text: str, judge: _Judge) -> Extraction:
     """Return the code of the blocks that are code of the language, joined."""
     taken, notes = _wanted(blocks, judge), []
     if len(taken) > 1:
-        taken = _latest(taken, judge)
+        answer, taken = _answering(taken, judge)
+    else:
+        answer = _joined(taken)
     if len(taken) > 1:
         notes.append(f"{len(taken)} code blocks were joined")
     if len(taken) < len(blocks):
@@ -164,8 +274,51 @@ def _chosen(blocks: Sequence[Fenced], text: str, judge: _Judge) -> Extraction:
         notes.append("text before the code was left out")
     if blocks[-1].is_closed and any(line.strip() for line in lines[blocks[-1].last_line :]):
         notes.append("text after the code was left out")
-    codes = [_trimmed(block.code) for block in taken]
-    return Extraction("\n\n".join(filter(None, codes)), tuple(notes))
+    return Extraction(answer, tuple(notes))
+
+
+def _joined(blocks: Sequence[Fenced]) -> str:
+    return "\n\n".join(filter(None, (_trimmed(block.code) for block in blocks)))
+
+
+def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, Sequence[Fenced]]:
+    """Return the code of the legal blocks that answer what was asked, and which blocks these are.
+
+    The one that declares the type and covers most fields; several where they share the fields, as
+    the pages of a type do. Where nothing was asked for by name, all but what is said again.
+    """
+    blocks = blocks[-_MOST_BLOCKS:]
+    latest = _latest(blocks, judge)
+    default = _joined(latest), latest
+    if not judge.fields:
+        return default
+    fits = [judge.fit(block.code) for block in blocks]
+    found = [default, *((_joined([block]), [block]) for block in reversed(blocks))]
+    shared = _sharing(blocks, fits, judge)
+    if shared:
+        found.append(shared)
+    return max(found, key=lambda one: judge.fit(one[0]).rank)
+
+
+def _sharing(
+    blocks: Sequence[Fenced], fits: Sequence[_Fit], judge: _Judge
+) -> tuple[str, list[Fenced]] | None:
+    """Return the blocks that share the fields among them as one declaration, if they do."""
+    shell = max(range(len(blocks)), key=lambda at: (fits[at].is_named, len(fits[at].covered)))
+    if judge.type_name is None or not fits[shell].is_named:
+        return None
+    taken, covered = [shell], set(fits[shell].covered)
+    for at, fit in enumerate(fits):
+        if fit.is_tidy and fit.covered and not fit.covered & covered:
+            taken.append(at)
+            covered |= fit.covered
+    if len(taken) == 1:
+        return None
+    declared = judge.language.read(blocks[shell].code).declarations
+    is_enum = any(one.kind == "enum" for one in declared if one.name == judge.type_name)
+    codes = [blocks[at].code for at in taken]
+    stitched = judge.language.stitch(codes, name=judge.type_name, is_enum=is_enum)
+    return None if stitched.faults else (stitched.text, [blocks[at] for at in sorted(taken)])
 
 
 def _blocks(text: str, judge: _Judge) -> list[Fenced]:
@@ -188,7 +341,8 @@ def _wanted(blocks: Sequence[Fenced], judge: _Judge) -> list[Fenced]:
     pool = pool or _legal(blocks) or plain or list(blocks)
     if not _legal(pool):
         return [max(pool, key=lambda block: len(block.code) - block.weight)]
-    return [block for block in _legal(blocks) if block in pool or not block.tag]
+    lines = {block.first_line for block in pool}
+    return [block for block in _legal(blocks) if block.first_line in lines or not block.tag]
 
 
 def _legal(blocks: Sequence[Fenced]) -> list[Fenced]:
@@ -197,19 +351,29 @@ def _legal(blocks: Sequence[Fenced]) -> list[Fenced]:
 
 def _latest(blocks: Sequence[Fenced], judge: _Judge) -> list[Fenced]:
     """Return the blocks without those that a later one says again: a model corrects itself."""
-    names = [
-        frozenset(declared.name for declared in judge.language.read(block.code).declarations)
-        for block in blocks
-    ]
     kept: list[Fenced] = []
-    for index, block in enumerate(blocks):
-        later = frozenset[str]().union(*names[index + 1 :])
-        is_repeated = any(block.code.strip() == other.code.strip() for other in blocks[index + 1 :])
-        if not is_repeated and not (names[index] and names[index] <= later):
+    later: set[str] = set()
+    codes: set[str] = set()
+    for block in reversed(blocks):
+        names = {declared.name for declared in judge.language.read(block.code).declarations}
+        code = block.code.strip()
+        if code not in codes and not (names and names <= later):
             kept.append(block)
-    return kept
+        later |= names
+        codes.add(code)
+    return kept[::-1]
 
 
 def _trimmed(text: str) -> str:
     """Return the text without blank lines around it; indentation stays."""
     return re.sub(r"\A(?:[ \t]*\n)+", "", text).rstrip()
+
+
+def _top_level(facts: SourceFacts) -> list[str]:
+    """Return the names that a source declares, nested ones left out."""
+    return [declared.name for declared in facts.declarations if declared.outer is None]
+
+
+def _plain(word: str) -> str:
+    """Return a word by its letters and digits: a field and the member named after it are one."""
+    return _SIGNS.sub("", word).casefold()

@@ -6,9 +6,11 @@ turn answered by a cassette never does.
 
 import os
 import threading
+import time
 import weakref
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,13 +25,14 @@ from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.failures import (
     RATE_LIMITED,
     connection_failure,
+    is_paid,
     is_spend_limit,
     status_failure,
     timeout_failure,
 )
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
 from pytest_regen.turns.secrets import scrub_text
-from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns.values import Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
     StreamedMessage,
@@ -48,6 +51,9 @@ __all__ = ["DEFAULT_BASE_URL", "AnthropicProvider"]
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 8.0
+"""Seconds before a broken stream is asked for again, doubled each time."""
 _REPLAY_KEY = "replayed"
 """Stands where a key would: the client demands one even if nothing is ever sent."""
 
@@ -68,8 +74,9 @@ class AnthropicProvider:
         model: model asked where a request names none.
         api_key: the credential; otherwise ``ANTHROPIC_API_KEY``. Profiles on disk are never used.
         base_url: the address; otherwise ``ANTHROPIC_BASE_URL``, otherwise the real API.
-        max_retries: times a request is sent again after a connection error, 408, 409, 429 or 5xx.
-            ``Retry-After`` is obeyed. A spend limit is not retried.
+        max_retries: times a request is sent again after a connection error, 408, 409, 429 or 5xx,
+            or where a stream broke off: what that took is part of the usage. ``Retry-After`` is
+            obeyed. A spend limit is not retried.
         timeout: seconds to wait for a reply, or for the next piece of a streamed one.
     """
 
@@ -165,21 +172,53 @@ class AnthropicProvider:
             body, path=path, max_retries=self.max_retries, address=self._address
         )
 
-    @staticmethod
-    def _streamed(client: "Anthropic", body: dict[str, Any]) -> Reply:
-        message = StreamedMessage()
-        with client.messages.create(**body) as events:
-            for event in events:
-                message.feed(_plain(event))
-        return message.reply()
+    def _streamed(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
+        """Return a streamed reply; a stream that breaks off is asked for again, as a body is."""
+        spent = Usage()
+        for attempt in range(self.max_retries + 1):
+            # What goes wrong before the answer begins, the SDK has retried already.
+            events = client.messages.create(**body)
+            message = StreamedMessage()
+            try:
+                with events:
+                    for event in events:
+                        message.feed(_plain(event))
+                reply = message.reply()
+            except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
+                spent += message.usage
+                self._give_up(error, body["model"], spent, is_last=attempt == self.max_retries)
+                time.sleep(_pause(attempt, events.response.headers))
+            else:
+                return replace(reply, usage=spent + reply.usage)
+        raise AssertionError("the last attempt returns or raises")
 
-    @staticmethod
-    async def _astreamed(client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
-        message = StreamedMessage()
-        async with await client.messages.create(**body) as events:
-            async for event in events:
-                message.feed(_plain(event))
-        return message.reply()
+    async def _astreamed(self, client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
+        import asyncio  # noqa: PLC0415 - 40 ms that a replayed turn need not spend
+
+        spent = Usage()
+        for attempt in range(self.max_retries + 1):
+            events = await client.messages.create(**body)
+            message = StreamedMessage()
+            try:
+                async with events:
+                    async for event in events:
+                        message.feed(_plain(event))
+                reply = message.reply()
+            except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
+                spent += message.usage
+                self._give_up(error, body["model"], spent, is_last=attempt == self.max_retries)
+                await asyncio.sleep(_pause(attempt, events.response.headers))
+            else:
+                return replace(reply, usage=spent + reply.usage)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _give_up(self, error: Exception, model: str, spent: Usage, *, is_last: bool) -> None:
+        """Raise what broke a stream off, unless it is worth another attempt."""
+        failure, cause = self._failure(error, model)
+        if is_last or not isinstance(failure, TransportError):
+            if isinstance(failure, ProviderError):
+                failure.usage = spent
+            raise failure from cause
 
     def _sync_client(self, interceptor: TurnInterceptor | None) -> "Anthropic":
         import anthropic  # noqa: PLC0415 - the import costs more than a second
@@ -280,9 +319,14 @@ class AnthropicProvider:
                 body = error.body if error.body is not None else _response_text(error)
                 return status_failure(error.status_code, body, model=model, address=address)
             case anthropic.APITimeoutError():
-                return timeout_failure(self.timeout, model=model, address=address)
+                failure = timeout_failure(self.timeout, model=model, address=address)
+                failure.usage = Usage() if is_paid(_root_cause(error)) else None
+                return failure
             case anthropic.APIConnectionError():
-                return connection_failure(_root_cause(error), model=model, address=address)
+                reason = _root_cause(error)
+                failure = connection_failure(reason, model=model, address=address)
+                failure.usage = Usage() if is_paid(reason) else None
+                return failure
             case anthropic.CredentialsError():
                 return MissingKeyError(
                     "the credential could not be used",
@@ -298,6 +342,14 @@ class AnthropicProvider:
                     why=scrub_text(f"{type(error).__name__}: {error}"),
                     hint="run the command again; what was finished before is kept",
                 )
+
+
+def _pause(attempt: int, headers: Mapping[str, str]) -> float:
+    """Return the seconds to wait before a stream is asked for again: as long as the SDK would."""
+    asked = headers.get("retry-after-ms", "")
+    if asked.replace(".", "", 1).isdigit():
+        return float(asked) / 1_000
+    return float(min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
 
 
 def _close_all(clients: "dict[str, Anthropic]") -> None:

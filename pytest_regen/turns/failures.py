@@ -9,6 +9,7 @@ from pytest_regen.turns.secrets import scrub_text
 __all__ = [
     "RATE_LIMITED",
     "connection_failure",
+    "is_paid",
     "is_retried",
     "is_retried_status",
     "is_spend_limit",
@@ -108,6 +109,18 @@ def connection_failure(reason: str, *, model: str, address: str) -> ProviderErro
         why=scrub_text(reason) or "the connection was dropped",
         hint="check the network and ANTHROPIC_BASE_URL, then run the command again",
     )
+
+
+def is_paid(reason: str) -> bool:
+    """Whether a connection broke, or was given up, while the answer was awaited or on its way.
+
+    What the request took is then unknown, and not nothing.
+
+    Args:
+        reason: what the HTTP client says, its kind of error first.
+    """
+    is_underway = reason.startswith(("ReadError", "ReadTimeout", "RemoteProtocolError"))
+    return is_underway and "without sending a response" not in reason
 
 
 def is_spend_limit(body: object) -> bool:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
+from pytest_regen.thinking import without_thinking
+
 __all__ = [
     "JsonText",
     "complete_items",
@@ -37,6 +39,9 @@ _LOOKS_LIKE_JSON = re.compile(
 not have. ``{x}`` and ``[note]`` are prose."""
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
+_REST_OF_LINE = re.compile(r"[ \t]*(?:```+|~~~+)?[ \t]*$", re.MULTILINE)
+_LINE = 400
+"""Characters of a line that are looked at."""
 _LIST_OF_OBJECTS = re.compile(r"\[(?=\s*\{)")
 _NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _CLOSES = {"{": "}", "[": "]"}
@@ -51,6 +56,8 @@ class JsonText(NamedTuple):
     text: str
     """JSON that parses; commas before a closing bracket are left out."""
     value: Any
+    stands_alone: bool = True
+    """Whether it has its lines for itself, but for a fence or words that end in a colon."""
 
 
 def load_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -69,12 +76,15 @@ def json_texts(text: str) -> Iterator[JsonText]:
     """Yield the JSON values of ``text`` in order: the whole text, then objects, lists and fences.
 
     A broken value is passed over with everything inside it: a part of a reply that was cut, or
-    written wrongly, must not be taken for the reply. So is prose in brackets.
+    written wrongly, must not be taken for the reply. So are prose in brackets, and what a model
+    thinks aloud.
     """
-    whole = _parsed(text.strip().lstrip("\ufeff"))
-    if whole is not None:
-        yield whole
-        return
+    for candidate in dict.fromkeys((text, without_thinking(text))):
+        whole = _parsed(candidate.strip().lstrip("\ufeff"))
+        if whole is not None:
+            yield whole
+            return
+    text = without_thinking(text)
     fences = {match.start("inside"): match for match in _FENCE.finditer(text)}
     starts = sorted(fences)
     for place in itertools.chain(_places(text), (None,)):
@@ -159,13 +169,22 @@ def _place_at(text: str, start: int) -> _Place:
     end = _end_of(text, start)
     is_json = _LOOKS_LIKE_JSON.match(text, start) is not None
     if is_json and end is not None:
-        return _Place(start, _parsed(text[start:end]), end)
+        found = _parsed(text[start:end])
+        if found is not None:
+            found = found._replace(stands_alone=_stands_alone(text, start, end))
+        return _Place(start, found, end)
     fence = _FENCE_LINE.search(text, start, len(text) if end is None else end)
     if is_json or (end is not None and fence):
         # Cut, or brackets that do not pair up: only a new fence begins afresh.
         return _Place(start, None, fence.end() if fence else len(text), is_json)
     # A bracket of prose. What stands in a pair of them may be a part of something badly written.
     return _Place(start, None, start + 1 if end is None else end)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    line = text[max(text.rfind("\n", 0, start) + 1, start - _LINE) : start].strip()
+    after = _REST_OF_LINE.match(text, end)
+    return (not line or line.endswith(":") or _FENCE_LINE.match(line) is not None) and bool(after)
 
 
 def _end_of(text: str, start: int) -> int | None:

@@ -1,31 +1,19 @@
 """A value asked for in steps: a wrong reply is sent back, one that was cut is continued."""
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from pytest_regen.errors import RefusedError, ReplyFormatError, UsageError
+from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.turns.driving import Progress, Steps
-from pytest_regen.turns.joining import join
-from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
+from pytest_regen.turns.joining import Whole, extended, join, whole_reply
+from pytest_regen.turns.values import TurnRequest, Usage
 
-__all__ = ["CONTINUATIONS", "CONTINUE", "Parsed", "object_steps"]
+__all__ = ["Parsed", "object_steps"]
 
 T = TypeVar("T")
 
-CONTINUATIONS = 3
-"""Calls spent on the rest of a reply that a limit cut."""
-
-CONTINUE = (
-    "Your reply was cut off by a length limit. Continue exactly where it stopped, in the middle of "
-    "a word if need be. Repeat nothing and add no introduction."
-)
 _MEND = "Reply with the whole corrected JSON value, and with nothing else."
-_NOTHING = "(no text)"
-"""Stands for an empty reply that is shown to the model; the API refuses empty messages."""
-
-_OPENING_FENCE = re.compile(r"\A\s*(?:```+|~~~+)[^\n]*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +63,7 @@ def object_steps(
     usage = Usage()
     repairs = 0
     while True:
-        whole = yield from _whole_reply(request, tell)
+        whole = yield from whole_reply(request, progress=tell)
         usage += whole.usage
         try:
             value, text = _understood(whole, parse, salvage)
@@ -84,57 +72,15 @@ def object_steps(
             if whole.is_truncated or repairs == max_repairs:
                 raise
             ask = f"{error.problem}\n\n{error.asks or _MEND}"
-            request = _extended(whole.request, whole.last, ask)
+            request = extended(whole.request, whole.reply.text, ask)
         else:
             return Parsed(value, text, repairs, usage)
         repairs += 1
         tell(f"Repairing the reply ({repairs}/{max_repairs})...")
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    pieces: tuple[str, ...]
-    is_truncated: bool
-    """Whether the last piece was cut as well."""
-    usage: Usage
-    request: TurnRequest
-    """The last request made for it."""
-    last: str
-    """What was said to that."""
-
-
-def _whole_reply(request: TurnRequest, tell: Progress) -> Steps[_Whole]:
-    """Ask, and have a reply that a limit cut continued.
-
-    The conversation only grows, so that each call reads the one before it from the cache.
-    """
-    reply = yield request
-    usage = reply.usage
-    pieces = [_said(reply)]
-    for number in range(1, CONTINUATIONS + 1):
-        # A full context window has no room for a continuation either.
-        if reply.stop_reason != "max_tokens" or not "".join(pieces).strip():
-            break
-        tell(f"The reply was cut; asking for its rest ({number}/{CONTINUATIONS})...")
-        request = _extended(request, reply.text, CONTINUE)
-        reply = yield request
-        usage += reply.usage
-        pieces.append(_OPENING_FENCE.sub("", _said(reply)))
-    return _Whole(tuple(pieces), reply.is_truncated, usage, request, reply.text)
-
-
-def _said(reply: Reply) -> str:
-    if reply.is_refusal:
-        raise RefusedError(
-            f"the model {reply.model} declined to answer".replace("  ", " "),
-            why="the API ended the reply with stop_reason 'refusal'",
-            hint="read the prompt that was sent, or try another model",
-        )
-    return reply.text
-
-
 def _understood(
-    whole: _Whole,
+    whole: Whole,
     parse: Callable[[str], T],
     salvage: Callable[[Sequence[str]], T | None] | None,
 ) -> tuple[T, str]:
@@ -147,16 +93,7 @@ def _understood(
         except ReplyFormatError as error:
             first = first or error
     assert first is not None  # noqa: S101 - there is at least one text
-    saved = salvage(whole.pieces) if salvage and not joined.is_whole else None
+    saved = salvage(joined.pieces) if salvage and not joined.is_whole else None
     if saved is None:
         raise first
     return saved, "".join(whole.pieces)
-
-
-def _extended(request: TurnRequest, said: str, ask: str) -> TurnRequest:
-    """Return ``request`` with a reply and a further message; the breakpoint moves to the end."""
-    cache: CacheTtl | None = request.messages[-1].cache
-    before = [replace(message, cache=None) for message in request.messages]
-    said = said.rstrip() or _NOTHING
-    messages = (*before, Message("assistant", said), Message("user", ask, cache))
-    return replace(request, messages=messages)

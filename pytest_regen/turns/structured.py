@@ -4,14 +4,15 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_regen.errors import ReplyFormatError
+from pytest_regen.thinking import without_thinking
 from pytest_regen.turns.defaults import DEFAULT_MAX_TOKENS, DEFAULT_MODEL
 from pytest_regen.turns.driving import Progress, Steps, adrive, drive
-from pytest_regen.turns.json_text import json_texts
+from pytest_regen.turns.json_text import JsonText, json_texts
 from pytest_regen.turns.repairing import object_steps
 from pytest_regen.turns.values import CacheTtl, Message, Provider, TurnRequest, Usage
 
@@ -40,6 +41,7 @@ else:
 
 _PLAIN_HINT = "\n\nRespond with valid JSON only."
 _MOST_PROBLEMS = 20
+_ABOUT_EQUAL = 0.9
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keys of a schema that hold values, not schemas."""
 _CHOICES = ("anyOf", "enum", "oneOf")
@@ -54,17 +56,22 @@ def adapter_of(schema: Schema[T]) -> "TypeAdapter[T]":
 
 
 def extract_json(text: str) -> str:
-    """Return the first JSON value that stands in ``text``: fenced, bare or amid prose.
+    """Return the largest JSON value that stands in ``text``: fenced, bare or amid prose.
 
-    Prose in brackets and fences around something else are passed over. Where there is no whole
-    JSON value, ``text`` itself is returned without the white space around it.
+    Prose in brackets, fences around something else and what a model thinks aloud between
+    ``<think>`` tags are passed over. Of values of about the same size the last counts. Where there
+    is no whole JSON value, the text is returned without thinking and without the white space around
+    it.
     """
-    found = next(json_texts(text), None)
-    return text.strip() if found is None else found.text
+    found = [*json_texts(text)]
+    return found[_answer_among(found)].text if found else without_thinking(text).strip()
 
 
 def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
-    """Return the first JSON value in ``text`` that fits ``schema``.
+    """Return the largest JSON value in ``text`` that fits ``schema``, of about equal ones the last.
+
+    A list counts as well where the schema is an object with one list as a member, no value in the
+    text fits by itself, and the list is no part of a sentence.
 
     Raises:
         ReplyFormatError: none does; a ``ValueError`` whose cause is the error of the JSON
@@ -74,16 +81,67 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
     from pydantic import ValidationError  # noqa: PLC0415 - see Schema
 
     adapter = adapter_of(schema)
+    found = [*json_texts(text)]
     errors: list[ValidationError] = []
-    for found in json_texts(text):
-        try:
-            return adapter.validate_json(found.text.encode("utf-8", "surrogatepass"))
-        except ValidationError as error:
-            errors.append(error)
+    for candidates in (found, _as_members(found, adapter)):
+        fitting: list[JsonText] = []
+        values: list[T] = []
+        for candidate in candidates:
+            try:
+                value = adapter.validate_json(candidate.text.encode("utf-8", "surrogatepass"))
+            except ValidationError as error:
+                errors.append(error)
+            else:
+                fitting.append(candidate)
+                values.append(value)
+        if values:
+            return values[_answer_among(fitting)]
     if errors:
         nearest = min(errors, key=_distance)
         raise _mismatch(text, nearest) from nearest
     raise _no_json(text)
+
+
+def _answer_among(found: Sequence[JsonText]) -> int:
+    """Return the index of the answer: the largest value, or a later one of about its size.
+
+    Examples and drafts stand before the answer and are smaller, or as large where it mends them.
+    """
+    sizes = [len("".join(one.text.split())) for one in found]
+    least = max(sizes) * _ABOUT_EQUAL
+    return max(index for index, size in enumerate(sizes) if size >= least)
+
+
+def _as_members(found: Sequence[JsonText], adapter: "TypeAdapter[Any]") -> Iterator[JsonText]:
+    """Yield the lists as the object that ``adapter`` wants, if a list is all it holds."""
+    lists = [one for one in found if isinstance(one.value, list) and one.stands_alone]
+    name = _only_list(adapter) if lists else None
+    if name is not None:
+        for one in lists:
+            yield JsonText(f"{{{json.dumps(name)}:{one.text}}}", {name: one.value})
+
+
+def _only_list(adapter: "TypeAdapter[Any]") -> str | None:
+    """Return the name of the only member that is a list, where the schema is an object with one."""
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415 - see Schema
+
+    try:
+        schema = adapter.json_schema()
+    except PydanticUserError:
+        return None
+    shared = schema.get("$defs", {})
+
+    def resolved(one: dict[str, Any]) -> dict[str, Any]:
+        target = one.get("$ref")
+        return shared.get(target.rpartition("/")[2], {}) if isinstance(target, str) else one
+
+    members = resolved(schema).get("properties", {})
+    lists = [
+        name
+        for name, member in members.items()
+        if any(resolved(one).get("type") == "array" for one in (member, *member.get("anyOf", ())))
+    ]
+    return lists[0] if len(lists) == 1 else None
 
 
 def schema_to_prompt_hint(schema: Schema[Any]) -> str:
@@ -258,6 +316,7 @@ def _mismatch(text: str, error: "ValidationError") -> ReplyFormatError:
 
 
 def _no_json(text: str) -> ReplyFormatError:
+    text = without_thinking(text)
     if not text.strip():
         what, cause = "the reply is empty", None
     else:

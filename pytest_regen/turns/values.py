@@ -16,7 +16,11 @@ __all__ = [
     "StopReason",
     "TurnRequest",
     "Usage",
+    "estimate_tokens",
 ]
+
+_BYTES_PER_TOKEN = 3.5
+"""Prose has about four bytes per token; JSON and code have fewer. The estimate errs high."""
 
 Role = Literal["user", "assistant"]
 CacheTtl = Literal["5m", "1h"]
@@ -24,6 +28,12 @@ StopReason = str
 """As the Messages API words it: ``end_turn``, ``max_tokens``, ``stop_sequence``, ``tool_use``,
 ``pause_turn``, ``refusal``, ``model_context_window_exceeded``. A reply whose stream was cut never
 becomes a ``Reply``: the provider raises ``TransportError``."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens ``text`` takes; the same on every machine, without a model."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    return int((size + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN) if size else 0
 
 
 @dataclass(frozen=True, slots=True)

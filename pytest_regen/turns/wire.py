@@ -6,10 +6,18 @@ it, so that both read the same bytes in the same way.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pytest_regen.errors import TransportError
-from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import (
+    CacheTtl,
+    Message,
+    Reply,
+    TurnRequest,
+    Usage,
+    estimate_tokens,
+)
 
 __all__ = [
     "EMULATOR_NAME",
@@ -18,7 +26,6 @@ __all__ = [
     "StreamedMessage",
     "cut_stream",
     "reply_from_body",
-    "reply_from_events",
     "request_body",
     "sse_data",
     "sse_events",
@@ -165,6 +172,8 @@ class StreamedMessage:
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._ended = False
+        self._counted = False
+        self._written: list[str] = []
 
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take the next event; kinds that carry no text or counts are passed over.
@@ -187,7 +196,23 @@ class StreamedMessage:
             case _:
                 pass
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the message as far as it was told.
+
+        As long as its end has not told the output, that is estimated from what was written;
+        nothing is known before its beginning.
+        """
+        told = usage_of(self._message.get("usage"))
+        if self._counted or not self._message:
+            return told
+        written = estimate_tokens("".join(self._written))
+        return replace(told, output_tokens=max(written, told.output_tokens or 0))
+
     def _extend(self, index: int, delta: Mapping[str, Any]) -> None:
+        self._written += [
+            str(delta[kind]) for kind in ("text", "thinking", "partial_json") if delta.get(kind)
+        ]
         if delta.get("type") == "text_delta":
             block = self._blocks.setdefault(index, {"type": "text"})
             block["text"] = str(block.get("text") or "") + str(delta.get("text") or "")
@@ -197,6 +222,7 @@ class StreamedMessage:
         # Counts here are cumulative; the breakdown of cache writes stands in message_start only.
         known = {k: v for k, v in _object(event.get("usage")).items() if v is not None}
         self._message.setdefault("usage", {}).update(known)
+        self._counted = self._counted or "output_tokens" in known
 
     def as_json(self) -> dict[str, Any]:
         """Return the message as far as it was told, as the API answers it without a stream."""
@@ -212,18 +238,6 @@ class StreamedMessage:
         if not self._ended:
             raise cut_stream("the stream ended without message_stop")
         return reply_from_body(self.as_json())
-
-
-def reply_from_events(events: Iterable[Mapping[str, Any]]) -> Reply:
-    """Return the reply that ``events`` tell.
-
-    Raises:
-        TransportError: the stream was cut.
-    """
-    message = StreamedMessage()
-    for event in events:
-        message.feed(event)
-    return message.reply()
 
 
 def sse_events(text: str) -> Iterator[dict[str, Any]]:

@@ -98,11 +98,12 @@ def _surroundings(found: Split, ir: IR, language: Language, profile: str) -> Sur
         ir=ir,
         language=language,
         profile=profile,
-        declared=frozenset(entry.name for entry in declarations),
+        declared=frozenset(entry.name for entry in declarations) | found.aliases,
         top_level=frozenset(entry.name for entry in declarations if entry.outer is None),
         types={type_.name: type_ for type_ in ir.types},
         owners=owners,
         repeated=frozenset(name for name, count in names.items() if count > 1),
+        declarations=tuple(declarations),
     )
 
 
@@ -168,12 +169,16 @@ def _issues(subject: Subject) -> Iterator[Issue]:
     if not types.is_right_kind(subject):
         return
     yield from types.undeclared_types(subject)
+    yield from types.refusals(subject)
+    yield from types.less_open(subject)
     yield from rules_fields.duplicate_names(subject)
     if subject.type.kind == "enum":
+        yield from rules_enums.enum_converter(subject)
         yield from rules_enums.enum_values(subject)
     else:
         yield from rules_fields.field_presence(subject)
         yield from rules_spelling.field_types(subject)
+        yield from rules_spelling.field_converters(subject)
         yield from rules_spelling.primary_key(subject)
 
 

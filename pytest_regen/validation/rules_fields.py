@@ -35,8 +35,11 @@ def field_presence(subject: Subject) -> Iterator[Issue]:
     expected = {field.json_name: field for field in subject.type.fields}
     missing = [name for name in expected if name not in carriers]
     unnamed = _without_wire_name(subject, missing)
-    for name in missing:
-        yield from _missing(subject, name, unnamed.get(name))
+    for name in expected:
+        if name in carriers:
+            yield from _never_read(subject, name, carriers[name])
+        else:
+            yield from _missing(subject, name, unnamed.get(name))
     for wire, members in carriers.items():
         if wire not in expected:
             yield from _phantoms(subject, wire, members, missing, unnamed)
@@ -47,11 +50,24 @@ def field_presence(subject: Subject) -> Iterator[Issue]:
 def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member]:
     """Return members that would carry a missing field, if only they said so."""
     waiting = {subject.names[name]: name for name in missing}
-    return {
-        waiting[member.name]: member
-        for member in subject.members
-        if member.name in waiting and (member.wire_name is None or not member.is_serialized)
-    }
+    found: dict[str, Member] = {}
+    for member in subject.members:
+        if member.wire_name is not None and member.is_serialized:
+            continue
+        meant = str(member.wire_name) if member.wire_name in missing else waiting.get(member.name)
+        if meant is not None:
+            found.setdefault(meant, member)
+    return found
+
+
+def _never_read(subject: Subject, name: str, carriers: Sequence[Member]) -> Iterator[Issue]:
+    """Yield a field that is written, and into which nothing is ever read."""
+    first = carriers[0]
+    if any(member.unread is None for member in carriers) or subject.is_near_fault(first):
+        return
+    message = f"field {in_quotes(name)} is missing: {first.name!r} {first.unread}"
+    finding = f"the property of each of these fields {first.unread}"
+    yield subject.issue("MISSING_FIELD", message, line=first.line, unit=name, finding=finding)
 
 
 def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Issue]:
@@ -80,13 +96,12 @@ def _missing(subject: Subject, name: str, unnamed: Member | None) -> Iterator[Is
 
 
 def _why_not(member: Member, name: str) -> str:
-    if member.kind == "field":
-        return "is a field, which is not serialized; make it a property"
-    if not member.is_serialized:
-        return "is not serialized; make it a public property with get and init"
-    if others := attributes_with(member, name):
-        return f"lacks [JsonPropertyName({quote(name)})]; the serializer does not read {others}"
-    return f"lacks [JsonPropertyName({quote(name)})]"
+    if member.unread is not None:
+        return member.unread
+    others = attributes_with(member, name)
+    hint = f"; the serializer does not read {others}" if others else ""
+    hint = f"; {member.hint}" if member.hint else hint
+    return f"lacks [JsonPropertyName({quote(name)})]{hint}"
 
 
 def _phantoms(

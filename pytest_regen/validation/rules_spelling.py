@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from pytest_regen.documents.ir import FieldIR, Scalar, referenced_names
-from pytest_regen.languages.facts import Attribute, Member
+from pytest_regen.documents.ir import FieldIR, Ref, Scalar, referenced_names
+from pytest_regen.languages.facts import Attribute, Converter, Member, TypeRef
 from pytest_regen.quoting import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.rules_fields import matched
 from pytest_regen.validation.subject import Subject
 
-__all__ = ["field_types", "primary_key"]
+__all__ = ["field_converters", "field_types", "primary_key"]
 
 _DEMANDS = frozenset({"JsonRequired", "Required"})
 
@@ -21,7 +21,7 @@ def field_types(subject: Subject) -> Iterator[Issue]:
             continue
         if _is_told_elsewhere(subject, field, member):
             continue
-        if not subject.around.language.accepts(field.type, member.type):
+        if not _is_accepted(subject, field, member.type):
             spelled = subject.around.language.spell(field)
             message = (
                 f"{member.name!r} has type '{member.type}'; field {in_quotes(field.json_name)} is"
@@ -46,11 +46,45 @@ def _is_told_elsewhere(subject: Subject, field: FieldIR, member: Member) -> bool
     if any(name not in around.types for name in referenced_names(field.type)):
         return True
     used = member.type.walk() if member.type else ()
-    return any(
-        not (entry.name in around.declared or entry.name in around.types)
-        and not around.language.is_known(entry)
-        for entry in used
-    )
+    return not all(map(around.exists, used))
+
+
+def _is_accepted(subject: Subject, field: FieldIR, spelled: TypeRef) -> bool:
+    """Return whether the type holds every value, and the compiler takes its ``Nullable<T>``."""
+    declared = subject.around.declared_as
+    for part in spelled.walk():
+        if part.is_wrapped and part.name in declared and not declared[part.name].is_value:
+            return False
+    return subject.around.language.accepts(field.type, spelled)
+
+
+def field_converters(subject: Subject) -> Iterator[Issue]:
+    """Yield converters of properties that do not read the values of their fields."""
+    for field, member in matched(subject):
+        found = member.converter
+        if found is None or found.reads == "unknown" or subject.is_near_fault(member):
+            continue
+        why = _misread(subject, field, member, found)
+        if why is not None:
+            message = f"{member.name!r} has {found.text}, {why}"
+            yield subject.issue("WRONG_TYPE", message, line=found.line, unit=field.json_name)
+
+
+def _misread(subject: Subject, field: FieldIR, member: Member, found: Converter) -> str | None:
+    """Return why a converter cannot stand on a field, or ``None``."""
+    if found.reads == "nothing":
+        return "which System.Text.Json does not take; take it away"
+    named = field.type.name if isinstance(field.type, Ref) else None
+    enum = subject.around.types.get(named or "")
+    if enum is None or enum.kind != "enum":
+        return f"which reads enums, not '{member.type}'; take it away"
+    if found.of not in (None, enum.name):
+        return f"which is for {found.of!r}; take it away"
+    has_text = any(isinstance(value, str) for value in enum.enum_values)
+    if has_text != (found.reads == "text"):
+        values = "text" if has_text else "numbers"
+        return f"and the values of {enum.name!r} are {values}; take it away"
+    return None
 
 
 def _nullability(subject: Subject, field: FieldIR, member: Member) -> tuple[str, str] | None:

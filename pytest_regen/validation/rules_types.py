@@ -1,16 +1,21 @@
-"""Rules about declarations: MISSING_CLASS, DUPLICATE_TYPE, FOREIGN_TYPE, UNDECLARED_TYPE."""
+"""Rules about declarations: MISSING_CLASS, DUPLICATE_TYPE, FOREIGN_TYPE, UNDECLARED_TYPE.
+
+What a compiler refuses about a declaration or a member, mostly SYNTAX, is told here too.
+"""
 
 from collections.abc import Iterator
 
 from pytest_regen.documents.ir import EnumValue, referenced_names
-from pytest_regen.languages.facts import Declaration, TypeRef
+from pytest_regen.languages.facts import Declaration, Member, TypeRef
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.subject import Subject
+from pytest_regen.validation.subject import Subject, wire_of
 
 __all__ = [
     "declared_once",
     "foreign_types",
     "is_right_kind",
+    "less_open",
+    "refusals",
     "stands_in",
     "undeclared_types",
     "wrong_kind",
@@ -127,6 +132,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
         known = frozenset(part.type_parameters)
         for base in part.bases:
             yield from _unknown(subject, base, known, f"the base type of {part.name!r}")
+        yield from _unknown_arguments(subject, part, known)
     for part in subject.main:
         known = frozenset(part.type_parameters) | unfixable
         for member in part.members:
@@ -135,6 +141,47 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
             where = f"{member.kind} {member.name!r}"
             unit = member.wire_name
             yield from _unknown(subject, member.type, known, where, unit)
+            yield from _unknown_arguments(subject, member, known)
+
+
+def _unknown_arguments(
+    subject: Subject, owner: Declaration | Member, known: frozenset[str]
+) -> Iterator[Issue]:
+    """Yield types that only attributes of the serializer name: ``typeof(Ghost)``."""
+    for attribute in owner.attributes:
+        is_told = owner.converter is not None and owner.converter.reads != "unknown"
+        if not attribute.name.startswith("Json") or (attribute.name == "JsonConverter" and is_told):
+            continue
+        unit = owner.wire_name if isinstance(owner, Member) else None
+        for reference in attribute.types:
+            where = f"[{attribute.name}] of {owner.name!r}"
+            yield from _unknown(subject, reference, known, where, unit)
+
+
+def refusals(subject: Subject) -> Iterator[Issue]:
+    """Yield what a compiler refuses, and why the serializer could not create the type."""
+    for part in subject.main:
+        for fault in part.faults:
+            yield subject.issue(fault.code, fault.message, line=fault.line)
+    for member in subject.members:
+        if member.faults and member.name and not subject.is_near_fault(member):
+            for fault in member.faults:
+                unit = wire_of(member)
+                yield subject.issue(fault.code, fault.message, line=fault.line, unit=unit)
+
+
+def less_open(subject: Subject) -> Iterator[Issue]:
+    """Yield a type that is not public though public members of public types use it."""
+    name, first = subject.type.name, subject.main[0]
+    if first.is_public:
+        return
+    for owner, member in subject.around.uses.get(name, ()):
+        if owner.is_public and member.is_public and owner.name != name:
+            message = f"{name!r} is not public, but {member.name!r} of the public {owner.name!r}"
+            yield subject.issue(
+                "MISSING_CLASS", f"{message} uses it; declare it public", line=first.name_line
+            )
+            return
 
 
 def _asked_for_in_vain(subject: Subject) -> frozenset[str]:
@@ -152,8 +199,7 @@ def _unknown(
 ) -> Iterator[Issue]:
     around, told = subject.around, set(known)
     for inner in reference.walk():
-        exists = inner.name in around.declared or inner.name in around.types
-        if inner.name in told or exists or around.language.is_known(inner):
+        if inner.name in told or around.exists(inner):
             continue
         told.add(inner.name)
         spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name

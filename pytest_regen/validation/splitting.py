@@ -38,6 +38,8 @@ class Split:
     """Faults of a source that declares nothing that could be read."""
     broken: str | None = None
     """Why the boundary lines could not be read; then the source was split by declaration."""
+    aliases: frozenset[str] = frozenset()
+    """Other names for types that the text outside of every boundary gives."""
 
 
 @lru_cache(maxsize=4096)
@@ -59,7 +61,8 @@ def split(source: str, language: str) -> Split:
         for block in found
     )
     around = _around(source, [(block.start, block.end) for block in found])
-    return Split(pieces, read_text(language, around).declarations if _may_declare(around) else ())
+    facts = read_text(language, around) if _may_declare(around) else SourceFacts()
+    return Split(pieces, facts.declarations, aliases=facts.aliases)
 
 
 def _around(source: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -73,7 +76,7 @@ def _around(source: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _may_declare(text: str) -> bool:
-    return "{" in text or "record" in text
+    return "{" in text or "record" in text or "=" in text
 
 
 def _by_declaration(source: str, language: str) -> Split:
@@ -91,7 +94,13 @@ def _by_declaration(source: str, language: str) -> Split:
         own_facts = SourceFacts(inside, faults, (), facts.unread)
         pieces.append(Piece(name, text, 1, own_facts))
     homeless = () if pieces else facts.faults
-    return Split(tuple(pieces), has_boundaries=False, unread=facts.unread, homeless=homeless)
+    return Split(
+        tuple(pieces),
+        has_boundaries=False,
+        unread=facts.unread,
+        homeless=homeless,
+        aliases=facts.aliases,
+    )
 
 
 def _nested_in(

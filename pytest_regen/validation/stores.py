@@ -9,13 +9,13 @@ from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.validation.attribution import PageText, stitched
-from pytest_regen.validation.by_type import validate_split
+from pytest_regen.validation.by_type import validate_by_type, validate_split
 from pytest_regen.validation.freshness import stale_types
 from pytest_regen.validation.ignoring import Ignore, ignoring
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.splitting import Split, split
 
-__all__ = ["validate_store"]
+__all__ = ["validate_pages", "validate_store"]
 
 _EDITED = (
     "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen regenerate"
@@ -57,6 +57,23 @@ def validate_store(
     if types is not None:
         results = {name: result for name, result in results.items() if name in types}
     return ignoring(results, ignore)
+
+
+def validate_pages(store: RegenStore, type_name: str) -> ValidationResult:
+    """Return what is wrong with one type as its stored pages make it; nothing else is read.
+
+    Types that other blocks declare are unknown here: whether a store is right, ``validate_store``
+    says.
+    """
+    type_ = store.ir.type_named(type_name)
+    if type_ is None:
+        return ValidationResult.of([])
+    pages = _pages(store, type_name)
+    outputs = tuple(page.output for page in pages)
+    text = stitched(store.ir.language, outputs, type_name, type_.kind == "enum").text
+    ir = store.ir.model_copy(update={"types": (type_,)})
+    profile = store.envelope.profile
+    return validate_by_type(text, ir, pages={type_name: pages}, profile=profile)[type_name]
 
 
 def _pages(store: RegenStore, name: str) -> tuple[PageText, ...]:

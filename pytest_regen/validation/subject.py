@@ -7,14 +7,19 @@ from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR
 from pytest_regen.languages import Language
-from pytest_regen.languages.facts import Declaration, Member, SourceFacts
+from pytest_regen.languages.facts import Declaration, Member, SourceFacts, TypeRef
 from pytest_regen.quoting import in_quotes
 from pytest_regen.validation.attribution import PageMap
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Subject", "Surroundings"]
+__all__ = ["Subject", "Surroundings", "wire_of"]
 
 _ILLEGAL_TEXT: Final = frozenset({"ARTIFACT", "INVALID_IDENTIFIER", "SYNTAX"})
+
+
+def wire_of(member: Member) -> str:
+    """Return the name of a property on the wire: its own, where none is written."""
+    return member.name if member.wire_name is None else str(member.wire_name)
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,29 @@ class Surroundings:
     """JSON name of a field to the types that have it."""
     repeated: frozenset[str]
     """Names that several types of the IR have."""
+    declarations: tuple[Declaration, ...] = ()
+    """Everything that the source declares, outside of the boundaries too."""
+
+    @cached_property
+    def declared_as(self) -> Mapping[str, Declaration]:
+        """The first declaration of each name."""
+        return {entry.name: entry for entry in reversed(self.declarations)}
+
+    @cached_property
+    def uses(self) -> Mapping[str, Sequence[tuple[Declaration, Member]]]:
+        """Name of a type to the serialized members whose types name it, wherever they stand."""
+        found: dict[str, list[tuple[Declaration, Member]]] = {}
+        for entry in self.declarations:
+            for member in entry.members:
+                if member.type is not None and member.is_serialized:
+                    for name in {part.name for part in member.type.walk()}:
+                        found.setdefault(name, []).append((entry, member))
+        return found
+
+    def exists(self, reference: TypeRef) -> bool:
+        """Return whether something declares the type, or nothing has to."""
+        is_here = reference.name in self.declared or reference.name in self.types
+        return is_here or self.language.is_known(reference)
 
 
 @dataclass(frozen=True)
@@ -154,8 +182,7 @@ class Subject:
         found: dict[str, list[Member]] = {}
         for member in self.members:
             if member.is_serialized:
-                wire = member.name if member.wire_name is None else str(member.wire_name)
-                found.setdefault(wire, []).append(member)
+                found.setdefault(wire_of(member), []).append(member)
         for wire, members in found.items():
             if len(members) > 1:
                 members.sort(key=partial(self.is_out_of_place, wire))

@@ -157,14 +157,14 @@ def test_a_turn_cut_in_the_middle_fails_alike_on_every_path(path: Path) -> None:
     """Recorded, through the SDK, and without it: the same error with the same words."""
     request = turn(max_tokens=30_000)
     cut = Fault(kind="cut", reply=EmulatedReply("long " * 50))
-    [live], run = record(path, [request], responder=lambda _body: cut)
+    [live], run = record(path, [request], responder=lambda _body: cut, max_retries=0)
 
     assert isinstance(live, TransportError)
     assert run.recorded == 1
     assert one(path).end == "cut"
     with use_cassette(path, answers_turns=False):
-        through_sdk = outcome(replaying(), request)
-    direct = outcome(ReplayProvider(path), request)
+        through_sdk = outcome(replaying(max_retries=0), request)
+    direct = outcome(ReplayProvider(path, max_retries=0), request)
     assert isinstance(through_sdk, TransportError)
     assert str(through_sdk).replace("127.0.0.1:9", "api.anthropic.com") == str(direct)
 

@@ -1,6 +1,7 @@
 """The table of docs/csharp.md is true: every cell is accepted, every refusal is refused."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,14 @@ CASES = {
 }
 
 
-def rows() -> list[dict[str, str]]:
-    """Return the rows of the first table, by its headings."""
-    lines = [line for line in DOCUMENT.read_text("utf-8").splitlines() if line.startswith("|")]
-    head = [cell.strip() for cell in lines[0].strip("|").split("|")]
-    first = []
-    for line in lines[2:]:
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) != len(head):
-            break
-        first.append(dict(zip(head, cells, strict=True)))
-    return first
+def rows(heading: str = "type in `ir.json`") -> list[dict[str, str]]:
+    """Return the rows of the table whose first heading begins so, by its headings."""
+    text = DOCUMENT.read_text("utf-8")
+    table = text[text.index(f"| {heading}") :].split("\n\n", 1)[0]
+    head, _, *lines = (
+        [cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines()
+    )
+    return [dict(zip(head, cells, strict=True)) for cells in lines]
 
 
 def expression(words: str) -> dict[str, Any]:
@@ -162,3 +160,61 @@ def test_bounds_change_no_integer_with_a_format() -> None:
     )
 
     assert language_named("csharp").spell(field) == "long"
+
+
+# -- the tables of what the serializer reads -----------------------------------------------------
+
+
+def told(code: str, *, values: tuple[str | int, ...] = ()) -> set[str]:
+    """Return what is said about a type ``T`` of one optional string, or an enum ``E``."""
+    field = {"json_name": "x", "type": {"kind": "string"}}
+    type_: dict[str, Any] = {"name": "T", "schema_id": "T", "kind": "object", "fields": [field]}
+    if values:
+        type_ = {"name": "E", "schema_id": "E", "kind": "enum", "enum_values": values}
+    ir = {"endpoint": {"method": "GET", "path": "/"}, "language": "csharp", "types": [type_]}
+    return {issue.code for issue in validate_generated_code(code, ir).issues}
+
+
+def check_table(heading: str, write: Callable[[str], str], **options: Any) -> None:
+    """Assert that each row of a table is told as its second column says."""
+    found = {}
+    for row in rows(heading):
+        first, says, _ = row.values()
+        (code,) = spellings(first)
+        said = told(write(code), **options)
+        if said != (set() if says == "right" else {says}):
+            found[code] = said
+    assert not found
+
+
+def test_the_table_of_members() -> None:
+    """What the serializer reads is right, all else has the code that the table names."""
+    wire = '[JsonPropertyName("x")] '
+    check_table("member, for an optional string", lambda code: f"public class T {{ {wire}{code} }}")
+
+
+def test_the_table_of_declarations() -> None:
+    """A declaration that the serializer can create is right."""
+    member = '[JsonPropertyName("x")] public string? X { get; init; }'
+    check_table("declaration of `T`", lambda code: f"{code}\n{{\n{member}\n}}")
+
+
+def test_the_tables_of_enums() -> None:
+    """Converters and members by which the values are read."""
+    named = '[JsonStringEnumMemberName("a-b")] AB'
+    check_table(
+        "before `public enum E`, of the strings",
+        lambda code: f"{code} public enum E {{ {named} }}",
+        values=("a-b",),
+    )
+    check_table(
+        "before `public enum E`, of integers",
+        lambda code: f"{code} public enum E {{ A = 1 }}",
+        values=(1,),
+    )
+    converter = "[JsonConverter(typeof(JsonStringEnumConverter))]"
+    check_table(
+        "member of the value",
+        lambda code: f"{converter} public enum E {{ {code} }}",
+        values=("a-b",),
+    )

@@ -26,6 +26,7 @@ LEVELS = {
     "quoting": 0,
     "modes": 0,
     "file_names": 0,
+    "thinking": 0,
     "turns": 2,
     "languages": 2,
     "sources": 2,

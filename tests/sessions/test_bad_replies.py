@@ -39,7 +39,6 @@ SETS = {
     "half": said([A, B])[:150],
     "two that do not fit": '{"tests": []}\n{"scenario": {}}',
     "another schema": '{"scenarios": "none"}',
-    "bare items": json.dumps(json.loads(said([A, B]))["scenarios"]),
     "another form of items": '{"scenarios": {"read": "allow"}}',
     "an empty object": "{}",
     "null": "null",
@@ -149,13 +148,21 @@ def test_whose_scenario_it_is_is_not_for_a_model_to_say() -> None:
     assert not found.is_handwritten
 
 
-def test_of_two_sets_in_one_reply_the_first_is_taken_and_remembered() -> None:
+def test_a_list_without_the_object_around_it_is_a_set() -> None:
+    """No call is spent on asking for the wrapping."""
+    provider, talk = generating(json.dumps(json.loads(said([A, B]))["scenarios"]))
+
+    assert talk.generate() == [A, B]
+    assert len(provider.requests) == 1
+
+
+def test_of_two_sets_in_one_reply_the_later_is_taken_and_remembered() -> None:
     """The other one is told about; the history holds what was taken, so that both know the same."""
     _, talk = generating(f"A draft: {said([A])}\nAnd better: {said([B])}")
 
-    assert talk.generate() == [A]
-    assert talk.reports[-1].notes == ("the reply holds 2 lists of scenarios; the first was taken",)
-    assert "/b" not in talk.history[1].content
+    assert talk.generate() == [B]
+    assert talk.reports[-1].notes == ("the reply holds 2 lists of scenarios; one was taken",)
+    assert "/a" not in talk.history[1].content
 
 
 def test_a_group_has_no_say_about_the_tools_of_another() -> None:

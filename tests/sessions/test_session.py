@@ -18,7 +18,7 @@ from pytest_regen.errors import (
 from pytest_regen.regeneration import Budget
 from pytest_regen.sessions import GeneratorSession
 from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest, Usage
-from pytest_regen.turns.repairing import CONTINUE
+from pytest_regen.turns.joining import CONTINUE
 
 
 class Answer(BaseModel):

@@ -1,5 +1,7 @@
 """Code is taken out of a reply whatever is around it."""
 
+import json
+
 import pytest
 from csharp_members import Sample, planned
 from hypothesis import given, settings
@@ -145,3 +147,65 @@ def test_what_is_parsed_for_one_reply_is_bounded(reply: str) -> None:
 
     extract_code(reply, language=Counting())
     assert parsed <= 250_000
+
+
+OWNER = (
+    'public class Owner\n{\n    [JsonPropertyName("id")]\n    public int Id { get; set; }\n\n'
+    '    [JsonPropertyName("full_name")]\n    public string? FullName { get; set; }\n}'
+)
+HEAD, TAIL = OWNER.split("\n\n")
+FULL_NAME = TAIL.removesuffix("\n}")
+DRAFT = "public class Draft\n{\n    public int Id { get; set; }\n    public int FullName;\n}"
+
+
+def answer(reply: str, type_name: str = "Owner") -> str:
+    """Return the code of a reply that was to write ``id`` and ``full_name`` of a type."""
+    return extract_code(reply, type_name=type_name, fields=("id", "full_name")).code
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"<think>I could write\n```csharp\n{DRAFT}\n```\n</think>\n```csharp\n{OWNER}\n```",
+        f"<think>\nclass Draft {{ }} would do.\n</think>\n\n{OWNER}",
+        f"<THINKING>{DRAFT}</THINKING>\n{OWNER}",
+        f"First I think of {DRAFT}\n</think>\n\n```csharp\n{OWNER}\n```",
+        f"<think>a</think>\n<think>b {{</think>\nSure:\n```csharp\n{OWNER}\n```",
+        f"```csharp\n<think>which one?</think>\n{OWNER}\n```",
+        f"```csharp\n{DRAFT}\n```\nNo, the type is Owner:\n```csharp\n{OWNER}\n```",
+        f"```csharp\n{OWNER}\n```\nNot to be mixed up with:\n```csharp\n{DRAFT}\n```",
+        f"In short:\n```csharp\n{HEAD}\n}}\n```\nIn full:\n```csharp\n{OWNER}\n```",
+        f"In full:\n```csharp\n{OWNER}\n```\nwith an id like this:\n```csharp\n{HEAD}\n}}\n```",
+        f"```csharp\n{HEAD}\n```\n\nand the other field:\n\n```csharp\n\n{TAIL}\n```",
+        f"```csharp\n{HEAD}\n}}\n```\nand the other field:\n```csharp\n{FULL_NAME}\n```",
+        f"```cs\n{HEAD}\n}}\n```\nthen\n```cs\npublic class Owner\n{{\n{FULL_NAME}\n}}\n```",
+        json.dumps({"code": OWNER}),
+        f"```json\n{json.dumps({'type': 'Owner', 'code': OWNER})}\n```",
+    ],
+)
+def test_the_code_that_answers_is_taken(reply: str) -> None:
+    """Thinking, drafts, examples and other types lose; code that several fences share is whole."""
+    assert answer(reply) == OWNER
+
+
+@pytest.mark.parametrize(
+    "reply", ["<think>", f"<think>\n{OWNER}", f"<think>\n```csharp\n{OWNER}\n```\n</think>"]
+)
+def test_nothing_but_thinking_is_no_code(reply: str) -> None:
+    """Also where the limit came before its end."""
+    assert answer(reply) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/// <think> is a tag</think>\n" + OWNER,
+        "/*\n<think>\n*/\n" + OWNER,
+        OWNER.replace("}\n\n", '}\n    const string Tag = @"\n<think>\n";\n\n', 1),
+        OWNER.replace("[JsonP", '[Description("<think>no</think>")]\n    [JsonP', 1),
+    ],
+)
+@pytest.mark.parametrize("reply", ["{}", "```csharp\n{}\n```", "<think>so</think>\n```cs\n{}\n```"])
+def test_the_tags_in_code_are_text(reply: str, text: str) -> None:
+    """A string or a comment may hold them, at the start of a line as well."""
+    assert answer(reply.format(text)) == text

@@ -694,6 +694,162 @@ CASES: tuple[Case, ...] = (
         [("", ("JSON",))],
         ADDRESS,
     ),
+    # -- what the serializer passes over, or a compiler refuses
+    Case(
+        "no setter",
+        put("Street { get; init; }", "Street { get; }"),
+        [("street", ("init", "set"))],
+        ADDRESS,
+    ),
+    Case(
+        "no setters at all",
+        everywhere("{ get; init; }", "{ get; }"),
+        [("street", ("init", "set")), ("post_code", ("init", "set"))],
+        ADDRESS,
+    ),
+    Case(
+        "private setter",
+        put("City { get; init; }", "City { get; private set; }"),
+        [("city", ("public", "init", "set"))],
+        ADDRESS,
+    ),
+    Case(
+        "no access modifier",
+        put("public string? Street", "string? Street"),
+        [("street", ("public",))],
+        ADDRESS,
+    ),
+    Case(
+        "setter alone",
+        put("Street { get; init; }", "Street { init; }"),
+        [("street", ("get",))],
+        ADDRESS,
+    ),
+    Case(
+        "set and init",
+        put("Street { get; init; }", "Street { get; set; init; }"),
+        [("street", ("init", "set"))],
+        ADDRESS,
+    ),
+    Case(
+        "public twice",
+        put("public string? Street", "public public string? Street"),
+        [("street", ("public",))],
+        ADDRESS,
+    ),
+    Case(
+        "override",
+        put("public string? Street", "public override string? Street"),
+        [("street", ("override",))],
+        ADDRESS,
+    ),
+    Case(
+        "enum without converter",
+        put("[JsonConverter(typeof(JsonStringEnumConverter))]\n", ""),
+        [("", ("JsonConverter",))],
+        STATUS,
+    ),
+    Case(
+        "Newtonsoft's converter",
+        put("JsonStringEnumConverter", "StringEnumConverter"),
+        [("", ("JsonStringEnumConverter",))],
+        STATUS,
+    ),
+    Case(
+        "invented converter",
+        put("typeof(JsonStringEnumConverter)", "typeof(ParcelStatusConverter)"),
+        [("", ("ParcelStatusConverter", "JsonStringEnumConverter"))],
+        STATUS,
+    ),
+    Case(
+        "converter on numbers",
+        lambda code: "[JsonConverter(typeof(JsonStringEnumConverter))]\n" + code,
+        [("", ("converter",))],
+        "Priority",
+    ),
+    Case("numbers above 32 bits", put(" : long", ""), [("", ("long",))], "Priority"),
+    Case(
+        "property's attribute on values",
+        everywhere("JsonStringEnumMemberName", "JsonPropertyName"),
+        [("403b", ("JsonStringEnumMemberName",))],
+        STATUS,
+    ),
+    Case(
+        "value's attribute on a property",
+        put('JsonPropertyName("city")', 'JsonStringEnumMemberName("city")'),
+        [("city", ("JsonPropertyName",))],
+        ADDRESS,
+    ),
+    Case(
+        "name twice",
+        put('("city")]', '("city")]\n    [JsonPropertyName("city")]'),
+        [("city", ("twice", "once", "duplicate", "remove"))],
+        ADDRESS,
+    ),
+    Case("abstract", put("public class", "public abstract class"), [("", ("abstract",))], ADDRESS),
+    Case("static", put("public class", "public static class"), [("", ("static",))], ADDRESS),
+    Case(
+        "generic",
+        put("class Address", "class Address<T>"),
+        [("", ("generic", "<T>", "parameter"))],
+        ADDRESS,
+    ),
+    Case(
+        "internal", put("public class", "internal class"), [("", ("public", "internal"))], ADDRESS
+    ),
+    Case(
+        "private constructor",
+        put("{\n", "{\n    private Address() { }\n\n"),
+        [("", ("constructor",))],
+        ADDRESS,
+    ),
+    Case(
+        "constructor of nothing",
+        put("{\n", "{\n    public Address(int other) { }\n\n"),
+        [("", ("constructor", "other"))],
+        ADDRESS,
+    ),
+    Case(
+        "always ignored",
+        put('("street")]', '("street")]\n    [JsonIgnore(Condition = JsonIgnoreCondition.Always)]'),
+        [("street", ("JsonIgnore",))],
+        ADDRESS,
+    ),
+    Case(
+        "under #if",
+        put(
+            '    [JsonPropertyName("street")]',
+            '#if DEBUG\n    [JsonPropertyName("street")]',
+            "Street { get; init; }\n",
+            "Street { get; init; }\n#endif\n",
+        ),
+        [("street", ("#if", "DEBUG", "condition"))],
+        ADDRESS,
+    ),
+    Case(
+        "Nullable<string>",
+        put("string? Street", "Nullable<string> Street"),
+        [("street", ("string?",))],
+        ADDRESS,
+    ),
+    Case(
+        "undeclared derived type",
+        lambda code: "[JsonDerivedType(typeof(Ghost))]\n" + code,
+        [("", ("Ghost",))],
+        ADDRESS,
+    ),
+    Case("two values of one number", put("= 10", "= 0"), [("10", ("10",))], "Priority"),
+    Case(
+        "positional record without property:",
+        lambda _: (
+            'public record Address(\n    [JsonPropertyName("street")] string? Street,\n'
+            '    [property: JsonPropertyName("city")] string City,\n'
+            '    [property: JsonPropertyName("country_code")] string CountryCode,\n'
+            '    [property: JsonPropertyName("post_code")] string? PostCode);\n'
+        ),
+        [("street", ("property:",))],
+        ADDRESS,
+    ),
     # -- replies
     Case(
         "fence left in", lambda code: f"```csharp\n{code}\n```", [("", ("fence", "```"))], ADDRESS

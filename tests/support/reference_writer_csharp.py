@@ -67,6 +67,13 @@ class Member:
     description: str = ""
     is_required: bool = False
     is_key: bool = False
+    access: str = "public"
+    accessors: str = ""
+    """``{ get; }``, where they are not those of the style."""
+    wire_attribute: str = ""
+    """What carries the name on the wire, where it is not the attribute that does."""
+    target: str | None = None
+    """``property: `` or nothing, where it is not that of the style."""
     has_wire_name: bool = True
     has_comma: bool = True
     edit: Callable[[str], str] = str
@@ -86,6 +93,10 @@ class Draft:
     """Lines put after the members, inside the declaration."""
     closes_before_last: bool = False
     class_key: bool = True
+    converter: str | None = None
+    """The converter of an enum where it is not the right one; "" for none."""
+    base: str | None = None
+    """What an enum is based on where it is not what the request says."""
     edit_code: Callable[[str], str] = str
     edit_reply: Callable[[str], str] = str
 
@@ -214,7 +225,8 @@ def _attribute_lines(pairs: Sequence[tuple[str, str]], style: Style, target: str
 def _property_attributes(member: Member, draft: Draft) -> Iterator[tuple[str, str]]:
     style = draft.style
     if member.has_wire_name:
-        yield "JsonPropertyName", csharp_string(str(member.wire), style.strings)
+        name = member.wire_attribute or "JsonPropertyName"
+        yield name, csharp_string(str(member.wire), style.strings)
     if member.description and style.descriptions:
         yield "Description", csharp_string(_sentence(member.description), style.strings)
     if member.is_required and not member.type.endswith("?"):
@@ -230,7 +242,9 @@ def _property(member: Member, draft: Draft, number: int) -> str:
     keyword = "required " if member.is_required and style.required == "keyword" else ""
     promised = member.is_required and style.required == "default!"
     spelled = _restyled(member.type, style)
-    declared = f"public {keyword}{spelled} {member.identifier} {{ get; {style.accessor}; }}" + (
+    accessors = member.accessors or f"{{ get; {style.accessor}; }}"
+    access = f"{member.access} " if member.access else ""
+    declared = f"{access}{keyword}{spelled} {member.identifier} {accessors}" + (
         " = default!;" if promised and not member.type.endswith("?") else ""
     )
     target = "property: " if style.property_target else ""
@@ -244,7 +258,9 @@ def _property(member: Member, draft: Draft, number: int) -> str:
 
 def _parameter(member: Member, draft: Draft, number: int) -> str:
     attributes = _attribute_lines(
-        list(_property_attributes(member, draft)), draft.style, "property: "
+        list(_property_attributes(member, draft)),
+        draft.style,
+        "property: " if member.target is None else member.target,
     )
     spelled = _restyled(member.type, draft.style)
     lines = [f"// parameter {number}"] if draft.style.comments != "none" else []
@@ -339,12 +355,15 @@ def _enum(draft: Draft) -> str:
     base = (
         " : long" if request.value_kind.endswith("exceeding 32 bits") and not draft.keyword else ""
     )
+    base = base if draft.base is None else draft.base
     converter = (
         f"typeof(JsonStringEnumConverter<{draft.type_name}>)"
         if style.generic_converter
         else "typeof(JsonStringEnumConverter)"
     )
     pairs = [("JsonConverter", converter)] if request.value_kind.startswith("strings") else []
+    if draft.converter is not None:
+        pairs = [("JsonConverter", f"typeof({draft.converter})")] if draft.converter else []
     pairs += _described(draft) if request.is_first else []
     head = [*_attribute_lines(pairs, style, ""), f"public {keyword} {draft.type_name}{base}"]
     return "\n".join([*head, "{", *([body] if body else []), "}"])
@@ -357,7 +376,8 @@ def _value(member: Member, draft: Draft, number: int) -> str:
         lines = [f"{member.identifier} = {member.wire}{comma}"]
     else:
         wire = csharp_string(member.wire, style.strings)
-        lines = _attribute_lines([("JsonStringEnumMemberName", wire)], style, "")
+        name = member.wire_attribute or "JsonStringEnumMemberName"
+        lines = _attribute_lines([(name, wire)], style, "")
         lines.append(f"{member.identifier}{comma}")
         if style.attributes == "inline":
             lines = [" ".join(lines)]

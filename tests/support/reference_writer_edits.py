@@ -221,6 +221,37 @@ def adds(member: Member) -> PageEdit:
     return edit
 
 
+def is_value_kind(kind: str) -> Callable[[PageRequest], bool]:
+    """Return a test of a page that declares an enum whose values are such."""
+    return lambda request: request.value_kind.startswith(kind)
+
+
+def is_text(_request: PageRequest, unit: Unit) -> bool:
+    return isinstance(unit.wire, str)
+
+
+def is_text_apart_from_its_name(_request: PageRequest, unit: Unit) -> bool:
+    return isinstance(unit.wire, str) and unit.wire != unit.identifier
+
+
+def in_head(old: str, new: str) -> PageEdit:
+    """Return an edit of the line that declares the type."""
+    return on_code(lambda _draft, code: code.replace(old, new, 1))
+
+
+def with_constructor(draft: Draft) -> None:
+    draft.loose.append(f"private {draft.type_name}() {{ }}")
+
+
+def under_directive(text: str) -> str:
+    return f"\n#if DEBUG\n{text}\n#endif"
+
+
+def same_numbers(draft: Draft) -> None:
+    for member in draft.members[:2]:
+        member.edit = lambda text: re.sub(r",?$", " = 7000007,", text, count=1)
+
+
 def named_as_class(draft: Draft, member: Member) -> None:
     member.identifier = draft.type_name
 

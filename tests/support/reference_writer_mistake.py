@@ -62,6 +62,8 @@ class Mistake:
     names_field: bool = True
     """Whether an issue must name the victim."""
     style: Mapping[str, Any] = field(default_factory=dict)
+    is_grammatical: bool = False
+    """Whether only a compiler refuses it: the syntax tree has no error."""
 
     @property
     def codes(self) -> frozenset[str]:

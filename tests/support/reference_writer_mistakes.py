@@ -1,5 +1,6 @@
 """The catalogue of the reference writer's faults, each with what a validator must say about it."""
 
+from dataclasses import replace
 from typing import Any
 
 import reference_writer_edits as edits
@@ -326,6 +327,171 @@ _SYNTAX = (
     ),
 )
 
+_PLAIN = {"shape": "class", "property_target": False}
+_UNSET = {
+    "get_only": "{ get; }",
+    "private_set": "{ get; private set; }",
+    "internal_init": "{ get; internal init; }",
+}
+_WRONG_CONVERTERS = {
+    "no_converter": "",
+    "foreign_converter": "StringEnumConverter",
+    "converter_of_another_enum": "JsonStringEnumConverter<AnotherEnum>",
+    "converter_of_numbers": "JsonNumberEnumConverter<AnotherEnum>",
+}
+
+_SERIALIZER = (
+    *(
+        in_field(name, "MISSING_FIELD", change(accessors=accessors), style=_PLAIN)
+        for name, accessors in _UNSET.items()
+    ),
+    in_field("no_access_modifier", "MISSING_FIELD", change(access=""), style=_PLAIN),
+    in_field("static_property", "MISSING_FIELD", change(access="public static"), style=_PLAIN),
+    in_field(
+        "always_ignored",
+        "MISSING_FIELD",
+        edits.edit_text(
+            lambda text: f"[JsonIgnore(Condition = JsonIgnoreCondition.Always)]\n{text}"
+        ),
+        style=PLAIN_CLASS,
+    ),
+    in_field(
+        "under_a_directive",
+        "MISSING_FIELD",
+        edits.edit_text(edits.under_directive),
+        style=PLAIN_CLASS,
+    ),
+    *(
+        in_page(
+            name,
+            "ENUM_MEMBER",
+            edits.declares(converter=converter),
+            suits_page=edits.is_value_kind("strings"),
+            modes=frozenset({"enum_only"}),
+        )
+        for name, converter in _WRONG_CONVERTERS.items()
+    ),
+    in_page(
+        "invented_converter",
+        "UNDECLARED_TYPE",
+        edits.declares(converter="InventedConverter"),
+        suits_page=edits.is_value_kind("strings"),
+        modes=frozenset({"enum_only"}),
+    ),
+    in_page(
+        "converter_of_names",
+        "ENUM_MEMBER",
+        edits.declares(converter="JsonStringEnumConverter"),
+        suits_page=edits.is_value_kind("integers"),
+        modes=frozenset({"enum_only"}),
+    ),
+    in_page(
+        "too_narrow_for_its_numbers",
+        "ENUM_MEMBER",
+        edits.declares(base=" : sbyte"),
+        suits_page=lambda request: any(
+            isinstance(unit.wire, int) and not -128 <= unit.wire <= 127 for unit in request.units
+        ),
+        modes=frozenset({"enum_only"}),
+    ),
+    in_field(
+        "attribute_of_properties",
+        "ENUM_MEMBER",
+        change(wire_attribute="JsonPropertyName"),
+        suits=edits.is_text_apart_from_its_name,
+        modes=ENUM_MODES,
+    ),
+    in_field(
+        "attribute_of_another_library",
+        "ENUM_MEMBER",
+        change(wire_attribute="EnumMember"),
+        suits=edits.is_text_apart_from_its_name,
+        modes=ENUM_MODES,
+    ),
+    in_page(
+        "two_of_one_number",
+        "ENUM_MEMBER",
+        edits.same_numbers,
+        suits_page=lambda request: request.value_kind == "strings" and len(request.units) > 1,
+        modes=ENUM_MODES,
+        style=PLAIN_CLASS,
+    ),
+    *(
+        in_page(
+            name,
+            "MISSING_CLASS",
+            edit,
+            modes=FIRST_OBJECT,
+            style=PLAIN_CLASS | {"modifiers": "public"},
+        )
+        for name, edit in (
+            ("abstract_class", edits.in_head("public class", "public abstract class")),
+            ("static_class", edits.in_head("public class", "public static class")),
+            ("private_constructor", edits.with_constructor),
+        )
+    ),
+    in_page(
+        "generic_class",
+        "MISSING_CLASS",
+        lambda draft: edits.in_head(f" {draft.type_name}", f" {draft.type_name}<T>")(draft),
+        modes=FIRST_OBJECT,
+        style=PLAIN_CLASS,
+    ),
+)
+
+_COMPILER = tuple(
+    replace(mistake, is_grammatical=True)
+    for mistake in (
+        in_field(
+            "attribute_of_enum_members",
+            "SYNTAX",
+            change(wire_attribute="JsonStringEnumMemberName"),
+            style=_PLAIN,
+        ),
+        in_field(
+            "parameter_without_target",
+            "SYNTAX",
+            change(target=""),
+            modes=FIRST_OBJECT,
+            style={"shape": "positional"},
+        ),
+        *(
+            in_field(name, "SYNTAX", change(accessors=accessors), style=_PLAIN)
+            for name, accessors in {
+                "init_without_get": "{ init; }",
+                "three_accessors": "{ get; set; init; }",
+            }.items()
+        ),
+        *(
+            in_field(name, "SYNTAX", change(access=access), style=_PLAIN)
+            for name, access in {
+                "modifier_twice": "public public",
+                "overrides_nothing": "public override",
+            }.items()
+        ),
+        in_field(
+            "attribute_twice",
+            "SYNTAX",
+            edits.edit_text(lambda text: f"{text.partition(chr(10))[0]}\n{text}"),
+            style=PLAIN_CLASS,
+        ),
+        in_field(
+            "wrapped_text",
+            "WRONG_TYPE",
+            change(type="Nullable<string>"),
+            suits=lambda _request, unit: unit.type == "string?",
+            style=_PLAIN | {"types": "keyword"},
+        ),
+        in_page(
+            "derived_from_nothing",
+            "UNDECLARED_TYPE",
+            edits.on_code(lambda _draft, code: f"[JsonDerivedType(typeof({_UNDECLARED}))]\n{code}"),
+            modes=FIRST_OBJECT,
+            style=PLAIN_CLASS,
+        ),
+    )
+)
+
 _REPLIES = (
     in_page(
         "elided_rest",
@@ -371,6 +537,8 @@ MISTAKES: dict[str, Mistake] = {
         *_VALUES,
         *_DECLARATIONS,
         *_SYNTAX,
+        *_SERIALIZER,
+        *_COMPILER,
         *_REPLIES,
     )
 }

@@ -22,7 +22,7 @@ from pytest_regen.errors import (
     TransportError,
     UsageError,
 )
-from pytest_regen.turns import AnthropicProvider, Message, Reply, TurnRequest
+from pytest_regen.turns import AnthropicProvider, Message, Reply, TurnRequest, Usage
 
 KEY = "opaque-key-of-a-gateway"
 STREAMED = 30_000
@@ -187,6 +187,69 @@ def test_a_stream_that_ends_early_is_a_transport_error(kind: Any) -> None:
     error, _ = asked(Fault(kind=kind), request=turn(max_tokens=STREAMED), max_retries=0)
 
     assert isinstance(error, TransportError)
+
+
+LONG = EmulatedReply("So it goes on. " * 40)
+
+
+def broken(kind: Any, **changes: Any) -> Fault:
+    """Return a stream that breaks off after most of a long reply; nobody waits to ask again."""
+    return Fault(kind=kind, reply=LONG, after=12, retry_after_ms=1, **changes)
+
+
+@pytest.mark.parametrize("kind", ["cut", "unfinished", "error_event"])
+def test_a_stream_that_breaks_off_is_asked_for_again(kind: Any) -> None:
+    """As a body is; what the attempts took is in the usage of the reply."""
+    request = turn(max_tokens=STREAMED)
+    whole, _ = asked("Whole.", request=request)
+    reply, requests = asked(broken(kind), broken(kind), "Whole.", request=request)
+
+    assert (reply.text, requests) == ("Whole.", 3)
+    assert reply.usage.input_tokens == 3 * whole.usage.input_tokens
+    assert reply.usage.output_tokens > whole.usage.output_tokens + 50
+
+
+@pytest.mark.parametrize("kind", ["cut", "unfinished", "error_event"])
+def test_a_stream_that_breaks_off_each_time_tells_what_it_took(kind: Any) -> None:
+    """Input as the stream's beginning told it, output by what was written."""
+    request = turn(max_tokens=STREAMED)
+    whole, _ = asked(LONG, request=request)
+    error, requests = asked(broken(kind), request=request, max_retries=1)
+
+    assert isinstance(error, TransportError)
+    assert requests == 2
+    assert error.usage is not None
+    assert error.usage.input_tokens == 2 * whole.usage.input_tokens
+    assert 50 < (error.usage.output_tokens or 0) <= 2 * whole.usage.output_tokens
+
+
+def test_what_only_money_mends_is_not_asked_for_again_within_a_stream() -> None:
+    """A spend limit told in the midst of a stream ends the turn."""
+    fault = broken("error_event", status=429, error_code="enforced_spend_limit_reached")
+    error, requests = asked(fault, request=turn(max_tokens=STREAMED))
+
+    assert isinstance(error, RejectedRequestError)
+    assert requests == 1
+
+
+def test_a_broken_stream_is_asked_for_again_without_blocking_the_loop() -> None:
+    """The asynchronous path does the same."""
+    with Emulator(in_order(broken("cut"), "Whole.")) as emulator:
+        provider = AnthropicProvider(api_key=KEY, base_url=emulator.base_url)
+        reply = asyncio.run(provider.asend(turn(max_tokens=STREAMED)))
+
+        assert reply.text == "Whole."
+        assert len(emulator.requests) == 2
+
+
+def test_a_body_that_breaks_off_is_not_free() -> None:
+    """What it took is unknown; a connection that was never made took nothing."""
+    cut, _ = asked(Fault(kind="cut", reply=LONG), max_retries=0)
+    late, _ = asked(EmulatedReply("late", delay=1.0), timeout=0.1, max_retries=0)
+    refused, _ = asked(Fault(status=401))
+
+    assert cut.usage == late.usage == Usage()
+    assert refused.usage is None
 
 
 def test_a_slow_server_times_out() -> None:

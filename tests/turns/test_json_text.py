@@ -127,3 +127,62 @@ def test_of_several_values_the_nearest_one_is_told_about(text: str, told: str) -
         parse_json_with_schema(text, Answer)
 
     assert told in caught.value.problem
+
+
+FULL = '{"names": ["ann", "bob", "cleo"]}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'An example of the format is {{"names": []}}.\n{FULL}',
+        f"{FULL}\nor, in short, {{'names': []}}",
+        f'{FULL}\nor, in short, {{"names": ["ann"]}}',
+        f'{{"names": ["ann", "bob", "cleO"]}}\nNo, spelled rightly:\n{FULL}',
+        f'<think>{{"names": ["x"]}} no</think>{FULL}',
+        f'<THINKING>\n{{"names": ["x", "y", "z", "and many more"]}}\n</Thinking>\n{FULL}',
+        f"<think>first</think>\n<think>then {FULL} or so</think>\n```json\n{FULL}\n```",
+        f'I would say {{"names": ["x", "y", "z", "and more"]}}.\n</think>\n\n{FULL}',
+        f"<think>the {{ opens</think>{FULL}",
+        '["ann", "bob", "cleo"]',
+        'The list:\n```json\n["ann", "bob", "cleo"]\n```',
+        '<think>["x"]</think>["ann", "bob", "cleo"]',
+    ],
+)
+def test_the_answer_is_told_from_drafts_examples_and_thinking(text: str) -> None:
+    """The largest value that fits; of about equal ones the last; never one thought aloud.
+
+    A list stands for the object whose only list it is.
+    """
+    assert parse_json_with_schema(text, Answer).names == ["ann", "bob", "cleo"]
+
+
+@pytest.mark.parametrize("text", [f"<think>{FULL}", f"<think>\n{FULL}\n</think>\n", "<think>"])
+def test_nothing_but_thinking_is_no_answer(text: str) -> None:
+    """Also where the limit came before its end."""
+    with pytest.raises(ReplyFormatError):
+        parse_json_with_schema(text, Answer)
+
+
+@pytest.mark.parametrize(
+    "names", [["<think>"], ["<think>a</think>", "</thinking>"], ["a\n<think>\nb"], ["\n</think>\n"]]
+)
+def test_the_tags_in_a_string_are_text(names: list[str]) -> None:
+    """A value may be about them."""
+    text = json.dumps({"names": names})
+    for reply in (text, f"Here: {text}", f"```json\n{text}\n```", f"<think>so</think>\n{text}"):
+        assert parse_json_with_schema(reply, Answer).names == names
+
+
+class TwoLists(BaseModel):
+    """An object that a list alone does not tell."""
+
+    names: list[str] = []
+    numbers: list[int] = []
+
+
+@pytest.mark.parametrize("schema", [TwoLists, dict[str, list[str]]])
+def test_a_list_does_not_stand_for_an_object_with_other_lists(schema: Any) -> None:
+    """Nobody could say which one it is."""
+    with pytest.raises(ReplyFormatError):
+        parse_json_with_schema('["ann"]', schema)

@@ -50,7 +50,8 @@ GOOD = '{"a": 1}'
         f'["quoted" note] {GOOD}',
         f"{GOOD}\n\nRun it:\n\n```bash\necho {{}}\n```",
         f"```text\nNothing yet.\n```\nNow:\n```json\n{GOOD}\n```",
-        f'{GOOD}\n{{"a": 2}}',
+        f'{{"a": 2}}\n{GOOD}',
+        f'{GOOD}\n{{"b": 2}}',
         f'{{"b": 2}}\n{GOOD}',
         '{"a": 1,}',
         f'{{"a": 7, "b": [\n```json\n{GOOD}\n```',
@@ -68,7 +69,10 @@ def test_the_value_is_found_wherever_it_stands(text: str) -> None:
     ("text", "expected"),
     [
         ('prose {"a": 1} then [2]', '{"a": 1}'),
-        ('prose [2] then {"a": 1}', "[2]"),
+        ('prose [2] then {"a": 1}', '{"a": 1}'),
+        ('{"a": 1} no, {"a": 2}', '{"a": 2}'),
+        ('<think>{"a": 1, "b": 2}</think>{"a": 1}', '{"a": 1}'),
+        ("<think>no JSON here</think> just words ", "just words"),
         ('x {"a": {"b": 1}} y', '{"a": {"b": 1}}'),
         ('  {"a": 1  ', '{"a": 1'),
         ("", ""),
@@ -77,8 +81,11 @@ def test_the_value_is_found_wherever_it_stands(text: str) -> None:
         ('{"code": "```json\\n{}\\n```"}', '{"code": "```json\\n{}\\n```"}'),
     ],
 )
-def test_extraction_takes_the_first_whole_value(text: str, expected: str) -> None:
-    """By position, to its own closing bracket; where there is none, the text as it is."""
+def test_extraction_takes_the_largest_whole_value(text: str, expected: str) -> None:
+    """To its own closing bracket, of equal ones the last; where there is none, the text as it is.
+
+    What is thought aloud is no text.
+    """
     assert extract_json(text) == expected
 
 

@@ -1,6 +1,8 @@
 """Requests as bodies, bodies as replies."""
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,17 +10,25 @@ from hypothesis import strategies as st
 from turn_values import turn
 
 from pytest_regen.errors import TransportError
-from pytest_regen.turns.values import Message, Usage
+from pytest_regen.turns.values import Message, Reply, Usage
 from pytest_regen.turns.wire import (
     STREAM_ABOVE,
+    StreamedMessage,
     reply_from_body,
-    reply_from_events,
     request_body,
     sse_data,
     sse_events,
 )
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
+
+
+def told(events: Iterable[dict[str, Any]]) -> Reply:
+    """Return the reply that the events of a stream tell."""
+    message = StreamedMessage()
+    for event in events:
+        message.feed(event)
+    return message.reply()
 
 
 def message(*blocks: dict[str, object], **changes: object) -> dict[str, object]:
@@ -181,7 +191,7 @@ def test_a_stream_says_what_its_pieces_say(text: str, pieces: int) -> None:
         for e in stream(text, pieces)
     )
 
-    assert reply_from_events(sse_events(wire)).text == text
+    assert told(sse_events(wire)).text == text
 
 
 def test_one_space_behind_the_colon_is_not_part_of_the_data() -> None:
@@ -195,7 +205,7 @@ def test_one_space_behind_the_colon_is_not_part_of_the_data() -> None:
 def test_a_cut_stream_is_no_reply(length: int) -> None:
     """Without message_stop the reply was cut, even if its text looks whole."""
     with pytest.raises(TransportError, match="cut off"):
-        reply_from_events(stream("whole", 2)[:length])
+        told(stream("whole", 2)[:length])
 
 
 def test_counts_in_a_stream_are_cumulative() -> None:
@@ -213,4 +223,4 @@ def test_counts_in_a_stream_are_cumulative() -> None:
         "usage": {"input_tokens": None, "output_tokens": 40, "cache_creation_input_tokens": 5},
     }
 
-    assert reply_from_events(events).usage == Usage(3, 40, None, 5, 0)
+    assert told(events).usage == Usage(3, 40, None, 5, 0)

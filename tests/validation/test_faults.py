@@ -228,7 +228,10 @@ def test_integer_values_are_constants() -> None:
 
 def test_strings_and_integers_in_one_enum() -> None:
     """A string is carried by the attribute, an integer by the number."""
-    flag = 'enum Flag { [JsonStringEnumMemberName("auto")] Auto, Low = 1, High = 2 }'
+    flag = (
+        "[JsonConverter(typeof(JsonStringEnumConverter))]\n"
+        'public enum Flag { [JsonStringEnumMemberName("auto")] Auto, Low = 1, High = 2 }'
+    )
 
     assert issues_of(flag=flag, ir=with_values(["auto", 1, 2])) == []
 

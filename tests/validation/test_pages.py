@@ -24,7 +24,10 @@ PAGES = [FIRST, SECOND, THIRD]
 NAME = SECOND.split("\n", 1)[1].rsplit("//", 1)[0]
 ASKED = [["id"], ["name"], ["flag"]]
 VALUES = [
-    'public enum Flag\n{\n    [JsonStringEnumMemberName("red")]\n    Red,\n}\n',
+    (
+        "[JsonConverter(typeof(JsonStringEnumConverter))]\n"
+        'public enum Flag\n{\n    [JsonStringEnumMemberName("red")]\n    Red,\n}\n'
+    ),
     '[JsonStringEnumMemberName("light-green")]\nLightGreen,\n',
 ]
 ASKED_VALUES = [["red"], ["light-green"]]
@@ -152,7 +155,7 @@ def test_values_of_an_enum() -> None:
 def test_a_lost_comma_is_put_on_its_page() -> None:
     """A comma lost inside page 2 is no fault of page 1."""
     second = VALUES[1].replace(",", "") + '[JsonStringEnumMemberName("red")]\nRed,\n'
-    first = "public enum Flag\n{\n}\n"
+    first = "[JsonConverter(typeof(JsonStringEnumConverter))]\npublic enum Flag\n{\n}\n"
 
     found = in_pages([first, second], [[], ["light-green", "red"]], name="Flag")
 

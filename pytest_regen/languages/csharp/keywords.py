@@ -52,9 +52,10 @@ _OTHER_TYPES = word_set(
     Int128 IntPtr IPAddress LinkedList Memory MemoryStream ObservableCollection
     PropertyChangedEventHandler Range ReadOnlyCollection ReadOnlyDictionary ReadOnlyMemory
     ReadOnlySpan Regex SortedDictionary SortedList SortedSet Span Stream UInt128 UIntPtr Version
-    WeakReference JsonCommentHandling JsonConverterFactory JsonNamingPolicy JsonNumberHandling
-    JsonProperty JsonSerializerContext JsonValueKind Utf8JsonReader Utf8JsonWriter EventHandler
-    Comparison Converter CancellationToken IReadOnlyCollection IEnumerator IGrouping ILookup Lookup
+    WeakReference JsonCommentHandling JsonConverterFactory JsonNamingPolicy JsonNumberEnumConverter
+    JsonNumberHandling JsonProperty JsonSerializerContext JsonValueKind Utf8JsonReader
+    Utf8JsonWriter EventHandler Comparison Converter CancellationToken IReadOnlyCollection
+    IEnumerator IGrouping ILookup Lookup
     """
 )
 

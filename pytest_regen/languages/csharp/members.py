@@ -1,14 +1,50 @@
-"""Declarations, members and attributes from the syntax tree."""
+"""Declarations and their members from the syntax tree."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pytest_regen.languages.csharp.attributes import (
+    Targeted,
+    converter_of,
+    ignored_by,
+    misplaced,
+    own,
+    read_attributes,
+    wire_hint,
+    wire_name,
+)
+from pytest_regen.languages.csharp.compiler import (
+    Accessor,
+    accessor_faults,
+    default_faults,
+    enum_faults,
+    modifier_faults,
+    required_faults,
+)
+from pytest_regen.languages.csharp.conditions import branches
 from pytest_regen.languages.csharp.literals import constant
 from pytest_regen.languages.csharp.names import is_identifier, is_type_identifier
+from pytest_regen.languages.csharp.serializer import (
+    Constructor,
+    RawMember,
+    Shape,
+    hidden,
+    never_set,
+    resolved,
+)
 from pytest_regen.languages.csharp.tree import Node, text_of
 from pytest_regen.languages.csharp.typerefs import type_ref
-from pytest_regen.languages.facts import Attribute, Declaration, DeclarationKind, Member, TypeRef
+from pytest_regen.languages.csharp.types import canonical_name
+from pytest_regen.languages.facts import (
+    Attribute,
+    Declaration,
+    DeclarationKind,
+    Member,
+    MemberKind,
+    SyntaxFault,
+    TypeRef,
+)
 
 __all__ = ["KINDS", "Reading", "declarations"]
 
@@ -20,12 +56,7 @@ KINDS: Final[Mapping[str, DeclarationKind]] = {
     "record_declaration": "record",
     "struct_declaration": "struct",
 }
-_WIRE_NAMES = ("JsonPropertyName", "JsonStringEnumMemberName")
-_HIDDEN = frozenset({"private", "protected", "internal", "static", "const"})
 _NO_VALUE = frozenset({"null", "default"})
-_seen: dict[bytes, tuple[str, tuple[str | int | bool | None, ...]]] = {}
-_SHORT: Final = 120
-_MANY: Final = 50_000
 _SPACES = ("namespace_declaration", "declaration_list", "ERROR")
 _HARMLESS = frozenset(
     {
@@ -52,6 +83,31 @@ class Reading:
     illegal_names: list[Node] = field(default_factory=list)
     """Names that the grammar takes and the language does not."""
     constants: dict[str, str | int | bool | None] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
+    """Names that ``using Name = Type;`` gives."""
+    shapes: list[Shape] = field(default_factory=list)
+    """The declarations with what is judged once all parts of a type are read."""
+
+
+@dataclass(slots=True)
+class _Body:
+    """What has been collected of one type while its body is read."""
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    members: list[Member] = field(default_factory=list)
+    raw: list[RawMember] = field(default_factory=list)
+    constructors: list[Constructor] = field(default_factory=list)
+    nested: list[Shape] = field(default_factory=list)
+    faults: list[SyntaxFault] = field(default_factory=list)
+
+    def add(self, member: Member, raw: RawMember, condition: str | None) -> None:
+        """Add a member; one that is not always compiled is not always there."""
+        if condition is not None:
+            why = f"stands under '{condition}' and is not always compiled"
+            member = replace(member, unread=why)
+        self.members.append(member)
+        self.raw.append(raw)
 
 
 def declarations(root: Node) -> Reading:
@@ -60,6 +116,7 @@ def declarations(root: Node) -> Reading:
     if b"const " in (root.text or b""):
         _collect_constants(root, reading)
     _read_space(root, reading)
+    reading.declarations = resolved(reading.shapes)
     return reading
 
 
@@ -76,50 +133,108 @@ def _collect_constants(root: Node, reading: Reading) -> None:
             pending.extend(reversed(node.named_children))
 
 
-def _read_space(space: Node, reading: Reading) -> None:
+def _read_space(space: Node, reading: Reading, condition: str | None = None) -> None:
     """Read what stands directly in a file, a namespace or a preprocessor branch."""
     comment: Node | None = None
-    for node in space.named_children:
+    for node, under in _compiled(space.named_children, condition):
         if node.type == "comment":
             comment = comment or node
             continue
         if node.type in KINDS:
-            reading.declarations += _declaration(node, reading, None, comment)
-        elif node.type in _SPACES or node.type.startswith("preproc_"):
-            _read_space(node, reading)
+            reading.shapes += _declaration(node, reading, None, comment, under)
+        elif node.type in _SPACES:
+            _read_space(node, reading, under)
+        elif node.type == "using_directive":
+            alias = node.child_by_field_name("name")
+            if alias is not None:
+                reading.aliases.add(text_of(alias))
         elif node.type not in _HARMLESS and space.type != "ERROR":
             reading.strays.append(node)
         comment = None
 
 
+def _compiled(nodes: Sequence[Node], condition: str | None) -> Iterator[tuple[Node, str | None]]:
+    """Yield the nodes that may be compiled, those in branches of directives included.
+
+    With each comes the directive that it depends on, if any.
+    """
+    for node in nodes:
+        if not node.type.startswith("preproc_"):
+            yield node, condition
+            continue
+        for inside, under in branches(node):
+            yield from _compiled(inside, under or condition)
+
+
 def _declaration(
-    node: Node, reading: Reading, outer: str | None, comment: Node | None
-) -> list[Declaration]:
+    node: Node, reading: Reading, outer: str | None, comment: Node | None, condition: str | None
+) -> list[Shape]:
     """Return the declaration of ``node`` and, after it, those nested in it."""
     name = node.child_by_field_name("name")
     if name is None:
         return []
     bare = _named(name, reading, is_type_identifier)
-    own = (*_own_parts(node),)
-    members: list[Member] = list(_parameters(node, reading))
-    nested: list[Declaration] = []
+    parts = (*_own_parts(node),)
+    kind = KINDS[node.type]
+    targeted = tuple(read_attributes(parts, reading.constants))
+    attributes = tuple(one for _, one in targeted)
+    modifiers = tuple(text_of(part) for part in parts if part.type == "modifier")
+    if any(child.type == "ref" for child in node.children):
+        modifiers = ("ref", *modifiers)
+    content = _Body(bare, attributes)
+    line = name.start_point.row + 1
+    _read_parameters(node, parts, reading, content)
     body = node.child_by_field_name("body")
     if body is not None:
-        _read_body(body, reading, bare, members, nested)
+        _read_body(body, reading, content, None)
+    bases = tuple(_bases(parts))
+    is_value = kind in {"struct", "enum"} or any(child.type == "struct" for child in node.children)
+    said = "record struct" if kind == "record" and is_value else kind
+    faults = [
+        *modifier_faults(said, bare, modifiers, line),
+        *misplaced(said.rpartition(" ")[2], bare, targeted),
+    ]
+    if kind == "enum":
+        faults += enum_faults(bare, _enum_base(bases), tuple(_numbers(content.members)), line)
     declaration = Declaration(
         name=bare,
-        kind=KINDS[node.type],
+        kind=kind,
         line=(comment or node).start_point.row + 1,
         end_line=node.end_point.row + 1,
-        members=tuple(members),
-        attributes=tuple(_attributes(own, reading)),
+        members=tuple(content.members),
+        attributes=attributes,
         outer=outer,
-        is_partial=any(part.type == "modifier" and part.text == b"partial" for part in own),
-        type_parameters=tuple(_type_parameters(own)),
-        bases=tuple(_bases(own)),
-        name_line=name.start_point.row + 1,
+        is_partial="partial" in modifiers,
+        type_parameters=tuple(_type_parameters(parts)),
+        bases=() if kind == "enum" else bases,
+        name_line=line,
+        is_value=is_value,
+        converter=converter_of(attributes),
+        faults=(*faults, *content.faults),
     )
-    return [declaration, *nested]
+    shape = Shape(
+        declaration, modifiers, tuple(content.raw), tuple(content.constructors), condition
+    )
+    return [shape, *content.nested]
+
+
+def _enum_base(bases: Sequence[TypeRef]) -> str:
+    """Return the keyword of what an enum is based on."""
+    return canonical_name(bases[0]) if bases else "int"
+
+
+def _numbers(members: Sequence[Member]) -> Iterator[tuple[str, int]]:
+    """Yield names and numbers of enum members; one without a number counts on."""
+    number: int | None = -1
+    for member in members:
+        if member.number is not None:
+            number = member.number
+        elif number is not None and not member.has_initializer:
+            number += 1
+        else:
+            number = None
+        if number is not None:
+            yield member.name, number
 
 
 def _own_parts(node: Node) -> Iterator[Node]:
@@ -148,45 +263,111 @@ def _bases(parts: tuple[Node, ...]) -> Iterator[TypeRef]:
                     yield type_ref(base)
 
 
-def _read_body(
-    body: Node, reading: Reading, owner: str, members: list[Member], nested: list[Declaration]
-) -> None:
+def _read_body(body: Node, reading: Reading, content: _Body, condition: str | None) -> None:
     """Read the members of a type, and the types nested in it."""
     comment: Node | None = None
-    for node in body.named_children:
+    for node, under in _compiled(body.named_children, condition):
         kind = node.type
         if kind == "comment":
             comment = comment or node
             continue
         if kind == "property_declaration":
-            members.append(_property(node, reading))
+            _read_property(node, reading, content, under)
         elif kind == "enum_member_declaration":
-            members.append(_enum_member(node, reading))
+            content.add(_enum_member(node, reading), RawMember(), under)
         elif kind == "field_declaration":
-            members += _fields(node, reading)
+            _read_fields(node, reading, content, under)
+        elif kind == "constructor_declaration":
+            _read_constructor(node, reading, content)
         elif kind in KINDS:
-            nested += _declaration(node, reading, owner, comment)
-        elif kind.startswith("preproc_") or kind == "ERROR":
-            _read_body(node, reading, owner, members, nested)
+            content.nested += _declaration(node, reading, content.name, comment, under)
+        elif kind == "ERROR":
+            _read_body(node, reading, content, under)
         comment = None
 
 
-def _property(node: Node, reading: Reading) -> Member:
-    modifiers, attributes = _modifiers(node, reading)
+def _read_property(node: Node, reading: Reading, content: _Body, condition: str | None) -> None:
+    if any(child.type == "explicit_interface_specifier" for child in node.named_children):
+        return  # seen through the interface only
+    modifiers, targeted = _modifiers(node, reading)
+    attributes = own("property", targeted)
     name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
     value = node.child_by_field_name("value")
     is_computed = value is not None and value.type == "arrow_expression_clause"
-    return Member(
-        name=_named(name, reading),
+    accessors = tuple(_accessors(node))
+    bare, line = _named(name, reading), node.start_point.row + 1
+    has_initial_value = not is_computed and value is not None
+    unseen = _unseen("property", modifiers, attributes)
+    if is_computed:
+        unseen = unseen or "is computed, so nothing is read into it; write { get; init; }"
+    faults = [*misplaced("property", bare, targeted)]
+    faults += modifier_faults("property", bare, modifiers, line)
+    faults += accessor_faults(bare, modifiers, accessors, line)
+    promised = has_initial_value and _is_value(value)
+    unread = unseen or never_set(
+        accessors, attributes, content.attributes, has_initial_value=promised
+    )
+    if unread is None:
+        faults += required_faults(bare, modifiers, accessors, line)
+    member = Member(
+        name=bare,
         kind="property",
-        line=node.start_point.row + 1,
+        line=line,
         end_line=node.end_point.row + 1,
-        wire_name=_wire_name(attributes),
+        wire_name=wire_name("property", attributes),
         type=type_ref(type_) if type_ else None,
         is_required="required" in modifiers,
-        has_initializer=not is_computed and _is_value(value),
+        has_initializer=promised,
         attributes=attributes,
-        is_serialized=not is_computed and _is_serialized(modifiers, attributes),
+        is_serialized=unseen is None,
+        unread=unread,
+        hint=wire_hint("property", targeted),
+        is_public="public" in modifiers,
+        converter=converter_of(attributes),
+        faults=tuple(faults),
+    )
+    content.add(member, RawMember(frozenset(modifiers), accessors, has_initial_value), condition)
+
+
+def _accessors(node: Node) -> Iterator[Accessor]:
+    listed = node.child_by_field_name("accessors")
+    for child in listed.named_children if listed else ():
+        if child.type != "accessor_declaration":
+            continue
+        words = [part.type for part in child.children if part.type in {"get", "set", "init"}]
+        modifiers = tuple(text_of(part) for part in child.children if part.type == "modifier")
+        has_body = child.child_by_field_name("body") is not None
+        yield Accessor(words[0] if words else "", modifiers, has_body)
+
+
+def _unseen(
+    kind: MemberKind, modifiers: Sequence[str], attributes: Sequence[Attribute]
+) -> str | None:
+    """Return why the serializer passes over a member; ``None`` if it does not."""
+    why = hidden(kind, modifiers, attributes)
+    if why is None and (ignore := ignored_by(attributes)):
+        return f"has {ignore}, so it is not serialized; take the attribute away"
+    if why is None and any(attribute.name == "JsonExtensionData" for attribute in attributes):
+        return "has [JsonExtensionData], which holds what is no field; take the attribute away"
+    return why
+
+
+def _read_constructor(node: Node, reading: Reading, content: _Body) -> None:
+    modifiers, targeted = _modifiers(node, reading)
+    if "static" in modifiers:
+        return
+    content.faults += misplaced("constructor", content.name, targeted)
+    listed = node.child_by_field_name("parameters")
+    parameters = []
+    for parameter in listed.named_children if listed else ():
+        name = parameter.child_by_field_name("name")
+        type_ = parameter.child_by_field_name("type")
+        if parameter.type == "parameter" and name is not None:
+            parameters.append((text_of(name).removeprefix("@"), type_ref(type_) if type_ else None))
+    is_marked = any(attribute.name == "JsonConstructor" for _, attribute in targeted)
+    line = node.start_point.row + 1
+    content.constructors.append(
+        Constructor(tuple(parameters), "public" in modifiers, is_marked, line)
     )
 
 
@@ -205,34 +386,42 @@ def _is_value(value: Node | None) -> bool:
     return value is not None and text_of(value) not in _NO_VALUE
 
 
-def _is_serialized(modifiers: set[str], attributes: tuple[Attribute, ...]) -> bool:
-    names = {attribute.name for attribute in attributes}
-    ignored = any(entry.name == "JsonIgnore" and not entry.arguments for entry in attributes)
-    hidden = bool(modifiers & _HIDDEN) and "JsonInclude" not in names
-    return not ignored and not hidden and "JsonExtensionData" not in names
-
-
-def _fields(node: Node, reading: Reading) -> Iterator[Member]:
-    """Yield a member per name; the serializer passes over fields but those it is told of."""
-    modifiers, attributes = _modifiers(node, reading)
+def _read_fields(node: Node, reading: Reading, content: _Body, condition: str | None) -> None:
+    """Read a member per name; the serializer passes over fields but those it is told of."""
+    modifiers, targeted = _modifiers(node, reading)
+    attributes = own("field", targeted)
     declaration = next(
         (child for child in node.named_children if child.type == "variable_declaration"), None
     )
     type_ = declaration.child_by_field_name("type") if declaration else None
-    included = any(attribute.name == "JsonInclude" for attribute in attributes)
+    unseen = _unseen("field", modifiers, attributes)
+    is_fixed = "readonly" in modifiers
+    line = node.start_point.row + 1
     for name, value in _declarators(node):
-        yield Member(
-            name=_named(name, reading),
+        bare = _named(name, reading)
+        member = Member(
+            name=bare,
             kind="field",
-            line=node.start_point.row + 1,
+            line=line,
             end_line=node.end_point.row + 1,
-            wire_name=_wire_name(attributes),
+            wire_name=wire_name("field", attributes),
             type=type_ref(type_) if type_ else None,
             is_required="required" in modifiers,
             has_initializer=_is_value(value),
             attributes=attributes,
-            is_serialized=included and _is_serialized(modifiers, attributes),
+            is_serialized=unseen is None,
+            unread=unseen
+            or (
+                "is readonly, so nothing is read into it; make it a property" if is_fixed else None
+            ),
+            is_public="public" in modifiers,
+            converter=converter_of(attributes),
+            faults=(
+                *misplaced("field", bare, targeted),
+                *modifier_faults("field", bare, modifiers, line),
+            ),
         )
+        content.add(member, RawMember(frozenset(modifiers), (), value is not None), condition)
 
 
 def _declarators(node: Node) -> Iterator[tuple[Node, Node | None]]:
@@ -247,39 +436,69 @@ def _declarators(node: Node) -> Iterator[tuple[Node, Node | None]]:
                 yield name, rest[-1] if len(rest) > 1 else None
 
 
-def _parameters(node: Node, reading: Reading) -> Iterator[Member]:
-    """Yield the properties that a record's positional parameters declare."""
-    if node.type != "record_declaration":
+def _read_parameters(node: Node, parts: Sequence[Node], reading: Reading, content: _Body) -> None:
+    """Read the parameters of a type: its constructor, and of a record the properties."""
+    listed = next((part for part in parts if part.type == "parameter_list"), None)
+    if listed is None:
         return
-    for part in node.named_children:
-        if part.type != "parameter_list":
+    own_constructor: list[tuple[str, TypeRef | None]] = []
+    defaults: list[tuple[str, str | None, int]] = []
+    for parameter in listed.named_children:
+        name, type_ = (parameter.child_by_field_name(key) for key in ("name", "type"))
+        if parameter.type != "parameter" or name is None:
             continue
-        for parameter in part.named_children:
-            name, type_ = (parameter.child_by_field_name(key) for key in ("name", "type"))
-            if parameter.type != "parameter" or name is None:
-                continue
-            modifiers, attributes = _modifiers(parameter, reading)
-            rest = [part for part in parameter.named_children if part.type != "comment"]
-            default = rest[-1] if rest[-1] not in (name, type_) else None
-            yield Member(
-                name=_named(name, reading),
-                kind="parameter",
-                line=parameter.start_point.row + 1,
-                end_line=parameter.end_point.row + 1,
-                wire_name=_wire_name(attributes),
-                type=type_ref(type_) if type_ else None,
-                is_required=default is None,
-                has_initializer=_is_value(default),
-                attributes=attributes,
-                is_serialized=_is_serialized(modifiers, attributes),
-            )
+        reference = type_ref(type_) if type_ else None
+        bare = _named(name, reading)
+        own_constructor.append((bare, reference))
+        rest = [part for part in parameter.named_children if part.type != "comment"]
+        default = rest[-1] if rest[-1] not in (name, type_) else None
+        defaults.append((bare, default.type if default else None, parameter.start_point.row + 1))
+        if node.type == "record_declaration":
+            member = _parameter(parameter, bare, reference, default, reading)
+            content.add(member, RawMember(), None)
+    line = listed.start_point.row + 1
+    content.constructors.append(
+        Constructor(tuple(own_constructor), is_public=True, is_marked=False, line=line)
+    )
+    for number, fault in default_faults(defaults):
+        if content.members:
+            member = content.members[number]
+            content.members[number] = replace(member, faults=(*member.faults, fault))
+        else:
+            content.faults.append(fault)
+
+
+def _parameter(
+    parameter: Node, name: str, type_: TypeRef | None, default: Node | None, reading: Reading
+) -> Member:
+    """Return the property that a positional parameter declares."""
+    modifiers, targeted = _modifiers(parameter, reading)
+    attributes = own("parameter", targeted)
+    unseen = _unseen("parameter", modifiers, attributes)
+    return Member(
+        name=name,
+        kind="parameter",
+        line=parameter.start_point.row + 1,
+        end_line=parameter.end_point.row + 1,
+        wire_name=wire_name("parameter", attributes),
+        type=type_,
+        is_required=default is None,
+        has_initializer=_is_value(default),
+        attributes=attributes,
+        is_serialized=unseen is None,
+        unread=unseen,
+        hint=wire_hint("parameter", targeted),
+        converter=converter_of(attributes),
+        faults=tuple(misplaced("parameter", name, targeted)),
+    )
 
 
 def _enum_member(node: Node, reading: Reading) -> Member:
-    _, attributes = _modifiers(node, reading)
+    _, targeted = _modifiers(node, reading)
+    attributes = own("enum_member", targeted)
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     number = constant(value, reading.constants) if value else None
-    wire = _wire_name(attributes)
+    wire = wire_name("enum_member", attributes)
     bare = _named(name, reading)
     if isinstance(number, int):
         reading.constants[bare] = number
@@ -291,58 +510,19 @@ def _enum_member(node: Node, reading: Reading) -> Member:
         wire_name=number if wire is None and isinstance(number, int) else wire,
         has_initializer=value is not None,
         attributes=attributes,
+        hint=wire_hint("enum_member", targeted),
+        number=number if isinstance(number, int) else None,
+        faults=tuple(misplaced("enum_member", bare, targeted)),
     )
 
 
-def _modifiers(node: Node, reading: Reading) -> tuple[set[str], tuple[Attribute, ...]]:
-    """Return the modifiers and the attributes of a member."""
-    modifiers: set[str] = set()
+def _modifiers(node: Node, reading: Reading) -> tuple[list[str], tuple[Targeted, ...]]:
+    """Return the modifiers and the attributes of a member, in order."""
+    modifiers: list[str] = []
     lists: list[Node] = []
     for child in node.named_children:
         if child.type == "attribute_list":
             lists.append(child)
         elif child.type == "modifier":
-            modifiers.add(text_of(child))
-    return modifiers, tuple(_attributes(lists, reading))
-
-
-def _attributes(lists: list[Node] | tuple[Node, ...], reading: Reading) -> Iterator[Attribute]:
-    for part in lists:
-        if part.type != "attribute_list":
-            continue
-        for node in part.named_children:
-            if node.type == "attribute":
-                yield _attribute(node, reading)
-
-
-def _attribute(node: Node, reading: Reading) -> Attribute:
-    """Return one attribute. Equal texts are taken apart once, unless constants may be in them."""
-    text, line = node.text or b"", node.start_point.row + 1
-    known = _seen.get(text)
-    if known is None:
-        known = _attribute_name(node), tuple(_arguments(node, reading))
-        if not reading.constants and len(text) <= _SHORT and len(_seen) < _MANY:
-            _seen[text] = known
-    return Attribute(known[0], known[1], line)
-
-
-def _attribute_name(node: Node) -> str:
-    name = text_of(node.child_by_field_name("name") or node)
-    name = name.rsplit(".", 1)[-1].rsplit("::", 1)[-1].strip()
-    return name.removesuffix("Attribute") or name
-
-
-def _arguments(node: Node, reading: Reading) -> Iterator[str | int | bool | None]:
-    for part in node.named_children:
-        if part.type == "attribute_argument_list":
-            for argument in part.named_children:
-                if argument.type == "attribute_argument" and argument.named_children:
-                    yield constant(argument.named_children[-1], reading.constants)
-
-
-def _wire_name(attributes: tuple[Attribute, ...]) -> str | None:
-    for attribute in attributes:
-        if attribute.name in _WIRE_NAMES:
-            value = next(iter(attribute.arguments), None)
-            return value if isinstance(value, str) else None
-    return None
+            modifiers.append(text_of(child))
+    return modifiers, tuple(read_attributes(lists, reading.constants))

@@ -74,7 +74,12 @@ def _facts(reading: Reading, faults: list[SyntaxFault]) -> SourceFacts:
                 SyntaxFault(line, f"this stands outside of every type: {in_quotes(shown)}")
             )
     ordered = sorted(faults, key=lambda fault: fault.line)
-    return SourceFacts(tuple(reading.declarations), tuple(ordered), tuple(strays))
+    return SourceFacts(
+        tuple(reading.declarations),
+        tuple(ordered),
+        tuple(strays),
+        aliases=frozenset(reading.aliases),
+    )
 
 
 def _name_faults(reading: Reading) -> Iterator[SyntaxFault]:

@@ -10,19 +10,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from time import thread_time
 from typing import Final
 
 from pytest_regen.languages.csharp.artifacts import leftover
 from pytest_regen.languages.csharp.names import is_identifier
 from pytest_regen.languages.csharp.slips import undone_slips
-from pytest_regen.languages.csharp.tree import Node, Tree, parse
+from pytest_regen.languages.csharp.tree import Node, Tree, parse, unreadable_rows
 from pytest_regen.languages.facts import SyntaxFault
 from pytest_regen.quoting import in_quotes
 
 __all__ = ["Diagnosis", "diagnose"]
 
 _BYTES_TO_SPEND: Final = 3_000_000
-"""How much text is parsed, at most, to explain one illegal source."""
+"""How much text is parsed, at most, to explain one illegal source: about a second's worth."""
+_SECONDS_TO_SPEND: Final = 0.6
+"""Processor time at most, where the grammar is slow to recover from errors."""
+_BYTES_PER_NODE: Final = 12
+"""What a node inside an error costs to look at, as text that could be parsed in the time."""
 _ROUNDS: Final = 8
 _TOKENS: Final = (b";", b",", b"}", b"{", b"]", b")", b">")
 _WINDOW: Final = 8_000
@@ -82,31 +87,32 @@ class _Place:
     """The last token of the source."""
 
 
+@dataclass(slots=True)
+class _Budget:
+    """What may still be spent on one source."""
+
+    bytes: int = _BYTES_TO_SPEND
+    ends: float = field(default_factory=lambda: thread_time() + _SECONDS_TO_SPEND)
+
+    def covers(self, size: int) -> bool:
+        """Take ``size`` bytes; return whether they were there."""
+        self.bytes -= size
+        return self.bytes >= 0 and thread_time() <= self.ends
+
+
 @lru_cache(maxsize=64)
 def diagnose(code: bytes) -> Diagnosis:
     """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
     found = Diagnosis(code, parse(code))
+    found.faults += [SyntaxFault(row + 1, why) for row, why in unreadable_rows(code).items()]
+    if found.faults:
+        return found
     certain = _without_slips(found)
-    to_spend = _BYTES_TO_SPEND
+    budget = _Budget()
     for _ in range(_ROUNDS):
-        badness = _badness(found.tree.root_node)
-        if badness == (0, 0):
+        change = _best_change(found, budget)
+        if change is None:
             break
-        best: tuple[tuple[int, int], _Change, bytes, Tree] | None = None
-        for change in _changes(found):
-            to_spend -= len(found.code)
-            if to_spend < 0:
-                break
-            candidate = found.code[: change.start] + change.text + found.code[change.end :]
-            changed = parse(candidate)
-            score = _badness(changed.root_node)
-            if score < badness and (best is None or score < best[0]):
-                best = score, change, candidate, changed
-            if score == (0, 0):
-                break
-        if best is None:
-            break
-        _, change, found.code, found.tree = best
         found.faults.append(change.fault)
         if change.renamed:
             found.renamed[change.renamed[0]] = change.renamed[1]
@@ -120,15 +126,35 @@ def _without_slips(found: Diagnosis) -> list[SyntaxFault]:
     """Undo slips that spoil code as text, as far as that makes it more legal; return them."""
     certain: list[SyntaxFault] = []
     for undo in undone_slips(found.code):
-        badness = _badness(found.tree.root_node)
+        badness, _ = _badness(found.tree.root_node)
         undone = undo(found.code) if badness != (0, 0) else None
         if undone is None:
             continue
         tree = parse(undone.code)
-        if _badness(tree.root_node) < badness:
+        if _badness(tree.root_node)[0] < badness:
             found.code, found.tree = undone.code, tree
             certain += undone.faults
     return certain
+
+
+def _best_change(found: Diagnosis, budget: _Budget) -> _Change | None:
+    """Make the change that helps most and return it; ``None`` where nothing helps or is needed."""
+    badness, looked_at = _badness(found.tree.root_node)
+    best: tuple[tuple[int, int], _Change, bytes, Tree] | None = None
+    for change in _changes(found) if badness != (0, 0) else ():
+        if not budget.covers(len(found.code) + _BYTES_PER_NODE * looked_at):
+            break
+        candidate = found.code[: change.start] + change.text + found.code[change.end :]
+        changed = parse(candidate)
+        score, _ = _badness(changed.root_node)
+        if score < badness and (best is None or score < best[0]):
+            best = score, change, candidate, changed
+        if score == (0, 0):
+            break
+    if best is None:
+        return None
+    _, change, found.code, found.tree = best
+    return change
 
 
 def _without_echoes(faults: list[SyntaxFault], certain: list[SyntaxFault]) -> list[SyntaxFault]:
@@ -140,23 +166,30 @@ def _without_echoes(faults: list[SyntaxFault], certain: list[SyntaxFault]) -> li
     return kept[len(certain) :]
 
 
-def _badness(root: Node) -> tuple[int, int]:
-    """Return how many errors and loose statements a tree has, and how many bytes errors cover."""
-    count = sum(child.type == "global_statement" for child in root.named_children)
-    size = 0
-    for node in _errors(root):
-        count += 1
-        size += node.end_byte - node.start_byte
-    return count, size
+def _badness(root: Node) -> tuple[tuple[int, int], int]:
+    """Return how many errors and loose statements a tree has and how many bytes errors cover.
+
+    With it comes how many nodes were looked at for it.
+    """
+    errors, looked_at = _errors(root)
+    loose = sum(child.type == "global_statement" for child in root.named_children)
+    size = sum(node.end_byte - node.start_byte for node in errors)
+    return (loose + len(errors), size), looked_at
 
 
-def _errors(node: Node) -> Iterator[Node]:
-    """Yield error and missing nodes in source order, outer ones first."""
-    if node.is_error or node.is_missing or _is_lost_name(node):
-        yield node
-    if node.has_error:
-        for child in node.children:
-            yield from _errors(child)
+def _errors(root: Node) -> tuple[tuple[Node, ...], int]:
+    """Return error and missing nodes in source order, outer ones first, of all nodes looked at."""
+    found: list[Node] = []
+    looked_at = 0
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        looked_at += 1
+        if node.is_error or node.is_missing or _is_lost_name(node):
+            found.append(node)
+        if node.has_error:
+            waiting += reversed(node.children)
+    return tuple(found), looked_at
 
 
 def _is_lost_name(node: Node) -> bool:
@@ -177,7 +210,7 @@ def _leaves(node: Node, low: int, high: int) -> Iterator[Node]:
 
 def _place(found: Diagnosis) -> _Place:
     root = found.tree.root_node
-    errors = tuple(_errors(root))
+    errors, _ = _errors(root)
     start = min((error.start_byte for error in _innermost(errors)), default=0)
     leaves = tuple(_leaves(root, start - _WINDOW, start + _WINDOW))
     index = next((at for at, leaf in enumerate(leaves) if leaf.end_byte > start), len(leaves) - 1)
@@ -328,7 +361,7 @@ def _brace_removals(place: _Place) -> Iterator[_Change]:
 
 def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
     """Return what can be said of the first error that no small change mends."""
-    errors = _innermost(tuple(_errors(found.tree.root_node)))
+    errors = _innermost(_errors(found.tree.root_node)[0])
     row = min((error.start_point.row for error in errors), default=0)
     lines = original.decode("utf-8", "replace").split("\n")
     shown = lines[row].strip()[:80] if row < len(lines) else ""

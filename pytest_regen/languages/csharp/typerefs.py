@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from pytest_regen.languages.csharp.tree import Node, text_of
+from pytest_regen.languages.csharp.types import is_reference
 from pytest_regen.languages.facts import TypeRef
 
 __all__ = ["type_ref"]
@@ -38,7 +39,9 @@ def _read(node: Node) -> TypeRef:  # noqa: PLR0911 - one line per kind of node
         case "tuple_type":
             elements = [child.child_by_field_name("type") for child in node.named_children]
             return TypeRef("()", tuple(_read(element) for element in elements if element))
-        case "ref_type" | "scoped_type" | "pointer_type":
+        case "pointer_type":
+            return TypeRef("*", (_inner(node),))
+        case "ref_type" | "scoped_type":
             return _inner(node)
     return TypeRef(text_of(node).strip().removeprefix("@"))
 
@@ -62,9 +65,14 @@ def _generic(node: Node) -> TypeRef:
                 for argument in child.named_children
                 if argument.type not in ("comment", "ERROR")
             )
-    if name == "Nullable" and len(arguments) == 1:
-        return replace(arguments[0], nullable=True)
+    if name == "Nullable" and len(arguments) == 1 and not _is_nullable(arguments[0]):
+        return replace(arguments[0], nullable=True, is_wrapped=True)
     return TypeRef(name, arguments)
+
+
+def _is_nullable(reference: TypeRef) -> bool:
+    """Return whether a type is known to be null without ``Nullable``, which does not take it."""
+    return reference.nullable or is_reference(reference)
 
 
 def _qualified(node: Node) -> TypeRef:

@@ -10,7 +10,16 @@ from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, Type
 from pytest_regen.languages.csharp.keywords import KNOWN_TYPES, word_set
 from pytest_regen.languages.facts import TypeRef
 
-__all__ = ["accepted", "accepts", "canonical_name", "is_known", "must_be_nullable", "spell"]
+__all__ = [
+    "accepted",
+    "accepts",
+    "canonical_name",
+    "is_collection",
+    "is_known",
+    "is_reference",
+    "must_be_nullable",
+    "spell",
+]
 
 _ALIASES: Final[Mapping[str, str]] = {
     "Boolean": "bool",
@@ -94,6 +103,18 @@ _MAPS: Final = word_set(
     """
 )
 _INT: Final = TypeRef("int")
+_OTHER_COLLECTIONS: Final = word_set(
+    """
+    ConcurrentBag FrozenSet HashSet IAsyncEnumerable ISet ImmutableHashSet KeyedCollection
+    LinkedList Queue ReadOnlyCollection ReadOnlyDictionary SortedList SortedSet Stack
+    """
+)
+_REFERENCES: Final = word_set(
+    """
+    JsonArray JsonDocument JsonNode JsonObject JsonValue Uri Version dynamic object string
+    """
+)
+"""Known types that are null by themselves: ``Nullable<T>`` does not take them."""
 _STANDARD = ("System", "Microsoft", "Newtonsoft")
 
 
@@ -185,9 +206,21 @@ def canonical_name(spelled: TypeRef) -> str:
     return _ALIASES.get(spelled.name, spelled.name)
 
 
+def is_collection(reference: TypeRef) -> bool:
+    """Return whether the serializer reads what derives from ``reference`` as array or map."""
+    return reference.name in _SEQUENCES | _MAPS | _OTHER_COLLECTIONS
+
+
+def is_reference(reference: TypeRef) -> bool:
+    """Return whether the type is known to be null by itself: a text, a collection."""
+    if reference.name == "ImmutableArray":
+        return False
+    return is_collection(reference) or canonical_name(reference).rstrip("?") in _REFERENCES
+
+
 def is_known(reference: TypeRef) -> bool:
     """Return whether a type of that name exists without being declared in the source."""
-    if reference.name.startswith("[") or reference.name == "()":
+    if reference.name.startswith("[") or reference.name in {"()", "*"}:
         return True
     root = reference.qualifier.removeprefix("global::").split(".")[0]
     if reference.qualifier:

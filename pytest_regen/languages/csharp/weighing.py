@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pytest_regen.languages.csharp.pagetree import Container, bare
-from pytest_regen.languages.csharp.tree import Node, parse
+from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
 
 __all__ = ["illegality", "leaves"]
 
@@ -23,6 +23,8 @@ def illegality(code: str) -> int:
         code: any text, with LF line ends.
     """
     data = code.encode("utf-8", "surrogatepass")
+    if is_unreadable(data):
+        return len(data) + 1
     root = parse(data).root_node
     if not any(node.type != "comment" for node in root.children):
         return len(data) + 1

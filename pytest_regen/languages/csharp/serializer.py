@@ -1,0 +1,282 @@
+"""What System.Text.Json makes of a type: which members it fills, and whether it can create it.
+
+Source of the rules: "Use immutable types and properties", "Customize property names and values",
+"Required properties" and "Populate initialized properties" in Microsoft's documentation of
+System.Text.Json for .NET 9.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pytest_regen.languages.csharp.compiler import ACCESS, Accessor, Head, context_faults
+from pytest_regen.languages.csharp.keywords import word_set
+from pytest_regen.languages.csharp.types import canonical_name, is_collection
+from pytest_regen.languages.facts import Attribute, Declaration, Member, SyntaxFault, TypeRef
+
+__all__ = ["Constructor", "RawMember", "Shape", "hidden", "never_set", "resolved"]
+
+_VALUES: Final = word_set(
+    """
+    bool byte char decimal double float int long sbyte short uint ulong ushort DateOnly DateTime
+    DateTimeOffset Guid JsonElement TimeOnly TimeSpan
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Constructor:
+    """A constructor as the serializer sees it."""
+
+    parameters: tuple[tuple[str, TypeRef | None], ...]
+    is_public: bool
+    is_marked: bool
+    """Whether it has ``[JsonConstructor]``."""
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawMember:
+    """What of a member is judged only together with its type."""
+
+    modifiers: frozenset[str] = frozenset()
+    accessors: tuple[Accessor, ...] = ()
+    has_initial_value: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One declaration and what is judged together with its other parts."""
+
+    declaration: Declaration
+    modifiers: tuple[str, ...]
+    raw: tuple[RawMember, ...]
+    """Of each member of the declaration."""
+    constructors: tuple[Constructor, ...] = ()
+    condition: str | None = None
+    """The directive that it depends on whether it is compiled."""
+
+
+def hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
+    """Return why the serializer does not see a member, by its modifiers; ``None`` if it does."""
+    for word in ("static", "const"):
+        if word in modifiers:
+            return f"is {word}, which is not serialized; make it a property of the object"
+    is_included = any(attribute.name == "JsonInclude" for attribute in attributes)
+    if kind == "field" and not is_included:
+        return "is a field, which is not serialized; make it a property"
+    if kind == "parameter" or "public" in modifiers or is_included:
+        return None
+    access = [word for word in modifiers if word in ACCESS]
+    if access:
+        return f"is {' '.join(access)}, which is not serialized; make it public"
+    return "has no access modifier, so it is private and not serialized; make it public"
+
+
+def never_set(
+    accessors: Sequence[Accessor],
+    attributes: Sequence[Attribute],
+    on_type: Sequence[Attribute],
+    *,
+    has_initial_value: bool,
+) -> str | None:
+    """Return why nothing is read into a visible property that no constructor fills."""
+    setter = next((one for one in accessors if one.name in {"set", "init"}), None)
+    if setter is None:
+        creation = [one for one in (*attributes, *on_type) if one.name == _CREATION]
+        is_filled = any(word == "Populate" for one in creation for _, word in one.options)
+        if is_filled and has_initial_value:
+            return None
+        return "has no set or init, so nothing is read into it; write { get; init; }"
+    access = [word for word in setter.modifiers if word in ACCESS]
+    if access and not any(attribute.name == "JsonInclude" for attribute in attributes):
+        shown = f"{' '.join(access)} {setter.name}"
+        return f"has {shown!r}, so nothing is read into it; write {{ get; {setter.name}; }}"
+    return None
+
+
+_CREATION: Final = "JsonObjectCreationHandling"
+
+
+def resolved(shapes: Sequence[Shape]) -> list[Declaration]:
+    """Return the declarations with what follows from all parts of a type together."""
+    groups: dict[tuple[str, str | None], list[Shape]] = {}
+    for shape in shapes:
+        groups.setdefault((shape.declaration.name, shape.declaration.outer), []).append(shape)
+    public: dict[str, bool] = {}
+    found: list[Declaration] = []
+    for shape in shapes:
+        declaration = shape.declaration
+        parts = groups[declaration.name, declaration.outer]
+        is_public = any("public" in part.modifiers for part in parts)
+        if declaration.outer is not None:
+            is_public = is_public and public.get(declaration.outer, True)
+        public.setdefault(declaration.name, is_public)
+        found.append(_resolved(shape, parts, is_public=is_public))
+    return found
+
+
+def _resolved(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> Declaration:
+    declaration = replace(shape.declaration, is_public=is_public)
+    if declaration.kind not in {"class", "record", "struct"}:
+        return _with(declaration, _conditional(shape))
+    head = _head(parts)
+    constructor, faults = _creation(head, parts)
+    filled = {name.lower() for name, _ in constructor.parameters} if constructor else set()
+    members = tuple(
+        _resolved_member(member, raw, head, filled)
+        for member, raw in zip(declaration.members, shape.raw, strict=True)
+    )
+    if shape is not parts[0]:
+        faults = []
+    return _with(replace(declaration, members=members), [*_conditional(shape), *faults])
+
+
+def _with(declaration: Declaration, faults: Sequence[SyntaxFault]) -> Declaration:
+    return replace(declaration, faults=(*declaration.faults, *faults)) if faults else declaration
+
+
+def _conditional(shape: Shape) -> list[SyntaxFault]:
+    if shape.condition is None:
+        return []
+    declaration = shape.declaration
+    message = f"{declaration.name!r} stands under '{shape.condition}' and is not always compiled"
+    return [SyntaxFault(declaration.name_line, message, "MISSING_CLASS")]
+
+
+def _head(parts: Sequence[Shape]) -> Head:
+    first = parts[0].declaration
+    bases = [base for part in parts for base in part.declaration.bases]
+    kind = "record struct" if first.kind == "record" and first.is_value else first.kind
+    return Head(
+        first.name,
+        kind,
+        frozenset(word for part in parts for word in part.modifiers),
+        has_base_class=any(not _is_interface(base) for base in bases),
+        has_constructor=any(part.constructors for part in parts),
+    )
+
+
+def _is_interface(base: TypeRef) -> bool:
+    """Return whether a base is named as interfaces are: ``IShip``."""
+    return base.name[:1] == "I" and base.name[1:2].isupper()
+
+
+def _resolved_member(member: Member, raw: RawMember, head: Head, filled: set[str]) -> Member:
+    changed = member
+    if member.unread and member.is_serialized and member.name.lower() in filled:
+        changed = replace(changed, unread=None)
+    faults = tuple(
+        context_faults(
+            head,
+            member.name,
+            raw.modifiers,
+            raw.accessors,
+            member.line,
+            has_initial_value=raw.has_initial_value,
+        )
+    )
+    return replace(changed, faults=(*changed.faults, *faults)) if faults else changed
+
+
+# -- creation ------------------------------------------------------------------------------------
+
+
+def _creation(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, list[SyntaxFault]]:
+    """Return the constructor that the serializer calls, and why it could create nothing.
+
+    Without a constructor of its own a type has a public one without parameters.
+    """
+    first = parts[0].declaration
+    converter = next((part.declaration.converter for part in parts), None)
+    if converter is not None and converter.reads == "unknown":
+        return None, []
+    why = _uncreatable(head, parts)
+    constructor, refused = _chosen(head, parts)
+    if why is None and refused:
+        why = refused
+    if why is None and constructor is not None and not head.has_base_class:
+        members = [member for part in parts for member in part.declaration.members]
+        why = _unbound(constructor, members)
+    if why is None:
+        return constructor, []
+    message = f"System.Text.Json cannot create {head.name!r}: it {why}"
+    return constructor, [SyntaxFault(first.name_line, message, "MISSING_CLASS")]
+
+
+def _uncreatable(  # noqa: PLR0911 - one line per reason
+    head: Head, parts: Sequence[Shape]
+) -> str | None:
+    """Return why no constructor would help."""
+    declarations = [part.declaration for part in parts]
+    attributes = [one for entry in declarations for one in entry.attributes]
+    converter = next((entry.converter for entry in declarations if entry.converter), None)
+    if converter is not None:
+        return f"has {converter.text}, which reads no objects"
+    if "abstract" in head.modifiers and not any(
+        one.name == "JsonDerivedType" for one in attributes
+    ):
+        return "is abstract; take the modifier away"
+    if "static" in head.modifiers:
+        return "is static; take the modifier away"
+    if "ref" in head.modifiers:
+        return "is a ref struct; make it a class"
+    if any(entry.type_parameters for entry in declarations):
+        return "is generic, and no type is given for its parameters; take them away"
+    for base in (base for entry in declarations for base in entry.bases):
+        if is_collection(base):
+            return f"is a collection, {base}, whose properties are passed over; take the base away"
+    return None
+
+
+def _chosen(  # noqa: PLR0911 - one line per case of the serializer's own order
+    head: Head, parts: Sequence[Shape]
+) -> tuple[Constructor | None, str | None]:
+    """Return the constructor that is called, or why there is none to call."""
+    constructors = [one for part in parts for one in part.constructors]
+    marked = [one for one in constructors if one.is_marked]
+    if len(marked) > 1:
+        return None, "has [JsonConstructor] on several constructors; keep one"
+    if marked:
+        return marked[0], None
+    if head.is_struct or not constructors:
+        return None, None
+    public = [one for one in constructors if one.is_public]
+    plain = [one for one in public if not one.parameters]
+    if plain:
+        return plain[0], None
+    if len(public) == 1:
+        return public[0], None
+    if public:
+        return None, "has several public constructors and none without parameters; take them away"
+    return None, "has no public constructor; take the others away"
+
+
+def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
+    """Return which parameter of the constructor no member matches, by name and type."""
+    for name, type_ in constructor.parameters:
+        same = [one for one in members if one.name.lower() == name.lower() and one.is_serialized]
+        if not same:
+            return f"has a constructor whose parameter {name!r} matches no property"
+        if not any(_is_same(type_, one.type) for one in same):
+            return (
+                f"has a constructor whose parameter {name!r} is of type '{type_}', and the"
+                f" property of type '{same[0].type}'"
+            )
+    return None
+
+
+def _is_same(left: TypeRef | None, right: TypeRef | None) -> bool:
+    """Return whether two spellings are one type; ``?`` counts on what is known to be a value."""
+    if left is None or right is None:
+        return True
+    name = _simple(left)
+    if name != _simple(right) or len(left.args) != len(right.args):
+        return False
+    if name in _VALUES and left.nullable != right.nullable:
+        return False
+    return all(map(_is_same, left.args, right.args))
+
+
+def _simple(reference: TypeRef) -> str:
+    return reference.name if reference.args else canonical_name(TypeRef(reference.name))

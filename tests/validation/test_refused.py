@@ -1,0 +1,631 @@
+"""What System.Text.Json passes over, or a compiler refuses, is an error with words of its own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ships import FLAG, SHIP, in_pages, issues_of, ships
+
+from pytest_regen.documents.ir import IR
+from pytest_regen.sources import assemble
+from pytest_regen.validation import validate_by_type
+
+Row = tuple[str, str, str, str | None, str]
+"""Old and new text, code, field, and words of the message."""
+
+NAME = "public string? Name { get; init; }"
+
+
+def check(rows: list[Row], text: str = SHIP, **options: Any) -> None:
+    """Assert that each change of ``text`` is one issue; tell every row that is not."""
+    wrong = []
+    is_enum = " enum " in text
+    for old, new, code, field, words in rows:
+        assert old in text, old
+        changed = text.replace(old, new, 1)
+        found = issues_of(flag=changed, **options) if is_enum else issues_of(changed, **options)
+        told = [(issue.code, issue.field) for issue in found]
+        if told != [(code, field)] or words not in found[0].message:
+            wrong.append(f"{new!r}: {[(i.code, i.field, i.message) for i in found]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def check_clean(sources: Mapping[str, str], **options: Any) -> None:
+    """Assert that nothing is said about any of the sources of the ship."""
+    said = {name: issues_of(ship, **options) for name, ship in sources.items()}
+    assert {name: found for name, found in said.items() if found} == {}
+
+
+# -- members that nothing is read into ------------------------------------------------------------
+
+
+def test_a_property_that_the_serializer_does_not_set_is_missing() -> None:
+    """Without an accessor that it calls, the value on the wire is lost: the words say which."""
+    check(
+        [
+            (NAME, f"public string? Name {accessors}", "MISSING_FIELD", "name", words)
+            for accessors, words in (
+                ("{ get; }", "'Name' has no set or init"),
+                ("{ get; } = null;", "'Name' has no set or init"),
+                ('{ get; } = "";', "'Name' has no set or init"),
+                ("{ get => null; }", "'Name' has no set or init"),
+                ('{ get { return ""; } }', "'Name' has no set or init"),
+                ("=> null;", "'Name' is computed"),
+                ("{ get; private set; }", "has 'private set'"),
+                ("{ get; internal set; }", "has 'internal set'"),
+                ("{ get; protected set; }", "has 'protected set'"),
+                ("{ get; private init; }", "has 'private init'"),
+                ("{ get; protected internal set; }", "has 'protected internal set'"),
+                ("{ get; private protected init; }", "has 'private protected init'"),
+            )
+        ]
+    )
+
+
+def test_a_required_property_needs_a_setter_as_well() -> None:
+    """The keyword is no setter: a field that must be there is lost all the same."""
+    id_ = "public required long Id { get; init; }"
+    check([(id_, "public long Id { get; }", "MISSING_FIELD", "id", "write { get; init; }")])
+
+
+def test_a_property_that_is_not_public_is_missing() -> None:
+    """Without a modifier it is private: the serializer does not see it."""
+    check(
+        [
+            (NAME, f"{modifier}string? Name {{ get; init; }}", "MISSING_FIELD", "name", words)
+            for modifier, words in (
+                ("", "has no access modifier"),
+                ("private ", "is private"),
+                ("internal ", "is internal"),
+                ("protected internal ", "is protected internal"),
+                ("public static ", "is static"),
+            )
+        ]
+    )
+
+
+def test_a_property_that_is_always_ignored_is_missing() -> None:
+    """Whatever the spelling of the condition; conditions of writing ignore nothing that is read."""
+    attribute = '[JsonPropertyName("name")]'
+    ignored = [
+        "JsonIgnore",
+        "JsonIgnore(Condition = JsonIgnoreCondition.Always)",
+        "JsonIgnoreAttribute(Condition=System.Text.Json.Serialization.JsonIgnoreCondition.Always)",
+    ]
+    check(
+        [
+            (attribute, f"{attribute} [{one}]", "MISSING_FIELD", "name", "[JsonIgnore")
+            for one in ignored
+        ]
+    )
+    kept = [
+        "JsonIgnore(Condition = JsonIgnoreCondition.Never)",
+        "JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingNull)",
+        "JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingDefault)",
+        "Newtonsoft.Json.JsonIgnore",
+    ]
+    check_clean({one: SHIP.replace(attribute, f"{attribute} [{one}]") for one in kept})
+
+
+def test_a_member_that_is_not_always_compiled_is_missing() -> None:
+    """The symbols of a project are not known; those of .NET 9 are."""
+    member = f'    [JsonPropertyName("name")]\n    {NAME}\n'
+    told = [
+        ("#if DEBUG", "stands under '#if DEBUG'"),
+        ("#if !DEBUG && NET", "stands under '#if !DEBUG && NET'"),
+        ("#if NET10_0_OR_GREATER", "stands under"),
+        ("#if false\n#elif TRACE", "stands under '#if TRACE'"),
+        ("#if TRACE\n#else", "stands under 'the #else of #if TRACE'"),
+        ("#if false", "field 'name' is missing"),
+        ("#if NETFRAMEWORK || NETSTANDARD", "field 'name' is missing"),
+        ("#if NET6_0_OR_GREATER\n#else", "field 'name' is missing"),
+    ]
+    check(
+        [
+            (member, f"{head}\n{member}#endif\n", "MISSING_FIELD", "name", words)
+            for head, words in told
+        ]
+    )
+    certain = ["#if true", "#if NET8_0_OR_GREATER", "#if (NET || DEBUG)", "#if false\n#else"]
+    certain.append("#region Names\n#endregion\n#pragma warning disable\n#if NETCOREAPP")
+    check_clean({head: SHIP.replace(member, f"{head}\n{member}#endif\n") for head in certain})
+
+
+def test_a_branch_that_is_not_compiled_says_nothing() -> None:
+    """One field in two branches, of which .NET 9 compiles one, is there once."""
+    name = '[JsonPropertyName("name")]'
+    old = f"#if NETFRAMEWORK\n    {name} public string Title {{ get; set; }}\n#else\n    {name}"
+    check_clean({"else": SHIP.replace(name, old).replace(NAME, f"{NAME}\n#endif")})
+
+
+def test_a_class_that_is_not_always_compiled_is_missing() -> None:
+    """A debug build would have it, a release would not."""
+    (issue,) = issues_of(f"#if DEBUG\n{SHIP}#endif\n")
+
+    assert (issue.code, issue.type_name) == ("MISSING_CLASS", "ShipDataObject")
+    assert "'#if DEBUG'" in issue.message
+
+
+def test_what_the_serializer_sets_in_another_way_is_there() -> None:
+    """A constructor's parameter, [JsonInclude] and Populate fill what has no public setter."""
+    read_only = SHIP.replace(NAME, "public string? Name { get; }")
+    rest = "public long Id { get; init; }"
+    check_clean(
+        {
+            "included setter": SHIP.replace(
+                NAME, f"[JsonInclude] {NAME}".replace("init", "private set")
+            ),
+            "included": SHIP.replace(
+                NAME, f"[JsonInclude] internal {NAME.removeprefix('public ')}"
+            ),
+            "included field": SHIP.replace(NAME, "[JsonInclude] public string? Name;"),
+            "private getter": SHIP.replace(NAME, NAME.replace("get", "private get")),
+            "setter with a body": SHIP.replace(
+                NAME, "public string? Name { get => _name; set => _name = value; } string? _name;"
+            ),
+            "setter alone": SHIP.replace(
+                NAME, "public string? Name { set { _name = value; } } private string? _name;"
+            ),
+            "constructor": read_only.replace("required ", "").replace(
+                "{\n", "{\n    public ShipDataObject(String? name) => Name = name;\n", 1
+            ),
+            "marked constructor": read_only.replace(
+                "{\n",
+                "{\n    public ShipDataObject() { }\n"
+                "    [JsonConstructor] private ShipDataObject(string? NAME) => Name = NAME;\n",
+                1,
+            ),
+            "primary constructor": read_only.replace(
+                "Object\n", "Object(string? name)\n", 1
+            ).replace("Name { get; }", "Name { get; } = name;"),
+            "struct": read_only.replace("public class", "public readonly struct").replace(
+                "{\n", "{\n    [JsonConstructor] public ShipDataObject(string? name) { }\n", 1
+            ),
+            "explicit interface": SHIP.replace("{\n", "{\n    string? INamed.Name { get; }\n", 1),
+            "body of a record": (
+                "public record ShipDataObject\n"
+                '([property: JsonPropertyName("name")] string? Name)\n{\n'
+                f'    [JsonPropertyName("id")] {rest}\n'
+                '    [JsonPropertyName("flag")] public Flag Flag { get; set; }\n}\n'
+            ),
+        }
+    )
+
+
+def test_a_collection_without_a_setter_is_filled_only_by_populate() -> None:
+    """By default the serializer makes a new list and drops it where there is no setter."""
+    ir = ships()
+    ir["types"][0]["fields"][1] = {
+        "json_name": "name",
+        "type": {"kind": "array", "items": {"kind": "string"}},
+        "required": True,
+    }
+    read_only = SHIP.replace(NAME, "public List<string> Name { get; } = new();")
+    populate = "JsonObjectCreationHandling(JsonObjectCreationHandling.Populate)"
+
+    (issue,) = issues_of(read_only, ir=ir)
+    assert (issue.code, issue.field) == ("MISSING_FIELD", "name")
+    check_clean(
+        {
+            "member": read_only.replace('"name")]', f'"name"), {populate}]'),
+            "type": f"[{populate}]\n{read_only}",
+        },
+        ir=ir,
+    )
+
+
+# -- what the compiler refuses ---------------------------------------------------------------------
+
+
+def test_accessors_that_the_compiler_refuses() -> None:
+    """Twice, both setters, none to read with, or open wider than the property."""
+    check(
+        [
+            (NAME, f"public string? Name {accessors}", "SYNTAX", "name", words)
+            for accessors, words in (
+                ("{ get; set; init; }", "both set and init"),
+                ("{ get; get; set; }", "two accessors 'get'"),
+                ("{ init; }", "has init and no get"),
+                ("{ set; }", "has set and no get"),
+                ("{ public get; set; }", "less open"),
+            )
+        ]
+    )
+    required = "public required long Id { get; init; }"
+    narrow = "[JsonInclude] public required long Id { get; private init; }"
+    check([(required, narrow, "SYNTAX", "id", "its setter is not public")])
+
+
+def test_modifiers_that_the_compiler_refuses() -> None:
+    """Repeated, contradicting, out of place, and those that need another kind of type."""
+    check(
+        [
+            (NAME, f"{modifiers} string? Name {{ get; init; }}", "SYNTAX", "name", words)
+            for modifiers, words in (
+                ("public public", "'public' twice"),
+                ("public override", "overrides nothing"),
+                ("public abstract", "is abstract in"),
+                ("public readonly async", "'async' is no modifier"),
+                ("public volatile", "'volatile' is no modifier"),
+                ("public private", "at once"),
+            )
+        ]
+    )
+    head = "public class Ship"
+    check(
+        [
+            (head, f"{new} class Ship", "SYNTAX", None, words)
+            for new, words in (
+                ("public public", "'public' twice"),
+                ("public internal", "at once"),
+                ("public readonly", "'readonly' is no modifier of a class"),
+                ("partial public", "'partial' must be the last"),
+            )
+        ]
+    )
+    check([("public enum", "public sealed enum", "SYNTAX", None, "'sealed' is no modifier")], FLAG)
+    sealed = SHIP.replace(head, "public sealed class Ship")
+    virtual = "public virtual string? Name"
+    check([("public string? Name", virtual, "SYNTAX", "name", "is virtual, but")], sealed)
+    check_clean(
+        {
+            "virtual": SHIP.replace("public string? Name", virtual),
+            "override": SHIP.replace("public string? Name", "public override string? Name").replace(
+                "Object\n", "Object : Exception\n", 1
+            ),
+            "new": SHIP.replace("public string? Name", "public new string? Name"),
+        }
+    )
+
+
+def test_structs_that_the_compiler_refuses() -> None:
+    """No initial values without a constructor, no set where all of it is readonly."""
+    struct = SHIP.replace("public class", "public readonly struct").replace("required ", "")
+    check(
+        [
+            (NAME, NAME.replace("init", "set"), "SYNTAX", "name", "is readonly; write init"),
+            (NAME, f"{NAME} = null;", "SYNTAX", "name", "initial value"),
+        ],
+        struct,
+    )
+    made = struct.replace("{\n", "{\n    public ShipDataObject() { }\n", 1)
+    check_clean({"constructor": made.replace(NAME, f"{NAME} = null;"), "init": struct})
+
+
+def test_attributes_that_the_compiler_refuses() -> None:
+    """On the wrong kind of thing, or twice: the words say what to write instead."""
+    name = '[JsonPropertyName("name")]'
+    check(
+        [
+            (name, f"{name} {name}", "SYNTAX", "name", "[JsonPropertyName] twice"),
+            (name, f'{name} [JsonPropertyName("nom")]', "SYNTAX", "name", "twice"),
+            (
+                name,
+                '[JsonStringEnumMemberName("name")]',
+                "SYNTAX",
+                "name",
+                'write [JsonPropertyName("name")]',
+            ),
+            (name, f'{name} [EnumMember(Value = "x")]', "SYNTAX", "name", "[EnumMember] is for"),
+            (name, f"{name} [JsonConstructor]", "SYNTAX", "name", "on a property"),
+            ("public class", "[Key] public class", "SYNTAX", None, "on a class"),
+            ("public class", "[JsonPropertyName] public class", "SYNTAX", None, "on a class"),
+        ]
+    )
+    wire = '[JsonStringEnumMemberName("red")]'
+    check([(wire, f"{wire} {wire}", "SYNTAX", "red", "twice")], FLAG)
+
+
+POSITIONAL = (
+    'public record ShipDataObject([property: JsonPropertyName("id")] long Id,\n'
+    '  [property: JsonPropertyName("name")] string? Name,\n'
+    '  [property: JsonPropertyName("flag")] Flag Flag);\n'
+)
+
+
+def test_attributes_of_positional_records() -> None:
+    """Without ``property:`` they stand on a parameter, where the compiler refuses them."""
+    name = '[property: JsonPropertyName("name")]'
+    right = f"write {name}"
+    check(
+        [
+            (name, '[JsonPropertyName("name")]', "SYNTAX", "name", right),
+            (name, '[param: JsonPropertyName("name")]', "SYNTAX", "name", right),
+            (name, f"{name} [Key]", "SYNTAX", "name", "write [property: Key]"),
+            (name, f"{name} [JsonInclude]", "SYNTAX", "name", "write [property: JsonInclude]"),
+            (name, '[field: JsonPropertyName("name")]', "MISSING_FIELD", "name", "backing field"),
+        ],
+        POSITIONAL,
+    )
+    check_clean({"Description": POSITIONAL.replace(name, f'{name} [Description("n")]')})
+
+
+def test_default_values_of_positional_records() -> None:
+    """They are constants, and stand after every parameter that has none."""
+    check(
+        [
+            ("string? Name", "string? Name = null", "SYNTAX", "name", "'Flag' after it has none"),
+            ("Flag Flag)", "Flag Flag = new())", "SYNTAX", "flag", "is no constant"),
+        ],
+        POSITIONAL,
+    )
+    check_clean({"last": POSITIONAL.replace("Flag Flag)", "Flag Flag = Flag.Red)")})
+
+
+def test_wrappers_that_the_compiler_refuses() -> None:
+    """``Nullable<T>`` takes value types; a text or a class is null by itself."""
+    check(
+        [
+            ("string?", "Nullable<string>", "WRONG_TYPE", "name", "'Nullable<string>'"),
+            ("string?", "System.Nullable<String>", "WRONG_TYPE", "name", "'string?'"),
+            ("long", "long*", "WRONG_TYPE", "id", "'long*'"),
+        ]
+    )
+    ir = ships()
+    ir["types"][0]["fields"][1]["type"] = {"kind": "ref", "name": "ShipDataObject"}
+    check(
+        [("string?", "Nullable<ShipDataObject>", "WRONG_TYPE", "name", "'ShipDataObject?'")], ir=ir
+    )
+    ir["types"][0]["fields"][1]["type"] = {"kind": "ref", "name": "Flag"}
+    check_clean({"enum": SHIP.replace("string?", "Nullable<Flag>")}, ir=ir)
+
+
+# -- types that cannot be created ------------------------------------------------------------------
+
+
+def test_a_class_that_the_serializer_cannot_create() -> None:
+    """Abstract, static, generic, a collection, or without a constructor that it calls."""
+    head = "public class ShipDataObject\n{\n"
+    made = "    public ShipDataObject"
+    marked = made.replace("public", "[JsonConstructor] public")
+    check(
+        [
+            (head, new, "MISSING_CLASS", None, words)
+            for new, words in (
+                (head.replace("class", "abstract class"), "is abstract"),
+                (head.replace("class", "static class"), "is static"),
+                (head.replace("Object\n", "Object<T>\n"), "is generic"),
+                (head.replace("Object\n", "Object : List<string>\n"), "is a collection"),
+                (head.replace("class", "ref struct"), "is a ref struct"),
+                (f"{head}    private ShipDataObject() {{ }}\n", "no public constructor"),
+                (f"{head}    internal ShipDataObject() {{ }}\n", "no public constructor"),
+                (f"{head}{made}(int other) {{ }}\n", "'other' matches no property"),
+                (f"{head}{made}(int? id) {{ }}\n", "'id' is of type 'int?'"),
+                (f"{head}{made}(long id) {{ }}\n{made}(string? name) {{ }}\n", "several public"),
+                (
+                    f"{head}{marked}(long id) {{ }}\n{marked}(string? name) {{ }}\n",
+                    "on several constructors",
+                ),
+                (f"[JsonConverter(typeof(JsonStringEnumConverter))]\n{head}", "reads no objects"),
+            )
+        ]
+    )
+    check_clean(
+        {
+            "plain one too": SHIP.replace(head, f"{head}{made}() {{ }}\n{made}(int other) {{ }}\n"),
+            "static constructor": SHIP.replace(head, f"{head}    static ShipDataObject() {{ }}\n"),
+            "matching": SHIP.replace(head, f"{head}{made}(Int64 id, Flag flag) {{ }}\n"),
+            "marked": SHIP.replace(
+                head, f"{head}    [JsonConstructor] internal ShipDataObject() {{ }}\n"
+            ),
+            "positional": POSITIONAL,
+            "positional struct": POSITIONAL.replace("record", "record struct"),
+        }
+    )
+
+
+def test_a_public_member_of_a_type_that_is_not_public() -> None:
+    """The compiler refuses it; where all are internal, none is more open than another."""
+    internal = FLAG.replace("public enum", "internal enum")
+    (issue,) = issues_of(flag=internal)
+
+    assert (issue.code, issue.type_name) == ("MISSING_CLASS", "Flag")
+    assert "declare it public" in issue.message
+    assert issues_of(flag=FLAG.replace("public enum", "enum")) != []
+    assert issues_of(SHIP.replace("public class", "class"), internal) == []
+
+
+def test_a_type_that_only_an_attribute_names() -> None:
+    """``typeof`` of what nothing declares does not compile; what the user declares does."""
+    check(
+        [
+            ("public class", f"[{one}]\npublic class", "UNDECLARED_TYPE", None, "'Ghost'")
+            for one in (
+                "JsonDerivedType(typeof(Ghost))",
+                'JsonDerivedType(typeof(Ghost), "ghost")',
+                "JsonConverter(typeof(Ghost))",
+                "JsonConverter(typeof(Ghost<ShipDataObject>))",
+            )
+        ]
+    )
+    member = '[JsonPropertyName("name"), JsonConverter(typeof(Ghost))]'
+    check([('[JsonPropertyName("name")]', member, "UNDECLARED_TYPE", "name", "'Ghost'")])
+    source = assemble(
+        [
+            (
+                "ShipDataObject",
+                SHIP.replace("public class", "[JsonConverter(typeof(Own))]\npublic class"),
+            ),
+            ("Flag", FLAG),
+        ]
+    )
+    own = source + "\npublic class Own : JsonConverter<ShipDataObject> { }\n"
+    aliased = "using Own = Company.Converters.Ship;\n" + source
+    for text in (own, aliased):
+        assert all(result.is_clean for result in validate_by_type(text, IR.of(ships())).values())
+
+
+# -- enums -----------------------------------------------------------------------------------------
+
+CONVERTER = "[JsonConverter(typeof(JsonStringEnumConverter))]"
+
+
+def test_an_enum_of_text_without_a_converter_that_reads_text() -> None:
+    """Left out, of another library, of another enum, for numbers, or invented."""
+    check(
+        [
+            (CONVERTER, "", "ENUM_MEMBER", None, "has no converter"),
+            (CONVERTER, f"// {CONVERTER}", "ENUM_MEMBER", None, f"write {CONVERTER}"),
+            (CONVERTER, "[JsonConverter]", "ENUM_MEMBER", None, "does not take"),
+            (CONVERTER, "[JsonStringEnumConverter]", "ENUM_MEMBER", None, "has no converter"),
+            *(
+                (CONVERTER, f"[JsonConverter(typeof({name}))]", "ENUM_MEMBER", None, words)
+                for name, words in (
+                    ("StringEnumConverter", "System.Text.Json does not take"),
+                    ("Newtonsoft.Json.Converters.StringEnumConverter", "does not take"),
+                    ("JsonStringEnumConverter<Colour>", "is for 'Colour'"),
+                    ("JsonNumberEnumConverter<Flag>", "reads numbers"),
+                )
+            ),
+            (
+                CONVERTER,
+                "[JsonConverter(typeof(FlagJsonConverter))]",
+                "UNDECLARED_TYPE",
+                None,
+                "'FlagJsonConverter'",
+            ),
+        ],
+        FLAG,
+    )
+
+
+def test_converters_that_read_text() -> None:
+    """On the enum or on each property that uses it, qualified or generic."""
+    names = [
+        "JsonStringEnumConverter<Flag>",
+        "JsonStringEnumConverter<Models.Flag>",
+        "System.Text.Json.Serialization.JsonStringEnumConverter",
+        "Json.JsonStringEnumConverter",
+    ]
+    for name in names:
+        flag = FLAG.replace(CONVERTER, f"[JsonConverter(typeof({name}))]")
+        assert issues_of(flag=flag) == [], name
+    bare = FLAG.replace(CONVERTER, "")
+    used = SHIP.replace("public required Flag", f"{CONVERTER} public required Flag")
+    assert issues_of(used, bare) == []
+    context = (
+        "[JsonSourceGenerationOptions(UseStringEnumConverter = true)]\n"
+        "public partial class Ships : JsonSerializerContext { }\n"
+    )
+    source = assemble([("ShipDataObject", SHIP), ("Flag", bare)]) + context
+    assert all(result.is_clean for result in validate_by_type(source, ships()).values())
+
+
+def test_a_converter_on_a_property_that_it_cannot_read() -> None:
+    """A list of enums is no enum, and text is none either."""
+    flag, name = '[JsonPropertyName("flag")]', '[JsonPropertyName("name")]'
+    check(
+        [
+            (name, name + CONVERTER, "WRONG_TYPE", "name", "reads enums, not 'string?'"),
+            (
+                flag,
+                f"{flag} [JsonConverter(typeof(JsonNumberEnumConverter<Flag>))]",
+                "WRONG_TYPE",
+                "flag",
+                "the values of 'Flag' are text",
+            ),
+            (
+                flag,
+                f"{flag} [JsonConverter(typeof(StringEnumConverter))]",
+                "WRONG_TYPE",
+                "flag",
+                "does not take",
+            ),
+        ]
+    )
+    ir = ships()
+    ir["types"][0]["fields"][2]["type"] = {
+        "kind": "array",
+        "items": {"kind": "ref", "name": "Flag"},
+    }
+    listed = SHIP.replace("required Flag", "required List<Flag>")
+    check([(flag, flag + CONVERTER, "WRONG_TYPE", "flag", "not 'List<Flag>'")], listed, ir=ir)
+
+
+def test_an_attribute_that_does_not_name_an_enum_member() -> None:
+    """That of properties compiles and has no effect; that of other libraries is not read."""
+    green = '[JsonStringEnumMemberName("light-green")]'
+    check(
+        [
+            (
+                green,
+                other,
+                "ENUM_MEMBER",
+                "light-green",
+                f"[{other[1:].partition('(')[0]}] has no effect on an enum member",
+            )
+            for other in (
+                '[JsonPropertyName("light-green")]',
+                '[EnumMember(Value = "light-green")]',
+            )
+        ],
+        FLAG,
+    )
+    own = FLAG.replace('[JsonStringEnumMemberName("red")]\n    Red', "[EnumMember]\n    red")
+    assert issues_of(flag=own) == []
+
+
+def test_members_of_one_number() -> None:
+    """Read from text, the second becomes the first: the value on the wire is lost."""
+    numbered = FLAG.replace("Red,", "Red = 1,")
+    check(
+        [
+            ("LightGreen,", "LightGreen = 1,", "ENUM_MEMBER", "light-green", "number of 'Red', 1"),
+            ("LightGreen,", "LightGreen = Red,", "ENUM_MEMBER", "light-green", "number of 'Red'"),
+        ],
+        numbered,
+    )
+
+
+def enum_of(*values: int) -> dict[str, Any]:
+    """Return the IR with these values of the enum."""
+    ir = ships()
+    ir["types"][1]["enum_values"] = list(values)
+    return ir
+
+
+def test_numbers_that_an_enum_cannot_hold() -> None:
+    """Beyond 32 bits it is based on long; a smaller base holds less."""
+    flag = "public enum Flag : long { A = 1, B = 5000000000 }"
+    ir = enum_of(1, 5_000_000_000)
+    check(
+        [
+            (": long", "", "ENUM_MEMBER", None, "declare 'enum Flag : long'"),
+            (": long", ": uint", "ENUM_MEMBER", None, "declare 'enum Flag : long'"),
+            (": long", ": string", "SYNTAX", None, "cannot be based on 'string'"),
+        ],
+        flag,
+        ir=ir,
+    )
+    for base in ("long", "ulong", "System.Int64"):
+        assert issues_of(flag=flag.replace("long", base), ir=ir) == [], base
+
+
+def test_an_enum_of_numbers_with_a_converter() -> None:
+    """One that writes names is wrong; one that writes numbers says what is so anyway."""
+    flag = "[JsonConverter(typeof(JsonNumberEnumConverter<Flag>))] public enum Flag { A = 1 }"
+    string = "typeof(JsonStringEnumConverter<Flag>)"
+    check(
+        [("typeof(JsonNumberEnumConverter<Flag>)", string, "ENUM_MEMBER", None, "writes names")],
+        flag,
+        ir=enum_of(1),
+    )
+    assert issues_of(flag=flag, ir=enum_of(1)) == []
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def test_a_fault_is_put_on_the_page_that_can_mend_it() -> None:
+    """Members speak for their own page, the declaration for the first."""
+    first = SHIP.split("\n\n", maxsplit=1)[0] + "\n}\n"
+    second = '[JsonPropertyName("name")]\npublic string? Name { get; private set; }\n'
+    third = '[JsonPropertyName("flag")]\npublic public Flag Flag { get; set; }\n'
+    fields = [["id"], ["name"], ["flag"]]
+
+    found = in_pages([first.replace("class", "abstract class"), second, third], fields)
+
+    assert [(issue.code, issue.page) for issue in found] == [
+        ("MISSING_CLASS", 1),
+        ("MISSING_FIELD", 2),
+        ("SYNTAX", 3),
+    ]
