@@ -47,6 +47,8 @@ class TypeRef:
         mark = "?" if self.nullable else ""
         if self.name in ("[]", "*"):
             return f"{self.args[0]}{self.name}{mark}"
+        if self.name == "ref":
+            return f"ref {self.args[0]}"
         dotted = f"{self.qualifier}.{self.name}" if self.qualifier else self.name
         inner = f"<{', '.join(map(str, self.args))}>" if self.args else ""
         return f"{dotted}{inner}{mark}"
@@ -65,7 +67,9 @@ class Attribute:
     name: str
     """Simple name without qualifier and without the ``Attribute`` suffix."""
     arguments: tuple[str | int | bool | None, ...] = ()
-    """String, number and ``nameof`` arguments in order; ``None`` for any other expression."""
+    """String, number and ``nameof`` arguments in order; ``None`` for any other expression.
+
+    What sets a property of the attribute, ``Name = …``, is no argument."""
     line: int = 0
     types: tuple[TypeRef, ...] = ()
     """The types that its arguments name, as ``typeof(Flag)`` does."""

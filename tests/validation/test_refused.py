@@ -97,6 +97,9 @@ def test_a_property_that_is_always_ignored_is_missing() -> None:
             for one in ignored
         ]
     )
+    id_ = '[JsonPropertyName("id")]'
+    never_null = f"{id_} [JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingNull)]"
+    check([(id_, never_null, "MISSING_FIELD", "id", "refuses on 'long'")])
     kept = [
         "JsonIgnore(Condition = JsonIgnoreCondition.Never)",
         "JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingNull)",
@@ -128,6 +131,15 @@ def test_a_member_that_is_not_always_compiled_is_missing() -> None:
     certain = ["#if true", "#if NET8_0_OR_GREATER", "#if (NET || DEBUG)", "#if false\n#else"]
     certain.append("#region Names\n#endregion\n#pragma warning disable\n#if NETCOREAPP")
     check_clean({head: SHIP.replace(member, f"{head}\n{member}#endif\n") for head in certain})
+
+
+def test_a_directive_between_values_is_told_and_the_values_are_read() -> None:
+    """The grammar takes none there: the words name the directive, and no value is missing."""
+    red = FLAG[: FLAG.index("Red,") + len("Red,")]
+    (issue,) = issues_of(flag=FLAG.replace(red, f"{red}\n#if DEBUG").replace("\n}", "\n#endif\n}"))
+
+    assert (issue.code, issue.type_name) == ("SYNTAX", "Flag")
+    assert "'#if DEBUG'" in issue.message
 
 
 def test_a_branch_that_is_not_compiled_says_nothing() -> None:
@@ -320,6 +332,13 @@ POSITIONAL = (
     '  [property: JsonPropertyName("name")] string? Name,\n'
     '  [property: JsonPropertyName("flag")] Flag Flag);\n'
 )
+
+
+def test_an_attribute_that_is_set_as_another_library_sets_it() -> None:
+    """The name on the wire is an argument, not a property of the attribute."""
+    name = '[JsonPropertyName("name")]'
+    check([(name, '[JsonPropertyName(Name = "name")]', "MISSING_FIELD", "name", f"lacks {name}")])
+    check_clean({"named argument": SHIP.replace(name, '[JsonPropertyName(name: "name")]')})
 
 
 def test_attributes_of_positional_records() -> None:

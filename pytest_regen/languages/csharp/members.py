@@ -11,6 +11,7 @@ from pytest_regen.languages.csharp.attributes import (
     misplaced,
     own,
     read_attributes,
+    refuses_null,
     wire_hint,
     wire_name,
 )
@@ -30,6 +31,7 @@ from pytest_regen.languages.csharp.serializer import (
     RawMember,
     Shape,
     hidden,
+    is_never_null,
     never_set,
     resolved,
 )
@@ -287,14 +289,14 @@ def _read_body(body: Node, reading: Reading, content: _Body, condition: str | No
 
 
 def _read_property(node: Node, reading: Reading, content: _Body, condition: str | None) -> None:
-    if any(child.type == "explicit_interface_specifier" for child in node.named_children):
-        return  # seen through the interface only
     modifiers, targeted = _modifiers(node, reading)
+    if "public" not in modifiers and _is_explicit(node):
+        return  # seen through the interface only
     attributes = own("property", targeted)
     name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
     value = node.child_by_field_name("value")
     is_computed = value is not None and value.type == "arrow_expression_clause"
-    accessors = tuple(_accessors(node))
+    accessors = _accessors(node)
     bare, line = _named(name, reading), node.start_point.row + 1
     has_initial_value = not is_computed and value is not None
     unseen = _unseen("property", modifiers, attributes)
@@ -307,6 +309,9 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     unread = unseen or never_set(
         accessors, attributes, content.attributes, has_initial_value=promised
     )
+    reference = type_ref(type_) if type_ else None
+    if unread is None and reference and is_never_null(reference) and refuses_null(attributes):
+        unread = f"has WhenWritingNull, which the serializer refuses on {str(reference)!r}"
     if unread is None:
         faults += required_faults(bare, modifiers, accessors, line)
     member = Member(
@@ -315,7 +320,7 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
         line=line,
         end_line=node.end_point.row + 1,
         wire_name=wire_name("property", attributes),
-        type=type_ref(type_) if type_ else None,
+        type=reference,
         is_required="required" in modifiers,
         has_initializer=promised,
         attributes=attributes,
@@ -329,9 +334,32 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     content.add(member, RawMember(frozenset(modifiers), accessors, has_initial_value), condition)
 
 
-def _accessors(node: Node) -> Iterator[Accessor]:
+def _is_explicit(node: Node) -> bool:
+    """Return whether a member implements one of an interface: ``string INamed.Name``."""
+    return any(child.type == "explicit_interface_specifier" for child in node.named_children)
+
+
+def _accessors(node: Node) -> tuple[Accessor, ...]:
+    """Return the accessors of a property. Equal texts are taken apart once."""
     listed = node.child_by_field_name("accessors")
-    for child in listed.named_children if listed else ():
+    if listed is None:
+        return ()
+    text = listed.text or b""
+    known = _seen.get(text)
+    if known is None:
+        known = tuple(_read_accessors(listed))
+        if len(text) <= _SHORT and len(_seen) < _MANY:
+            _seen[text] = known
+    return known
+
+
+_seen: dict[bytes, tuple[Accessor, ...]] = {}
+_SHORT: Final = 60
+_MANY: Final = 4096
+
+
+def _read_accessors(listed: Node) -> Iterator[Accessor]:
+    for child in listed.named_children:
         if child.type != "accessor_declaration":
             continue
         words = [part.type for part in child.children if part.type in {"get", "set", "init"}]

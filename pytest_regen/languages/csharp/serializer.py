@@ -9,12 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pytest_regen.languages.csharp.compiler import ACCESS, Accessor, Head, context_faults
+from pytest_regen.languages.csharp.compiler import (
+    ACCESS,
+    MODIFIERS_IN_CONTEXT,
+    Accessor,
+    Head,
+    context_faults,
+)
 from pytest_regen.languages.csharp.keywords import word_set
 from pytest_regen.languages.csharp.types import canonical_name, is_collection
 from pytest_regen.languages.facts import Attribute, Declaration, Member, SyntaxFault, TypeRef
 
-__all__ = ["Constructor", "RawMember", "Shape", "hidden", "never_set", "resolved"]
+__all__ = ["Constructor", "RawMember", "Shape", "hidden", "is_never_null", "never_set", "resolved"]
 
 _VALUES: Final = word_set(
     """
@@ -73,6 +79,11 @@ def hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute])
     return "has no access modifier, so it is private and not serialized; make it public"
 
 
+def is_never_null(reference: TypeRef) -> bool:
+    """Return whether the type is known to be a value that is never null."""
+    return _simple(reference) in _VALUES and not reference.nullable
+
+
 def never_set(
     accessors: Sequence[Accessor],
     attributes: Sequence[Attribute],
@@ -117,23 +128,24 @@ def resolved(shapes: Sequence[Shape]) -> list[Declaration]:
 
 
 def _resolved(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> Declaration:
-    declaration = replace(shape.declaration, is_public=is_public)
+    declaration = shape.declaration
     if declaration.kind not in {"class", "record", "struct"}:
-        return _with(declaration, _conditional(shape))
+        faults = (*declaration.faults, *_conditional(shape))
+        return replace(declaration, is_public=is_public, faults=faults)
     head = _head(parts)
-    constructor, faults = _creation(head, parts)
+    constructor, uncreatable = _creation(head, parts)
     filled = {name.lower() for name, _ in constructor.parameters} if constructor else set()
     members = tuple(
         _resolved_member(member, raw, head, filled)
         for member, raw in zip(declaration.members, shape.raw, strict=True)
     )
-    if shape is not parts[0]:
-        faults = []
-    return _with(replace(declaration, members=members), [*_conditional(shape), *faults])
-
-
-def _with(declaration: Declaration, faults: Sequence[SyntaxFault]) -> Declaration:
-    return replace(declaration, faults=(*declaration.faults, *faults)) if faults else declaration
+    faults = (*declaration.faults, *_conditional(shape))
+    if shape is parts[0]:
+        faults += tuple(uncreatable)
+    is_same = is_public and faults == declaration.faults
+    if is_same and all(new is old for new, old in zip(members, declaration.members, strict=True)):
+        return declaration  # as nearly every one is
+    return replace(declaration, is_public=is_public, members=members, faults=faults)
 
 
 def _conditional(shape: Shape) -> list[SyntaxFault]:
@@ -166,6 +178,8 @@ def _resolved_member(member: Member, raw: RawMember, head: Head, filled: set[str
     changed = member
     if member.unread and member.is_serialized and member.name.lower() in filled:
         changed = replace(changed, unread=None)
+    if not (head.is_struct or raw.modifiers & MODIFIERS_IN_CONTEXT or member.name == "Clone"):
+        return changed
     faults = tuple(
         context_faults(
             head,
