@@ -104,7 +104,7 @@ class Member:
     """What stands on the wire: the decoded JSON name, or an enum member's string or number.
     ``None`` where the source does not say."""
     number: int | None = None
-    """The number that is written for an enum member."""
+    """The number of an enum member, written or counted on; ``None`` where it cannot be told."""
     type: TypeRef | None = None
     is_required: bool = False
     """Whether the declaration itself demands a value: ``required``, a positional parameter."""

@@ -100,13 +100,11 @@ def _carried(subject: Subject) -> list[tuple[EnumValue, Member]]:
     has_strings = any(isinstance(value, str) for value in subject.type.enum_values)
     has_numbers = any(isinstance(value, int) for value in subject.type.enum_values)
     found: list[tuple[EnumValue, Member]] = []
-    number = -1
     for member in subject.members:
-        wire = member.wire_name
-        number = wire if isinstance(wire, int) else number + 1
+        wire, number = member.wire_name, member.number
         if isinstance(wire, str) or not member.name:
             found.append((wire if wire is not None else "", member))
-        elif has_numbers and not (has_strings and wire is None):
+        elif has_numbers and number is not None and not (has_strings and wire is None):
             found.append((number, member))
         else:
             found.append((member.name, member))
@@ -116,17 +114,12 @@ def _carried(subject: Subject) -> list[tuple[EnumValue, Member]]:
 def _same_numbers(subject: Subject) -> Iterator[Issue]:
     """Yield members of one number: read from text, the second becomes the first."""
     seen: dict[int, Member] = {}
-    number: int | None = -1
     for member in subject.members:
-        if member.number is not None:
-            number = member.number
-        elif number is not None:
-            number = None if member.has_initializer else number + 1
-        if number is None or not member.name:
+        if member.number is None or not member.name:
             continue
-        first = seen.setdefault(number, member)
+        first = seen.setdefault(member.number, member)
         if first is not member and first.name != member.name:
-            message = f"{member.name!r} has the number of {first.name!r}, {number}"
+            message = f"{member.name!r} has the number of {first.name!r}, {member.number}"
             detail = "the two values cannot be told apart; leave the numbers out"
             unit = member.name if member.wire_name is None else member.wire_name
             yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit, detail=detail)

@@ -189,6 +189,9 @@ def test_what_the_serializer_sets_in_another_way_is_there() -> None:
             "primary constructor": read_only.replace(
                 "Object\n", "Object(string? name)\n", 1
             ).replace("Name { get; }", "Name { get; } = name;"),
+            "computed from it": SHIP.replace("Object\n", "Object(string? name)\n", 1).replace(
+                NAME, "public string? Name => name;"
+            ),
             "struct": read_only.replace("public class", "public readonly struct").replace(
                 "{\n", "{\n    [JsonConstructor] public ShipDataObject(string? name) { }\n", 1
             ),
@@ -426,6 +429,12 @@ def test_a_class_that_the_serializer_cannot_create() -> None:
             "marked": SHIP.replace(
                 head, f"{head}    [JsonConstructor] internal ShipDataObject() {{ }}\n"
             ),
+            "ignored": SHIP.replace(
+                head, f"{head}{made}(int n) {{ }} [JsonIgnore] public int N {{ get; }}\n"
+            ),
+            "marked primary": POSITIONAL.replace(
+                "public", "[method: JsonConstructor] public"
+            ).replace(";\n", " { public ShipDataObject(int n) : this(n, null, default) { } }\n"),
             "positional": POSITIONAL,
             "positional struct": POSITIONAL.replace("record", "record struct"),
         }

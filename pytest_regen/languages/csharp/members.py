@@ -185,7 +185,8 @@ def _declaration(
         modifiers = ("ref", *modifiers)
     content = _Body(bare, attributes)
     line = name.start_point.row + 1
-    _read_parameters(node, parts, reading, content)
+    is_marked = ("method", "JsonConstructor") in {(at, one.name) for at, one in targeted}
+    _read_parameters(node, parts, reading, content, is_marked=is_marked)
     body = node.child_by_field_name("body")
     if body is not None:
         _read_body(body, reading, content, None)
@@ -197,7 +198,9 @@ def _declaration(
         *misplaced(said.rpartition(" ")[2], bare, targeted),
     ]
     if kind == "enum":
-        faults += enum_faults(bare, _enum_base(bases), tuple(_numbers(content.members)), line)
+        content.members = list(_numbered(content.members))
+        numbers = [(one.name, one.number) for one in content.members if one.number is not None]
+        faults += enum_faults(bare, _enum_base(bases), numbers, line)
     declaration = Declaration(
         name=bare,
         kind=kind,
@@ -225,18 +228,15 @@ def _enum_base(bases: Sequence[TypeRef]) -> str:
     return canonical_name(bases[0]) if bases else "int"
 
 
-def _numbers(members: Sequence[Member]) -> Iterator[tuple[str, int]]:
-    """Yield names and numbers of enum members; one without a number counts on."""
+def _numbered(members: Sequence[Member]) -> Iterator[Member]:
+    """Yield enum members with their numbers; one without a number counts on."""
     number: int | None = -1
     for member in members:
         if member.number is not None:
             number = member.number
-        elif number is not None and not member.has_initializer:
-            number += 1
         else:
-            number = None
-        if number is not None:
-            yield member.name, number
+            number = None if number is None or member.has_initializer else number + 1
+        yield replace(member, number=number)
 
 
 def _own_parts(node: Node) -> Iterator[Node]:
@@ -300,6 +300,7 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     bare, line = _named(name, reading), node.start_point.row + 1
     has_initial_value = not is_computed and value is not None
     unseen = _unseen("property", modifiers, attributes)
+    is_seen = unseen is None
     if is_computed:
         unseen = unseen or "is computed, so nothing is read into it; write { get; init; }"
     faults = [*misplaced("property", bare, targeted)]
@@ -309,6 +310,7 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     unread = unseen or never_set(
         accessors, attributes, content.attributes, has_initial_value=promised
     )
+    lacks_setter = is_seen and unread is not None and condition is None
     reference = type_ref(type_) if type_ else None
     if unread is None and reference and is_never_null(reference) and refuses_null(attributes):
         unread = f"has WhenWritingNull, which the serializer refuses on {str(reference)!r}"
@@ -331,7 +333,8 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
         converter=converter_of(attributes),
         faults=tuple(faults),
     )
-    content.add(member, RawMember(frozenset(modifiers), accessors, has_initial_value), condition)
+    raw = RawMember(frozenset(modifiers), accessors, has_initial_value, lacks_setter)
+    content.add(member, raw, condition)
 
 
 def _is_explicit(node: Node) -> bool:
@@ -464,7 +467,9 @@ def _declarators(node: Node) -> Iterator[tuple[Node, Node | None]]:
                 yield name, rest[-1] if len(rest) > 1 else None
 
 
-def _read_parameters(node: Node, parts: Sequence[Node], reading: Reading, content: _Body) -> None:
+def _read_parameters(
+    node: Node, parts: Sequence[Node], reading: Reading, content: _Body, *, is_marked: bool
+) -> None:
     """Read the parameters of a type: its constructor, and of a record the properties."""
     listed = next((part for part in parts if part.type == "parameter_list"), None)
     if listed is None:
@@ -486,7 +491,7 @@ def _read_parameters(node: Node, parts: Sequence[Node], reading: Reading, conten
             content.add(member, RawMember(), None)
     line = listed.start_point.row + 1
     content.constructors.append(
-        Constructor(tuple(own_constructor), is_public=True, is_marked=False, line=line)
+        Constructor(tuple(own_constructor), is_public=True, is_marked=is_marked, line=line)
     )
     for number, fault in default_faults(defaults):
         if content.members:

@@ -48,6 +48,8 @@ class RawMember:
     modifiers: frozenset[str] = frozenset()
     accessors: tuple[Accessor, ...] = ()
     has_initial_value: bool = False
+    lacks_setter: bool = False
+    """Whether only that keeps the serializer from filling it: a constructor may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +178,8 @@ def _is_interface(base: TypeRef) -> bool:
 
 def _resolved_member(member: Member, raw: RawMember, head: Head, filled: set[str]) -> Member:
     changed = member
-    if member.unread and member.is_serialized and member.name.lower() in filled:
-        changed = replace(changed, unread=None)
+    if raw.lacks_setter and member.name.lower() in filled:
+        changed = replace(changed, unread=None, is_serialized=True)
     if not (head.is_struct or raw.modifiers & MODIFIERS_IN_CONTEXT or member.name == "Clone"):
         return changed
     faults = tuple(
@@ -269,7 +271,7 @@ def _chosen(  # noqa: PLR0911 - one line per case of the serializer's own order
 def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
     """Return which parameter of the constructor no member matches, by name and type."""
     for name, type_ in constructor.parameters:
-        same = [one for one in members if one.name.lower() == name.lower() and one.is_serialized]
+        same = [one for one in members if one.name.lower() == name.lower() and _is_bound(one)]
         if not same:
             return f"has a constructor whose parameter {name!r} matches no property"
         if not any(_is_same(type_, one.type) for one in same):
@@ -278,6 +280,11 @@ def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
                 f" property of type '{same[0].type}'"
             )
     return None
+
+
+def _is_bound(member: Member) -> bool:
+    """Return whether a parameter may stand for the member: one that is ignored is bound as well."""
+    return member.is_serialized or (member.is_public and member.kind != "field")
 
 
 def _is_same(left: TypeRef | None, right: TypeRef | None) -> bool:
