@@ -145,6 +145,8 @@ class Declaration:
     """Whether other public types may use it: it is public, and what it is nested in is."""
     is_value: bool = False
     """Whether it is copied where it is assigned, and never null: a struct, an enum."""
+    is_numeric: bool = False
+    """Whether it is an enum that is numbers on the wire unless a converter says otherwise."""
     converter: Converter | None = None
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it, and why a serializer could not create it."""

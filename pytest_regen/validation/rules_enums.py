@@ -19,9 +19,7 @@ def enum_converter(subject: Subject) -> Iterator[Issue]:
     """Yield an enum that the serializer reads as numbers where the wire has text, or as text."""
     has_text = any(isinstance(value, str) for value in subject.type.enum_values)
     found = next((part.converter for part in subject.main if part.converter), None)
-    if found is None and (not has_text or _is_converted_elsewhere(subject)):
-        return
-    if found is None and subject.is_unreadable(["JsonConverter", "JsonStringEnumConverter"]):
+    if found is None and not (has_text and _needs_converter(subject)):
         return
     why = _why_unread(subject, found, has_text=has_text)
     if why is not None:
@@ -47,6 +45,13 @@ def _why_unread(  # noqa: PLR0911 - one line per wrong converter
     if found.reads == "text" and not has_text:
         return f"has {found.text}, which writes names, and its values are numbers; {right}"
     return None
+
+
+def _needs_converter(subject: Subject) -> bool:
+    """Return whether text would be read as numbers, as far as the enum could be read."""
+    if not all(part.is_numeric for part in subject.main) or _is_converted_elsewhere(subject):
+        return False
+    return not subject.is_unreadable(["JsonConverter", "JsonStringEnumConverter"])
 
 
 def _is_converted_elsewhere(subject: Subject) -> bool:

@@ -362,11 +362,12 @@ def test_attributes_of_positional_records() -> None:
 
 
 def test_default_values_of_positional_records() -> None:
-    """They are constants, and stand after every parameter that has none."""
+    """They are constants, and stand after every parameter that has none; each has a type."""
     check(
         [
             ("string? Name", "string? Name = null", "SYNTAX", "name", "'Flag' after it has none"),
             ("Flag Flag)", "Flag Flag = new())", "SYNTAX", "flag", "is no constant"),
+            ("Flag Flag)", "FlagFlag)", "SYNTAX", "flag", "'FlagFlag' has no type"),
         ],
         POSITIONAL,
     )

@@ -231,7 +231,7 @@ def context_faults(
 def default_faults(
     parameters: Sequence[tuple[str, str | None, int]],
 ) -> Iterator[tuple[int, SyntaxFault]]:
-    """Yield default values of parameters that stand before one without, or are no constants.
+    """Yield default values that stand before a parameter without one, or are no constants.
 
     With each comes the number of its parameter, counted from 0.
 

@@ -214,6 +214,7 @@ def _declaration(
         bases=() if kind == "enum" else bases,
         name_line=line,
         is_value=is_value,
+        is_numeric=kind == "enum",
         converter=converter_of(attributes),
         faults=(*faults, *content.faults),
     )
@@ -493,7 +494,12 @@ def _read_parameters(
     content.constructors.append(
         Constructor(tuple(own_constructor), is_public=True, is_marked=is_marked, line=line)
     )
-    for number, fault in default_faults(defaults):
+    untyped = (
+        (number, SyntaxFault(defaults[number][2], f"the parameter {name!r} has no type"))
+        for number, (name, type_) in enumerate(own_constructor)
+        if type_ is None
+    )
+    for number, fault in (*default_faults(defaults), *untyped):
         if content.members:
             member = content.members[number]
             content.members[number] = replace(member, faults=(*member.faults, fault))
