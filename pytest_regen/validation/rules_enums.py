@@ -38,7 +38,7 @@ def _why_unread(  # noqa: PLR0911 - one line per wrong converter
         return None
     if found.reads == "nothing":
         return f"has {found.text}, which System.Text.Json does not take; {right}"
-    if found.of not in (None, name):
+    if found.of not in (None, name, subject.main[0].name):
         return f"has {found.text}, which is for {found.of!r}; {right}"
     if found.reads == "numbers" and has_text:
         return f"has {found.text}, which reads numbers; {right}"

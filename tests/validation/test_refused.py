@@ -517,6 +517,14 @@ def test_an_enum_of_text_without_a_converter_that_reads_text() -> None:
     )
 
 
+def test_a_misspelt_enum_is_one_fault() -> None:
+    """A converter that names the enum as it is declared is no second one."""
+    generic = FLAG.replace("Converter))", "Converter<Flags>))").replace("enum Flag", "enum Flags")
+    (issue,) = issues_of(flag=generic)
+
+    assert issue.code == "MISSING_CLASS"
+
+
 def test_converters_that_read_text() -> None:
     """On the enum or on each property that uses it, qualified or generic."""
     names = [
