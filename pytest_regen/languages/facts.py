@@ -47,6 +47,8 @@ class TypeRef:
         mark = "?" if self.nullable else ""
         if self.name in ("[]", "*"):
             return f"{self.args[0]}{self.name}{mark}"
+        if self.name == "ref":
+            return f"ref {self.args[0]}"
         dotted = f"{self.qualifier}.{self.name}" if self.qualifier else self.name
         inner = f"<{', '.join(map(str, self.args))}>" if self.args else ""
         return f"{dotted}{inner}{mark}"
@@ -65,7 +67,9 @@ class Attribute:
     name: str
     """Simple name without qualifier and without the ``Attribute`` suffix."""
     arguments: tuple[str | int | bool | None, ...] = ()
-    """String, number and ``nameof`` arguments in order; ``None`` for any other expression."""
+    """String, number and ``nameof`` arguments in order; ``None`` for any other expression.
+
+    What sets a property of the attribute, ``Name = …``, is no argument."""
     line: int = 0
     types: tuple[TypeRef, ...] = ()
     """The types that its arguments name, as ``typeof(Flag)`` does."""
@@ -100,7 +104,7 @@ class Member:
     """What stands on the wire: the decoded JSON name, or an enum member's string or number.
     ``None`` where the source does not say."""
     number: int | None = None
-    """The number that is written for an enum member."""
+    """The number of an enum member, written or counted on; ``None`` where it cannot be told."""
     type: TypeRef | None = None
     is_required: bool = False
     """Whether the declaration itself demands a value: ``required``, a positional parameter."""
@@ -141,6 +145,8 @@ class Declaration:
     """Whether other public types may use it: it is public, and what it is nested in is."""
     is_value: bool = False
     """Whether it is copied where it is assigned, and never null: a struct, an enum."""
+    is_numeric: bool = False
+    """Whether it is an enum that is numbers on the wire unless a converter says otherwise."""
     converter: Converter | None = None
     faults: tuple["SyntaxFault", ...] = ()
     """What a compiler refuses about it, and why a serializer could not create it."""

@@ -20,9 +20,7 @@ def enum_converter(subject: Subject) -> Iterator[Issue]:
     """Yield an enum that the serializer reads as numbers where the wire has text, or as text."""
     has_text = any(isinstance(value, str) for value in subject.type.enum_values)
     found = next((part.converter for part in subject.main if part.converter), None)
-    if found is None and (not has_text or _is_converted_elsewhere(subject)):
-        return
-    if found is None and subject.is_unreadable(["JsonConverter", "JsonStringEnumConverter"]):
+    if found is None and not (has_text and _needs_converter(subject)):
         return
     why = _why_unread(subject, found, has_text=has_text)
     if why is not None:
@@ -41,13 +39,20 @@ def _why_unread(  # noqa: PLR0911 - one line per wrong converter
         return None
     if found.reads == "nothing":
         return f"has {found.text}, which System.Text.Json does not take; {right}"
-    if found.of not in (None, name):
+    if found.of not in (None, name, subject.main[0].name):
         return f"has {found.text}, which is for {found.of!r}; {right}"
     if found.reads == "numbers" and has_text:
         return f"has {found.text}, which reads numbers; {right}"
     if found.reads == "text" and not has_text:
         return f"has {found.text}, which writes names, and its values are numbers; {right}"
     return None
+
+
+def _needs_converter(subject: Subject) -> bool:
+    """Return whether text would be read as numbers, as far as the enum could be read."""
+    if not all(part.is_numeric for part in subject.main) or _is_converted_elsewhere(subject):
+        return False
+    return not subject.is_unreadable(["JsonConverter", "JsonStringEnumConverter"])
 
 
 def _is_converted_elsewhere(subject: Subject) -> bool:
@@ -103,13 +108,11 @@ def _carried(subject: Subject) -> list[tuple[EnumValue, Member]]:
     has_strings = any(isinstance(value, str) for value in subject.type.enum_values)
     has_numbers = any(isinstance(value, int) for value in subject.type.enum_values)
     found: list[tuple[EnumValue, Member]] = []
-    number = -1
     for member in subject.members:
-        wire = member.wire_name
-        number = wire if isinstance(wire, int) else number + 1
+        wire, number = member.wire_name, member.number
         if isinstance(wire, str) or not member.name:
             found.append((wire if wire is not None else "", member))
-        elif has_numbers and not (has_strings and wire is None):
+        elif has_numbers and number is not None and not (has_strings and wire is None):
             found.append((number, member))
         else:
             found.append((member.name, member))
@@ -119,17 +122,12 @@ def _carried(subject: Subject) -> list[tuple[EnumValue, Member]]:
 def _same_numbers(subject: Subject) -> Iterator[Issue]:
     """Yield members of one number: read from text, the second becomes the first."""
     seen: dict[int, Member] = {}
-    number: int | None = -1
     for member in subject.members:
-        if member.number is not None:
-            number = member.number
-        elif number is not None:
-            number = None if member.has_initializer else number + 1
-        if number is None or not member.name:
+        if member.number is None or not member.name:
             continue
-        first = seen.setdefault(number, member)
+        first = seen.setdefault(member.number, member)
         if first is not member and first.name != member.name:
-            message = f"{member.name!r} has the number of {first.name!r}, {number}"
+            message = f"{member.name!r} has the number of {first.name!r}, {member.number}"
             detail = "the two values cannot be told apart; leave the numbers out"
             unit = member.name if member.wire_name is None else member.wire_name
             yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit, detail=detail)

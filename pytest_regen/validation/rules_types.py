@@ -162,7 +162,9 @@ def refusals(subject: Subject) -> Iterator[Issue]:
     """Yield what a compiler refuses, and why the serializer could not create the type."""
     for part in subject.main:
         for fault in part.faults:
-            yield subject.issue(fault.code, fault.message, line=fault.line)
+            is_echo = bool(subject.facts.unread) and fault.code == "MISSING_CLASS"
+            if not is_echo:  # what it takes to be created may be what could not be read
+                yield subject.issue(fault.code, fault.message, line=fault.line)
     for member in subject.members:
         if member.faults and member.name and not subject.is_near_fault(member):
             for fault in member.faults:
@@ -173,7 +175,7 @@ def refusals(subject: Subject) -> Iterator[Issue]:
 def less_open(subject: Subject) -> Iterator[Issue]:
     """Yield a type that is not public though public members of public types use it."""
     name, first = subject.type.name, subject.main[0]
-    if first.is_public:
+    if first.is_public or subject.facts.unread:
         return
     for owner, member in subject.around.uses.get(name, ()):
         if owner.is_public and member.is_public and owner.name != name:

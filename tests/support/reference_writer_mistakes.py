@@ -422,7 +422,7 @@ _SERIALIZER = (
             "MISSING_CLASS",
             edit,
             modes=FIRST_OBJECT,
-            style=PLAIN_CLASS | {"modifiers": "public"},
+            style={**PLAIN_CLASS, "modifiers": "public"},
         )
         for name, edit in (
             ("abstract_class", edits.in_head("public class", "public abstract class")),

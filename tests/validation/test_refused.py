@@ -97,6 +97,9 @@ def test_a_property_that_is_always_ignored_is_missing() -> None:
             for one in ignored
         ]
     )
+    id_ = '[JsonPropertyName("id")]'
+    never_null = f"{id_} [JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingNull)]"
+    check([(id_, never_null, "MISSING_FIELD", "id", "refuses on 'long'")])
     kept = [
         "JsonIgnore(Condition = JsonIgnoreCondition.Never)",
         "JsonIgnore(Condition = JsonIgnoreCondition.WhenWritingNull)",
@@ -128,6 +131,15 @@ def test_a_member_that_is_not_always_compiled_is_missing() -> None:
     certain = ["#if true", "#if NET8_0_OR_GREATER", "#if (NET || DEBUG)", "#if false\n#else"]
     certain.append("#region Names\n#endregion\n#pragma warning disable\n#if NETCOREAPP")
     check_clean({head: SHIP.replace(member, f"{head}\n{member}#endif\n") for head in certain})
+
+
+def test_a_directive_between_values_is_told_and_the_values_are_read() -> None:
+    """The grammar takes none there: the words name the directive, and no value is missing."""
+    red = FLAG[: FLAG.index("Red,") + len("Red,")]
+    (issue,) = issues_of(flag=FLAG.replace(red, f"{red}\n#if DEBUG").replace("\n}", "\n#endif\n}"))
+
+    assert (issue.code, issue.type_name) == ("SYNTAX", "Flag")
+    assert "'#if DEBUG'" in issue.message
 
 
 def test_a_branch_that_is_not_compiled_says_nothing() -> None:
@@ -177,6 +189,9 @@ def test_what_the_serializer_sets_in_another_way_is_there() -> None:
             "primary constructor": read_only.replace(
                 "Object\n", "Object(string? name)\n", 1
             ).replace("Name { get; }", "Name { get; } = name;"),
+            "computed from it": SHIP.replace("Object\n", "Object(string? name)\n", 1).replace(
+                NAME, "public string? Name => name;"
+            ),
             "struct": read_only.replace("public class", "public readonly struct").replace(
                 "{\n", "{\n    [JsonConstructor] public ShipDataObject(string? name) { }\n", 1
             ),
@@ -322,6 +337,13 @@ POSITIONAL = (
 )
 
 
+def test_an_attribute_that_is_set_as_another_library_sets_it() -> None:
+    """The name on the wire is an argument, not a property of the attribute."""
+    name = '[JsonPropertyName("name")]'
+    check([(name, '[JsonPropertyName(Name = "name")]', "MISSING_FIELD", "name", f"lacks {name}")])
+    check_clean({"named argument": SHIP.replace(name, '[JsonPropertyName(name: "name")]')})
+
+
 def test_attributes_of_positional_records() -> None:
     """Without ``property:`` they stand on a parameter, where the compiler refuses them."""
     name = '[property: JsonPropertyName("name")]'
@@ -340,11 +362,12 @@ def test_attributes_of_positional_records() -> None:
 
 
 def test_default_values_of_positional_records() -> None:
-    """They are constants, and stand after every parameter that has none."""
+    """They are constants, and stand after every parameter that has none; each has a type."""
     check(
         [
             ("string? Name", "string? Name = null", "SYNTAX", "name", "'Flag' after it has none"),
             ("Flag Flag)", "Flag Flag = new())", "SYNTAX", "flag", "is no constant"),
+            ("Flag Flag)", "FlagFlag)", "SYNTAX", "flag", "'FlagFlag' has no type"),
         ],
         POSITIONAL,
     )
@@ -407,6 +430,12 @@ def test_a_class_that_the_serializer_cannot_create() -> None:
             "marked": SHIP.replace(
                 head, f"{head}    [JsonConstructor] internal ShipDataObject() {{ }}\n"
             ),
+            "ignored": SHIP.replace(
+                head, f"{head}{made}(int n) {{ }} [JsonIgnore] public int N {{ get; }}\n"
+            ),
+            "marked primary": POSITIONAL.replace(
+                "public", "[method: JsonConstructor] public"
+            ).replace(";\n", " { public ShipDataObject(int n) : this(n, null, default) { } }\n"),
             "positional": POSITIONAL,
             "positional struct": POSITIONAL.replace("record", "record struct"),
         }
@@ -486,6 +515,14 @@ def test_an_enum_of_text_without_a_converter_that_reads_text() -> None:
         ],
         FLAG,
     )
+
+
+def test_a_misspelt_enum_is_one_fault() -> None:
+    """A converter that names the enum as it is declared is no second one."""
+    generic = FLAG.replace("Converter))", "Converter<Flags>))").replace("enum Flag", "enum Flags")
+    (issue,) = issues_of(flag=generic)
+
+    assert issue.code == "MISSING_CLASS"
 
 
 def test_converters_that_read_text() -> None:

@@ -1,7 +1,6 @@
 """Attributes of C#: what they say, where they may stand, and which converter they name."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -19,6 +18,7 @@ __all__ = [
     "misplaced",
     "own",
     "read_attributes",
+    "refuses_null",
     "wire_hint",
     "wire_name",
 ]
@@ -112,7 +112,8 @@ def _taken_apart(node: Node, constants: Mapping[str, Constant]) -> Attribute:
             if argument.type != "attribute_argument" or not argument.named_children:
                 continue
             value = argument.named_children[-1]
-            values.append(constant(value, constants))
+            if not any(child.type == "=" for child in argument.children):
+                values.append(constant(value, constants))
             if value.type == "typeof_expression" and value.named_children:
                 types.append(type_ref(value.named_children[-1]))
             elif value.type in {"member_access_expression", "identifier", "boolean_literal"}:
@@ -179,6 +180,14 @@ def ignored_by(attributes: Sequence[Attribute]) -> str | None:
     return None
 
 
+def refuses_null(attributes: Sequence[Attribute]) -> bool:
+    """Return whether the serializer takes the member only if its type can be null."""
+    return any(
+        attribute.name == "JsonIgnore" and ("Condition", "WhenWritingNull") in attribute.options
+        for attribute in attributes
+    )
+
+
 def converter_of(attributes: Sequence[Attribute]) -> Converter | None:
     """Return the converter that ``[JsonConverter]`` names."""
     for attribute in attributes:
@@ -212,16 +221,19 @@ def misplaced(kind: str, name: str, attributes: Sequence[Targeted]) -> Iterator[
         name: of what they stand on.
         attributes: with their targets.
     """
-    counted: Counter[Targeted] = Counter()
+    seen: set[tuple[str, str]] = set()
+    told: set[tuple[str, str]] = set()
     for target, attribute in attributes:
         place = _place(kind, target)
         places = _PLACES.get(attribute.name)
         if places is not None and place is not None and place not in places:
             yield SyntaxFault(attribute.line, _refusal(kind, name, attribute))
             continue
-        bare = (target if kind == "parameter" else "", Attribute(attribute.name))
-        counted[bare] += 1
-        if attribute.name in _SINGLE and counted[bare] == 2:  # noqa: PLR2004 - told once
+        bare = (target if kind == "parameter" else "", attribute.name)
+        is_again = bare in seen
+        seen.add(bare)
+        if is_again and attribute.name in _SINGLE and bare not in told:
+            told.add(bare)
             message = f"{name!r} has [{attribute.name}] twice; the compiler takes it once"
             yield SyntaxFault(attribute.line, message)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from pytest_regen.languages.csharp.keywords import word_set
@@ -10,6 +11,7 @@ from pytest_regen.languages.facts import SyntaxFault
 
 __all__ = [
     "ACCESS",
+    "MODIFIERS_IN_CONTEXT",
     "Accessor",
     "Head",
     "accessor_faults",
@@ -53,6 +55,9 @@ _MODIFIERS: Final[Mapping[str, frozenset[str]]] = {
     ),
 }
 """Kind to the modifiers it may have: CS0106 for others."""
+
+MODIFIERS_IN_CONTEXT: Final = frozenset({"abstract", "override", "virtual"})
+"""Modifiers whose right depends on the type around a member."""
 
 _SIZES: Final[Mapping[str, tuple[int, int]]] = {
     "sbyte": (-(2**7), 2**7 - 1),
@@ -98,6 +103,19 @@ def modifier_faults(
     kind: str, name: str, modifiers: Sequence[str], line: int
 ) -> Iterator[SyntaxFault]:
     """Yield modifiers that are repeated, contradict each other, or do not belong there."""
+    if _has_wrong_modifiers(kind, tuple(modifiers)):
+        yield from _modifier_faults(kind, name, modifiers, line)
+
+
+@lru_cache(maxsize=1024)
+def _has_wrong_modifiers(kind: str, modifiers: tuple[str, ...]) -> bool:
+    """Return whether there is a fault to tell; nearly all members have the same modifiers."""
+    return any(_modifier_faults(kind, "", modifiers, 0))
+
+
+def _modifier_faults(
+    kind: str, name: str, modifiers: Sequence[str], line: int
+) -> Iterator[SyntaxFault]:
     for modifier, count in Counter(modifiers).items():
         if count > 1:
             yield SyntaxFault(line, f"{name!r} has the modifier {modifier!r} twice")
@@ -107,8 +125,11 @@ def modifier_faults(
         shown = " and ".join(map(repr, sorted(access)))
         yield SyntaxFault(line, f"{name!r} is {shown} at once; one of them only")
     allowed = _MODIFIERS.get(kind)
+    article = "an" if kind[0] in "aeiou" else "a"
     for modifier in sorted(given - allowed) if allowed else ():
-        yield SyntaxFault(line, f"{modifier!r} is no modifier of a {kind}: take it from {name!r}")
+        yield SyntaxFault(
+            line, f"{modifier!r} is no modifier of {article} {kind}: take it from {name!r}"
+        )
     if "partial" in given and modifiers[-1] != "partial" and kind != "enum":
         yield SyntaxFault(line, f"'partial' must be the last modifier of {name!r}")
     if given & {"abstract", "static"} and "sealed" in given and kind == "class":
@@ -119,6 +140,18 @@ def accessor_faults(
     name: str, modifiers: Sequence[str], accessors: Sequence[Accessor], line: int
 ) -> Iterator[SyntaxFault]:
     """Yield accessors that are there twice, exclude each other, or are open too wide."""
+    if _has_wrong_accessors(tuple(modifiers), tuple(accessors)):
+        yield from _accessor_faults(name, modifiers, accessors, line)
+
+
+@lru_cache(maxsize=1024)
+def _has_wrong_accessors(modifiers: tuple[str, ...], accessors: tuple[Accessor, ...]) -> bool:
+    return any(_accessor_faults("", modifiers, accessors, 0))
+
+
+def _accessor_faults(
+    name: str, modifiers: Sequence[str], accessors: Sequence[Accessor], line: int
+) -> Iterator[SyntaxFault]:
     names = [accessor.name for accessor in accessors]
     for accessor, count in Counter(names).items():
         if count > 1:
@@ -198,7 +231,7 @@ def context_faults(
 def default_faults(
     parameters: Sequence[tuple[str, str | None, int]],
 ) -> Iterator[tuple[int, SyntaxFault]]:
-    """Yield default values of parameters that stand before one without, or are no constants.
+    """Yield default values that stand before a parameter without one, or are no constants.
 
     With each comes the number of its parameter, counted from 0.
 

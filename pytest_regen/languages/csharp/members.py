@@ -11,6 +11,7 @@ from pytest_regen.languages.csharp.attributes import (
     misplaced,
     own,
     read_attributes,
+    refuses_null,
     wire_hint,
     wire_name,
 )
@@ -30,6 +31,7 @@ from pytest_regen.languages.csharp.serializer import (
     RawMember,
     Shape,
     hidden,
+    is_never_null,
     never_set,
     resolved,
 )
@@ -183,7 +185,8 @@ def _declaration(
         modifiers = ("ref", *modifiers)
     content = _Body(bare, attributes)
     line = name.start_point.row + 1
-    _read_parameters(node, parts, reading, content)
+    is_marked = ("method", "JsonConstructor") in {(at, one.name) for at, one in targeted}
+    _read_parameters(node, parts, reading, content, is_marked=is_marked)
     body = node.child_by_field_name("body")
     if body is not None:
         _read_body(body, reading, content, None)
@@ -195,7 +198,9 @@ def _declaration(
         *misplaced(said.rpartition(" ")[2], bare, targeted),
     ]
     if kind == "enum":
-        faults += enum_faults(bare, _enum_base(bases), tuple(_numbers(content.members)), line)
+        content.members = list(_numbered(content.members))
+        numbers = [(one.name, one.number) for one in content.members if one.number is not None]
+        faults += enum_faults(bare, _enum_base(bases), numbers, line)
     declaration = Declaration(
         name=bare,
         kind=kind,
@@ -209,6 +214,7 @@ def _declaration(
         bases=() if kind == "enum" else bases,
         name_line=line,
         is_value=is_value,
+        is_numeric=kind == "enum",
         converter=converter_of(attributes),
         faults=(*faults, *content.faults),
     )
@@ -223,18 +229,15 @@ def _enum_base(bases: Sequence[TypeRef]) -> str:
     return canonical_name(bases[0]) if bases else "int"
 
 
-def _numbers(members: Sequence[Member]) -> Iterator[tuple[str, int]]:
-    """Yield names and numbers of enum members; one without a number counts on."""
+def _numbered(members: Sequence[Member]) -> Iterator[Member]:
+    """Yield enum members with their numbers; one without a number counts on."""
     number: int | None = -1
     for member in members:
         if member.number is not None:
             number = member.number
-        elif number is not None and not member.has_initializer:
-            number += 1
         else:
-            number = None
-        if number is not None:
-            yield member.name, number
+            number = None if number is None or member.has_initializer else number + 1
+        yield replace(member, number=number)
 
 
 def _own_parts(node: Node) -> Iterator[Node]:
@@ -287,17 +290,18 @@ def _read_body(body: Node, reading: Reading, content: _Body, condition: str | No
 
 
 def _read_property(node: Node, reading: Reading, content: _Body, condition: str | None) -> None:
-    if any(child.type == "explicit_interface_specifier" for child in node.named_children):
-        return  # seen through the interface only
     modifiers, targeted = _modifiers(node, reading)
+    if "public" not in modifiers and _is_explicit(node):
+        return  # seen through the interface only
     attributes = own("property", targeted)
     name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
     value = node.child_by_field_name("value")
     is_computed = value is not None and value.type == "arrow_expression_clause"
-    accessors = tuple(_accessors(node))
+    accessors = _accessors(node)
     bare, line = _named(name, reading), node.start_point.row + 1
     has_initial_value = not is_computed and value is not None
     unseen = _unseen("property", modifiers, attributes)
+    is_seen = unseen is None
     if is_computed:
         unseen = unseen or "is computed, so nothing is read into it; write { get; init; }"
     faults = [*misplaced("property", bare, targeted)]
@@ -307,6 +311,10 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     unread = unseen or never_set(
         accessors, attributes, content.attributes, has_initial_value=promised
     )
+    lacks_setter = is_seen and unread is not None and condition is None
+    reference = type_ref(type_) if type_ else None
+    if unread is None and reference and is_never_null(reference) and refuses_null(attributes):
+        unread = f"has WhenWritingNull, which the serializer refuses on {str(reference)!r}"
     if unread is None:
         faults += required_faults(bare, modifiers, accessors, line)
     member = Member(
@@ -315,7 +323,7 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
         line=line,
         end_line=node.end_point.row + 1,
         wire_name=wire_name("property", attributes),
-        type=type_ref(type_) if type_ else None,
+        type=reference,
         is_required="required" in modifiers,
         has_initializer=promised,
         attributes=attributes,
@@ -326,12 +334,36 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
         converter=converter_of(attributes),
         faults=tuple(faults),
     )
-    content.add(member, RawMember(frozenset(modifiers), accessors, has_initial_value), condition)
+    raw = RawMember(frozenset(modifiers), accessors, has_initial_value, lacks_setter)
+    content.add(member, raw, condition)
 
 
-def _accessors(node: Node) -> Iterator[Accessor]:
+def _is_explicit(node: Node) -> bool:
+    """Return whether a member implements one of an interface: ``string INamed.Name``."""
+    return any(child.type == "explicit_interface_specifier" for child in node.named_children)
+
+
+def _accessors(node: Node) -> tuple[Accessor, ...]:
+    """Return the accessors of a property. Equal texts are taken apart once."""
     listed = node.child_by_field_name("accessors")
-    for child in listed.named_children if listed else ():
+    if listed is None:
+        return ()
+    text = listed.text or b""
+    known = _seen.get(text)
+    if known is None:
+        known = tuple(_read_accessors(listed))
+        if len(text) <= _SHORT and len(_seen) < _MANY:
+            _seen[text] = known
+    return known
+
+
+_seen: dict[bytes, tuple[Accessor, ...]] = {}
+_SHORT: Final = 60
+_MANY: Final = 4096
+
+
+def _read_accessors(listed: Node) -> Iterator[Accessor]:
+    for child in listed.named_children:
         if child.type != "accessor_declaration":
             continue
         words = [part.type for part in child.children if part.type in {"get", "set", "init"}]
@@ -436,7 +468,9 @@ def _declarators(node: Node) -> Iterator[tuple[Node, Node | None]]:
                 yield name, rest[-1] if len(rest) > 1 else None
 
 
-def _read_parameters(node: Node, parts: Sequence[Node], reading: Reading, content: _Body) -> None:
+def _read_parameters(
+    node: Node, parts: Sequence[Node], reading: Reading, content: _Body, *, is_marked: bool
+) -> None:
     """Read the parameters of a type: its constructor, and of a record the properties."""
     listed = next((part for part in parts if part.type == "parameter_list"), None)
     if listed is None:
@@ -458,9 +492,14 @@ def _read_parameters(node: Node, parts: Sequence[Node], reading: Reading, conten
             content.add(member, RawMember(), None)
     line = listed.start_point.row + 1
     content.constructors.append(
-        Constructor(tuple(own_constructor), is_public=True, is_marked=False, line=line)
+        Constructor(tuple(own_constructor), is_public=True, is_marked=is_marked, line=line)
     )
-    for number, fault in default_faults(defaults):
+    untyped = (
+        (number, SyntaxFault(defaults[number][2], f"the parameter {name!r} has no type"))
+        for number, (name, type_) in enumerate(own_constructor)
+        if type_ is None
+    )
+    for number, fault in (*default_faults(defaults), *untyped):
         if content.members:
             member = content.members[number]
             content.members[number] = replace(member, faults=(*member.faults, fault))

@@ -17,6 +17,7 @@ __all__ = ["mended", "read"]
 _MODIFIERS = frozenset(
     {"const", "internal", "override", "private", "protected", "public", "readonly", "static"}
 )
+_DIRECTIVE = re.compile(rb"^[ \t]*(#[ \t]*(?:if|elif|else|endif)\b[^\r\n]*)", re.MULTILINE)
 _PARTS = re.compile(r"[^\s\"()\[\],;]+")
 
 
@@ -37,6 +38,11 @@ def read(code: str) -> SourceFacts:
         reading = declarations(tree.root_node)
         faults = [*comment_faults(data, tree.root_node), *_name_faults(reading)]
         return _facts(reading, faults)
+    conditional = _without_directives(data)
+    if conditional is not None:
+        rest, fault = conditional
+        facts = read(rest.decode("utf-8", "replace"))
+        return replace(facts, faults=(fault, *facts.faults))
     unread = frozenset(_words(data, tree.root_node))
     found = diagnose(data)
     reading = declarations(found.tree.root_node)
@@ -45,6 +51,22 @@ def read(code: str) -> SourceFacts:
     facts = _facts(reading, faults)
     named = tuple(_restored(entry, found.renamed) for entry in facts.declarations)
     return replace(facts, declarations=named, unread=unread)
+
+
+def _without_directives(data: bytes) -> tuple[bytes, SyntaxFault] | None:
+    """Return the code without ``#if`` and its like, where only they keep it from being read.
+
+    They may stand between any two tokens; the grammar takes them between members.
+    """
+    first = _DIRECTIVE.search(data)
+    if first is None:
+        return None
+    rest = _DIRECTIVE.sub(lambda match: b" " * len(match[0]), data)
+    if parse(rest).root_node.has_error:
+        return None
+    shown = first[1].decode("utf-8", "replace").strip()
+    message = f"{shown!r} stands where it cannot be read; take the directive and its #endif away"
+    return rest, SyntaxFault(data.count(b"\n", 0, first.start(1)) + 1, message)
 
 
 def mended(code: str) -> str:

@@ -9,12 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pytest_regen.languages.csharp.compiler import ACCESS, Accessor, Head, context_faults
+from pytest_regen.languages.csharp.compiler import (
+    ACCESS,
+    MODIFIERS_IN_CONTEXT,
+    Accessor,
+    Head,
+    context_faults,
+)
 from pytest_regen.languages.csharp.keywords import word_set
 from pytest_regen.languages.csharp.types import canonical_name, is_collection
 from pytest_regen.languages.facts import Attribute, Declaration, Member, SyntaxFault, TypeRef
 
-__all__ = ["Constructor", "RawMember", "Shape", "hidden", "never_set", "resolved"]
+__all__ = ["Constructor", "RawMember", "Shape", "hidden", "is_never_null", "never_set", "resolved"]
 
 _VALUES: Final = word_set(
     """
@@ -42,6 +48,8 @@ class RawMember:
     modifiers: frozenset[str] = frozenset()
     accessors: tuple[Accessor, ...] = ()
     has_initial_value: bool = False
+    lacks_setter: bool = False
+    """Whether only that keeps the serializer from filling it: a constructor may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,11 @@ def hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute])
     if access:
         return f"is {' '.join(access)}, which is not serialized; make it public"
     return "has no access modifier, so it is private and not serialized; make it public"
+
+
+def is_never_null(reference: TypeRef) -> bool:
+    """Return whether the type is known to be a value that is never null."""
+    return _simple(reference) in _VALUES and not reference.nullable
 
 
 def never_set(
@@ -117,23 +130,24 @@ def resolved(shapes: Sequence[Shape]) -> list[Declaration]:
 
 
 def _resolved(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> Declaration:
-    declaration = replace(shape.declaration, is_public=is_public)
+    declaration = shape.declaration
     if declaration.kind not in {"class", "record", "struct"}:
-        return _with(declaration, _conditional(shape))
+        faults = (*declaration.faults, *_conditional(shape))
+        return replace(declaration, is_public=is_public, faults=faults)
     head = _head(parts)
-    constructor, faults = _creation(head, parts)
+    constructor, uncreatable = _creation(head, parts)
     filled = {name.lower() for name, _ in constructor.parameters} if constructor else set()
     members = tuple(
         _resolved_member(member, raw, head, filled)
         for member, raw in zip(declaration.members, shape.raw, strict=True)
     )
-    if shape is not parts[0]:
-        faults = []
-    return _with(replace(declaration, members=members), [*_conditional(shape), *faults])
-
-
-def _with(declaration: Declaration, faults: Sequence[SyntaxFault]) -> Declaration:
-    return replace(declaration, faults=(*declaration.faults, *faults)) if faults else declaration
+    faults = (*declaration.faults, *_conditional(shape))
+    if shape is parts[0]:
+        faults += tuple(uncreatable)
+    is_same = is_public and faults == declaration.faults
+    if is_same and all(new is old for new, old in zip(members, declaration.members, strict=True)):
+        return declaration  # as nearly every one is
+    return replace(declaration, is_public=is_public, members=members, faults=faults)
 
 
 def _conditional(shape: Shape) -> list[SyntaxFault]:
@@ -164,8 +178,10 @@ def _is_interface(base: TypeRef) -> bool:
 
 def _resolved_member(member: Member, raw: RawMember, head: Head, filled: set[str]) -> Member:
     changed = member
-    if member.unread and member.is_serialized and member.name.lower() in filled:
-        changed = replace(changed, unread=None)
+    if raw.lacks_setter and member.name.lower() in filled:
+        changed = replace(changed, unread=None, is_serialized=True)
+    if not (head.is_struct or raw.modifiers & MODIFIERS_IN_CONTEXT or member.name == "Clone"):
+        return changed
     faults = tuple(
         context_faults(
             head,
@@ -255,7 +271,7 @@ def _chosen(  # noqa: PLR0911 - one line per case of the serializer's own order
 def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
     """Return which parameter of the constructor no member matches, by name and type."""
     for name, type_ in constructor.parameters:
-        same = [one for one in members if one.name.lower() == name.lower() and one.is_serialized]
+        same = [one for one in members if one.name.lower() == name.lower() and _is_bound(one)]
         if not same:
             return f"has a constructor whose parameter {name!r} matches no property"
         if not any(_is_same(type_, one.type) for one in same):
@@ -264,6 +280,11 @@ def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
                 f" property of type '{same[0].type}'"
             )
     return None
+
+
+def _is_bound(member: Member) -> bool:
+    """Return whether a parameter may stand for the member: one that is ignored is bound as well."""
+    return member.is_serialized or (member.is_public and member.kind != "field")
 
 
 def _is_same(left: TypeRef | None, right: TypeRef | None) -> bool:

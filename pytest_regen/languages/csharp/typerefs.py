@@ -41,7 +41,9 @@ def _read(node: Node) -> TypeRef:  # noqa: PLR0911 - one line per kind of node
             return TypeRef("()", tuple(_read(element) for element in elements if element))
         case "pointer_type":
             return TypeRef("*", (_inner(node),))
-        case "ref_type" | "scoped_type":
+        case "ref_type":
+            return TypeRef("ref", (_inner(node),))
+        case "scoped_type":
             return _inner(node)
     return TypeRef(text_of(node).strip().removeprefix("@"))
 
@@ -65,6 +67,8 @@ def _generic(node: Node) -> TypeRef:
                 for argument in child.named_children
                 if argument.type not in ("comment", "ERROR")
             )
+            if not arguments:
+                name += "<>"  # of no use but to ask the type itself
     if name == "Nullable" and len(arguments) == 1 and not _is_nullable(arguments[0]):
         return replace(arguments[0], nullable=True, is_wrapped=True)
     return TypeRef(name, arguments)

@@ -220,7 +220,7 @@ def is_reference(reference: TypeRef) -> bool:
 
 def is_known(reference: TypeRef) -> bool:
     """Return whether a type of that name exists without being declared in the source."""
-    if reference.name.startswith("[") or reference.name in {"()", "*"}:
+    if reference.name.startswith("[") or reference.name in {"()", "*", "ref"}:
         return True
     root = reference.qualifier.removeprefix("global::").split(".")[0]
     if reference.qualifier:
