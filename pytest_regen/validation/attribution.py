@@ -14,6 +14,9 @@ from pytest_regen.validation.issues import Excerpt
 
 __all__ = ["PageMap", "PageText", "Readable", "stitched"]
 
+_IS_ATTRIBUTE: Final = re.compile(r"\[.*\]")
+_MOST_ATTRIBUTES: Final = 6
+"""Lines of attributes that an excerpt goes on for, to what they belong to."""
 _ENDS_MEMBER: Final = re.compile(r"(?:^|[{};,])\s*(?://.*)?$")
 """The end of a line after which another member begins: blank lines, braces, semicolons, commas."""
 _QUOTED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"')
@@ -94,11 +97,19 @@ class PageMap:
         return self._line_pages.get(line)
 
     def excerpt(self, line: int) -> Excerpt | None:
-        """Return a line of the block as the reply has it; ``None`` where it has been edited."""
+        """Return a line of the block as the reply has it; ``None`` where it has been edited.
+
+        What the attributes on a line belong to is shown after them.
+        """
         numbers = self.stitched.page_lines
         if not self._is_as_written or not 0 < line <= len(numbers):
             return None
-        return Excerpt(numbers[line - 1], self._lines[line - 1].strip())
+        shown = [self._lines[line - 1].strip()]
+        for following in self._lines[line : line + _MOST_ATTRIBUTES]:
+            if not _IS_ATTRIBUTE.fullmatch(shown[-1]):
+                break
+            shown.append(following.strip())
+        return Excerpt(numbers[line - 1], " ".join(shown))
 
     def unit_at(self, line: int, names: Mapping[EnumValue, str]) -> EnumValue | None:
         """Return the field or value whose member stands on a line of the block.

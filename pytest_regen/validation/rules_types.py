@@ -155,7 +155,8 @@ def _unknown_arguments(
         unit = owner.wire_name if isinstance(owner, Member) else None
         for reference in attribute.types:
             where = f"[{attribute.name}] of {owner.name!r}"
-            yield from _unknown(subject, reference, known, where, unit)
+            advice = "write the attribute as the rules say, or take it away"
+            yield from _unknown(subject, reference, known, where, unit, advice=advice)
 
 
 def refusals(subject: Subject) -> Iterator[Issue]:
@@ -198,6 +199,8 @@ def _unknown(
     known: frozenset[str],
     where: str,
     unit: EnumValue | None = None,
+    *,
+    advice: str = "",
 ) -> Iterator[Issue]:
     around, told = subject.around, set(known)
     for inner in reference.walk():
@@ -206,6 +209,6 @@ def _unknown(
         told.add(inner.name)
         spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name
         message = f"{where} uses type {spelled!r}, which is not declared"
-        detail = f"declared types: {', '.join(sorted(around.types))}"
+        detail = advice or f"declared types: {', '.join(sorted(around.types))}"
         line = inner.line or reference.line
         yield subject.issue("UNDECLARED_TYPE", message, line=line, unit=unit, detail=detail[:1000])

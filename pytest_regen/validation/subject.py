@@ -124,7 +124,7 @@ class Subject:
             f"{noun} {in_quotes(unit)} is carried again by {member.name!r}",
             line=line,
             unit=unit,
-            detail=f"{first.name!r} carries it already; keep one of the two",
+            detail=f"{first.name!r} carries it already; one of the two is wrong",
             finding=f"these {noun}s are written more than once; write each of them once",
         )
         if asked is None or issue.page is None or issue.page == asked:

@@ -157,7 +157,7 @@ def _accessor_faults(
         if count > 1:
             yield SyntaxFault(line, f"{name!r} has two accessors {accessor!r}")
     if {"set", "init"} <= set(names):
-        yield SyntaxFault(line, f"{name!r} has both set and init; a property has one of them")
+        yield SyntaxFault(line, f"{name!r} has both set and init; keep init")
     settable = [accessor for accessor in accessors if accessor.name in {"set", "init"}]
     is_automatic = not any(accessor.has_body for accessor in accessors)
     if settable and "get" not in names and is_automatic and "abstract" not in modifiers:
@@ -206,7 +206,7 @@ def context_faults(
 ) -> Iterator[SyntaxFault]:
     """Yield what is refused of a member because of the type it stands in."""
     if "override" in modifiers and not head.has_base_class:
-        yield SyntaxFault(line, f"{name!r} overrides nothing: {head.name!r} has no base class")
+        yield SyntaxFault(line, f"{name!r} overrides nothing: {head.name!r} has no base class; take 'override' away")
     if "abstract" in modifiers and "abstract" not in head.modifiers:
         yield SyntaxFault(line, f"{name!r} is abstract in {head.name!r}, which is not")
     is_sealed = head.is_struct or "sealed" in head.modifiers

@@ -106,7 +106,7 @@ class _Body:
     def add(self, member: Member, raw: RawMember, condition: str | None) -> None:
         """Add a member; one that is not always compiled is not always there."""
         if condition is not None:
-            why = f"stands under '{condition}' and is not always compiled"
+            why = f"stands under '{condition}' and is not always compiled; take the directives away"
             member = replace(member, unread=why)
         self.members.append(member)
         self.raw.append(raw)

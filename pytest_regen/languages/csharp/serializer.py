@@ -104,7 +104,7 @@ def never_set(
     access = [word for word in setter.modifiers if word in ACCESS]
     if access and not any(attribute.name == "JsonInclude" for attribute in attributes):
         shown = f"{' '.join(access)} {setter.name}"
-        return f"has {shown!r}, so nothing is read into it; write {{ get; {setter.name}; }}"
+        return f"has {shown!r}, so nothing is read into it; write {{ get; init; }}"
     return None
 
 
@@ -154,7 +154,7 @@ def _conditional(shape: Shape) -> list[SyntaxFault]:
     if shape.condition is None:
         return []
     declaration = shape.declaration
-    message = f"{declaration.name!r} stands under '{shape.condition}' and is not always compiled"
+    message = f"{declaration.name!r} stands under '{shape.condition}' and is not always compiled; take the directives away"
     return [SyntaxFault(declaration.name_line, message, "MISSING_CLASS")]
 
 
@@ -265,7 +265,7 @@ def _chosen(  # noqa: PLR0911 - one line per case of the serializer's own order
         return public[0], None
     if public:
         return None, "has several public constructors and none without parameters; take them away"
-    return None, "has no public constructor; take the others away"
+    return None, "has no public constructor; take its constructors away"
 
 
 def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
@@ -273,7 +273,7 @@ def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
     for name, type_ in constructor.parameters:
         same = [one for one in members if one.name.lower() == name.lower() and _is_bound(one)]
         if not same:
-            return f"has a constructor whose parameter {name!r} matches no property"
+            return f"has a constructor whose parameter {name!r} matches no property; take it away"
         if not any(_is_same(type_, one.type) for one in same):
             return (
                 f"has a constructor whose parameter {name!r} is of type '{type_}', and the"
