@@ -2,11 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import pytest
 from context_values import ASKS, FRAMING, INFERRED, LOCATION, RENT, WORDS, WRITES, context, wire
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_regen.context import (
     SCOPE_EXAMPLES,
@@ -379,6 +383,50 @@ def test_a_fault_is_not_told_where_there_is_none() -> None:
     assert caught.value.problem.split("\n")[1:] == [
         "- clarification_questions.0.question: Text must not be blank"
     ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(("id", "question", "type", "options", "label", "x")), inner
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150)
+@given(st.data(), st.booleans(), st.sampled_from((ASKS, WRITES)))
+def test_any_json_is_a_result_or_an_error_that_says_why(
+    data: st.DataObject,
+    may_ask: bool,  # noqa: FBT001 - drawn
+    good: str,
+) -> None:
+    """Whatever stands in whatever place of a reply."""
+    value: Any = json.loads(good)
+    value["clarification_questions"] = deepcopy([FRAMING, LOCATION])
+    for _ in range(data.draw(st.integers(1, 4))):
+        inside = data.draw(st.sampled_from([*_containers(value)]))
+        keys = [*inside] if isinstance(inside, dict) else [*range(len(inside))]
+        inside[data.draw(st.sampled_from(keys))] = data.draw(JSON)
+    with suppress(ReplyFormatError):
+        assert read_reply(json.dumps(value), may_ask=may_ask).inferred_context
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list) and value:
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _containers(inner)
+
+
+def test_a_deep_value_is_an_error_like_others() -> None:
+    """Also where it is nested as deeply as its reader allows."""
+    for depth in (50, 180, 5_000):
+        with pytest.raises(ReplyFormatError):
+            read_reply('{"needs_clarification": false, "x": ' + "[" * depth + "]" * depth + "}")
 
 
 def test_members_that_nobody_asked_for_are_left_out() -> None:
