@@ -2,7 +2,8 @@
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from typing import Annotated, Any, Final
 
 from pydantic import PlainValidator, TypeAdapter, ValidationError
@@ -73,7 +74,9 @@ def _found_in(value: Mapping[str, Any], form: type[Ask | Generate]) -> _Found:
         try:
             return faults, form.model_validate(draft)
         except ValidationError as error:
-            for one in error.errors(include_url=False, include_context=False, include_input=False):
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            # Without its type a question is replaced as a whole: after its members.
+            for one in sorted(found, key=lambda one: one["loc"][2:] == ("type",)):
                 faults.append((one["loc"], one["type"], one["msg"]))
                 _replace(draft, one["loc"], one["type"])
     return faults, None
@@ -106,9 +109,10 @@ def _invalid(faults: Sequence[_Fault]) -> ValidationError:
 def _replace(draft: Any, place: tuple[int | str, ...], kind: str) -> None:  # noqa: ANN401 - JSON
     """Replace what is wrong at ``place`` by something that fits, or take it out."""
     *way, last = place or ("",)
-    for step in way:
-        draft = draft[step]
-    if kind == "ids_repeated":
+    draft = reduce(getitem, way, draft)
+    if kind == _EXTRA:
+        draft.pop(last)
+    elif kind == "ids_repeated":
         for number, question in enumerate(draft[last][1:], start=1):
             question["id"] = f"{question['id'][:_KEPT]} {number}"
     elif last in {"clarification_questions", "questions"}:

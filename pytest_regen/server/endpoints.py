@@ -1,6 +1,5 @@
 """The endpoints for programs: a turn as JSON or as events, and the search for places."""
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import get_args
@@ -13,11 +12,11 @@ from pytest_regen.server.bodies import JSON, read_body, read_json, require_media
 from pytest_regen.server.flow import Answered, Flow, Taken
 from pytest_regen.server.gazetteer import Gazetteer, Level
 from pytest_regen.server.guarding import request_id_of, unexpected
+from pytest_regen.server.logs import log_failure
 from pytest_regen.server.problems import Problem
 
 __all__ = ["Endpoints", "problem_response"]
 
-_log = logging.getLogger("pytest_regen.server")
 _LEVELS: Mapping[str, Level | None] = {"any": None, **{name: name for name in get_args(Level)}}
 _SHORTEST_QUERY, _LONGEST_QUERY, _MOST_PLACES = 2, 100, 10
 
@@ -109,8 +108,8 @@ class Endpoints:
             return streaming.frame(
                 "error", problem.as_json(request_id) | {"status": problem.status.value}
             )
-        except Exception:  # noqa: BLE001 - told as an answer, without its words; it is logged
-            _log.exception("request %s failed", request_id)
+        except Exception as error:  # noqa: BLE001 - told as an answer, without its words
+            log_failure(request_id, error)
             return streaming.frame("error", unexpected().as_json(request_id) | {"status": 500})
         return streaming.frame(answered.event, {"data": answered.as_json()})
 

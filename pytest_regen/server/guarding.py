@@ -1,6 +1,5 @@
 """Around every request: its id, who may be addressed from where, headers that keep a page safe."""
 
-import logging
 import re
 import secrets
 from collections.abc import Callable, Collection
@@ -12,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pytest_regen.server.logs import log_failure
 from pytest_regen.server.problems import Problem
 
 __all__ = ["Guard", "request_id_of", "unexpected"]
 
-_log = logging.getLogger("pytest_regen.server")
 _KEY = "regen.request_id"
 _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _SAFETY = {
@@ -88,8 +87,10 @@ class Guard:
                 raise
             problem = error if isinstance(error, Problem) else unexpected()
             if problem is not error:
-                _log.exception("request %s failed", request_id)
-            answer = JSONResponse(problem.as_json(request_id), problem.status.value)
+                log_failure(request_id, error)
+            answer = JSONResponse(
+                problem.as_json(request_id), problem.status.value, headers=problem.headers
+            )
             await answer(scope, receive, send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:

@@ -28,7 +28,7 @@ from pytest_regen.errors import InvalidContextError, ReaskedError, ReplyFormatEr
 from pytest_regen.testing.observing import text_of
 from pytest_regen.turns import ScriptedProvider, TurnRequest
 
-KEY = {"k1": "k" * 32}
+KEY = {"k1": "flows that are told apart by their keys"}
 MOODS = ("writes", "asks first", "asks", "mumbles first", "mumbles")
 
 

@@ -19,7 +19,11 @@ def test_it_serves_until_it_is_interrupted() -> None:
     """It listens on loopback, answers with the provider that was named, and ends with 0."""
     command = [sys.executable, "-m", "pytest_regen.server", "--port", "0"]
     command += ["--provider", "served_model:reply"]
-    environment = {**os.environ, KEY_VARIABLE: "k" * 32, "PYTHONPATH": str(SUPPORT)}
+    environment = {
+        **os.environ,
+        KEY_VARIABLE: "of a server that runs for one test",
+        "PYTHONPATH": str(SUPPORT),
+    }
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         try:

@@ -117,7 +117,7 @@ def test_what_failed_is_logged_with_its_id(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_a_reply_of_no_use() -> None:
-    """502 after one more try; neither reply is passed on."""
+    """502 after two more tries; no reply is passed on."""
     replies: list[str] = []
 
     def model(_: list[dict[str, str]]) -> str:
@@ -127,7 +127,7 @@ def test_a_reply_of_no_use() -> None:
     answer = client_of(model).post(PATH, json={"message": MESSAGE})
 
     assert (answer.status_code, answer.json()["code"]) == (502, "UNUSABLE_REPLY")
-    assert len(replies) == 2
+    assert len(replies) == 3
     assert SECRET not in answer.text
 
 

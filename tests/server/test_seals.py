@@ -76,7 +76,7 @@ def test_a_seal_of_another_conversation(client: TestClient, body: dict[str, Any]
 
 def test_a_foreign_key(body: dict[str, Any]) -> None:
     """403 CONTEXT_FOREIGN_KEY from a server that does not know the key."""
-    client = client_of(Model(PLACE), seal=Sealer({"other": b"y" * 32}))
+    client = client_of(Model(PLACE), seal=Sealer({"other": b"a key that this server never saw"}))
 
     answer = client.post(PATH, json=body)
 
