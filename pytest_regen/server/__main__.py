@@ -49,6 +49,7 @@ def _serve(options: argparse.Namespace) -> None:
     import uvicorn  # noqa: PLC0415 - there by now
 
     from pytest_regen.server.app import create_app  # noqa: PLC0415 - as above
+    from pytest_regen.server.listening import uvicorn_options  # noqa: PLC0415 - as above
     from pytest_regen.server.settings import LOOPBACK_HOSTS, ServerSettings  # noqa: PLC0415
 
     if options.host not in _LOOPBACK_ADDRESSES and not options.allow_host:
@@ -69,13 +70,7 @@ def _serve(options: argparse.Namespace) -> None:
     agent = ClarifyingAgent(provider, model=options.model or "")
     app = create_app(agent, seal=_seal_policy(options), settings=settings)
     uvicorn.run(
-        app,
-        host=options.host,
-        port=options.port,
-        log_level="info",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=5,
+        app, host=options.host, port=options.port, log_level="info", **uvicorn_options(settings)
     )
 
 

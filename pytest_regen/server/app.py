@@ -87,7 +87,7 @@ def _routes(api: Endpoints, page: Page) -> list[Route]:
     return [
         Route("/api/agents/generate-subject", api.generate, methods=["POST"]),
         Route("/api/agents/stream-subject", api.stream, methods=["POST"]),
-        Route("/api/location/search", api.places, methods=["GET"]),
+        Route("/api/location/search", api.places, methods=["GET", "POST"]),
         Route("/", page.start, methods=["GET"]),
         Route("/subject", page.describe, methods=["POST"]),
         Route("/subject/answers", page.answer, methods=["POST"]),

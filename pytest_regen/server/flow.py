@@ -159,8 +159,6 @@ class Flow:
         """
         try:
             result = await self._turn(taken.request)
-            if isinstance(result, Ask) and taken.request.is_second_turn:
-                raise reasked()
         except BaseException as error:
             self.release(taken)
             if not isinstance(error, RegenError | Problem):
@@ -201,8 +199,14 @@ class Flow:
 
     async def _turn(self, request: ClarificationRequest) -> TurnResult:
         if self._is_asynchronous:
-            return await self._caller.awaited(lambda: self.agent.aturn(request))  # type: ignore[attr-defined]  # it was looked for
-        return await self._caller.in_thread(lambda: self.agent.turn(request))
+            result: TurnResult = await self._caller.awaited(
+                lambda: self.agent.aturn(request)  # type: ignore[attr-defined]  # it was looked for
+            )
+        else:
+            result = await self._caller.in_thread(lambda: self.agent.turn(request))
+        if isinstance(result, Ask) and request.is_second_turn:
+            raise reasked()
+        return result
 
     @property
     def _is_asynchronous(self) -> bool:
