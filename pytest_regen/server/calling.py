@@ -7,15 +7,18 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
 from pytest_regen.server.problems import Problem
 
-__all__ = ["Caller", "ClientGoneError", "unless_gone"]
+__all__ = ["CLIENT_GONE", "Caller", "ClientGoneError", "unless_gone"]
 
 _T = TypeVar("_T")
+
+CLIENT_GONE: Final = 499
+"""Status of an answer that nobody reads."""
 
 
 class ClientGoneError(Exception):

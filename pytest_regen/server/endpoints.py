@@ -18,22 +18,19 @@ from pytest_regen.server.bodies import (
     read_json,
     require_media_type,
 )
-from pytest_regen.server.calling import ClientGoneError, unless_gone
+from pytest_regen.server.calling import CLIENT_GONE, ClientGoneError, unless_gone
 from pytest_regen.server.flow import Answered, Flow, Taken
 from pytest_regen.server.gazetteer import Gazetteer, Level
 from pytest_regen.server.guarding import request_id_of, unexpected
 from pytest_regen.server.logs import log_failure
 from pytest_regen.server.problems import Problem
 
-__all__ = ["CLIENT_GONE", "Endpoints", "problem_response"]
+__all__ = ["Endpoints", "problem_response"]
 
 _LEVELS: Mapping[str, Level | None] = {"any": None, **{name: name for name in get_args(Level)}}
 _SHORTEST_QUERY, _LONGEST_QUERY, _MOST_PLACES = 2, 100, 10
 _LONGEST_SEARCH = 4_096
 """Bytes of a search that is posted."""
-
-CLIENT_GONE = 499
-"""Status of an answer that nobody reads."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -32,7 +32,7 @@ class Gazetteer:
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.places = tuple(places)
-        self._by_label = {fold(place.label): place for place in self.places}
+        self._by_label = {place.label: place for place in self.places}
         self._entries = tuple((place, _Words(place)) for place in self.places)
 
     def search(
@@ -56,18 +56,10 @@ class Gazetteer:
         ]
         return tuple(place for *_, place in sorted(found, key=lambda entry: entry[:3])[:limit])
 
-    def resolve(self, label: str, *, level: Level | None = None) -> Place | None:
-        """Return the place an answer means: written as its label, or by a name only it has."""
-        exact = self._by_label.get(fold(label))
-        if exact is not None and level in {None, exact.level}:
-            return exact
-        wanted = fold(label)
-        named = [
-            place
-            for place, words in self._entries
-            if words.name == wanted and level in {None, place.level}
-        ]
-        return named[0] if len(named) == 1 else None
+    def labelled(self, label: str, *, level: Level | None = None) -> Place | None:
+        """Return the place with this label, to the letter. A name alone means no place for sure."""
+        found = self._by_label.get(label)
+        return found if found is not None and level in {None, found.level} else None
 
 
 class _Words:
