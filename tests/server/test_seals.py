@@ -195,9 +195,9 @@ class Moody(Model):
         (TransportError("down", hint="wait"), 503),
         (RefusedError("no", hint="ask another"), 502),
         ("no JSON", 502),
-        (ZeroDivisionError("nobody thought of it"), 500),
+        (ZeroDivisionError("nobody thought of it"), 503),
     ],
-    ids=["503", "refused", "unusable", "500"],
+    ids=["503", "refused", "unusable", "broken"],
 )
 def test_a_turn_that_fails_uses_no_seal_up(fails: Exception | str, status: int) -> None:
     """Where seals count once, the same one may come again after a failure, and after that not."""
