@@ -73,7 +73,6 @@ def _words(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
         aria_invalid="true" if filled.problem else None,
         aria_describedby=_problem_id(name) if filled.problem else None,
         autofocus=filled.takes_focus,
-        autocomplete="off",
         dir="auto",
     )
 
@@ -111,7 +110,6 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
                 value=filled.text or "",
                 placeholder=question.placeholder,
                 data_limit=MAX_ANSWER,
-                autocomplete="off",
                 dir="auto",
             ),
         ),
@@ -172,7 +170,6 @@ def _picker(
         aria_required="true" if question.required else None,
         aria_invalid="true" if filled.problem else None,
         autofocus=filled.takes_focus,
-        autocomplete="off",
         spellcheck="false",
         dir="auto",
     )

@@ -61,10 +61,6 @@ function fillIn(stage) {
   });
 }
 
-function forget() {
-  sessionStorage.removeItem("fields.start");
-}
-
 // Limits are counted as the server counts them: in characters, whatever they are made of inside.
 
 const length = (text) => [...text].length;
@@ -106,7 +102,6 @@ function enhance(stage) {
       say("Copied.");
     });
   });
-  stage.querySelectorAll("[data-forgets]").forEach((link) => link.addEventListener("click", forget));
   stage.querySelectorAll("form").forEach((form) => form.addEventListener("submit", send));
   stage.addEventListener("input", keepFields);
   stage.addEventListener("change", keepFields);
@@ -122,6 +117,8 @@ function stageOf(page) {
   const found = new DOMParser().parseFromString(page, "text/html");
   const stage = found.getElementById("stage");
   if (!stage) throw new Error("no page");
+  // The focus is set below, where it belongs in a page that is already there.
+  stage.querySelectorAll("[autofocus]").forEach((one) => one.removeAttribute("autofocus"));
   return [stage, found.title];
 }
 
@@ -229,6 +226,17 @@ function restore() {
   if (page) show(page, { filled: true });
   else location.assign("/");
 }
+
+// A link to the address that is open already would reload the view instead of leaving it.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href="/"]');
+  if (!link || location.pathname !== "/" || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  sending?.abort("left");
+  if ("forgets" in link.dataset) sessionStorage.removeItem("fields.start");
+  history.pushState(null, "");
+  restore();
+});
 
 window.addEventListener("popstate", () => {
   sending?.abort("left");

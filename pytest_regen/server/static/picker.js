@@ -46,6 +46,7 @@ export function makePicker(picker, say, changed) {
     "aria-expanded": "false",
     "aria-controls": list.id,
     "aria-haspopup": "listbox",
+    autocomplete: "off",
   })) box.setAttribute(name, value);
   const explain = () => {
     hint.textContent = "Type to search. What you type is used as it is if you choose nothing.";
