@@ -44,6 +44,93 @@ def test_what_people_type(query: str, level: Level | None, best: str) -> None:
     assert found(query, level)[0] == best
 
 
+AS_TYPED: list[tuple[str, Level, str]] = [
+    ("UK", "country", "United Kingdom"),
+    ("uk", "country", "United Kingdom"),
+    ("USA", "country", "United States"),
+    ("U.S.A.", "country", "United States"),
+    ("us", "country", "United States"),
+    ("America", "country", "United States"),
+    ("united states of america", "country", "United States"),
+    ("England", "state", "England, GB"),
+    ("England", "country", "United Kingdom"),
+    ("scotland", "state", "Scotland, GB"),
+    ("great britain", "country", "United Kingdom"),
+    ("Turkey", "country", "Türkiye"),
+    ("Czech Republic", "country", "Czechia"),
+    ("Holland", "country", "Netherlands"),
+    ("Deutschland", "country", "Germany"),
+    ("España", "country", "Spain"),
+    ("Italia", "country", "Italy"),
+    ("brasil", "country", "Brazil"),
+    ("日本", "country", "Japan"),
+    ("Polska", "country", "Poland"),
+    ("Korea", "country", "South Korea"),
+    ("Ivory Coast", "country", "Côte d'Ivoire"),
+    ("UAE", "country", "United Arab Emirates"),
+    ("Burma", "country", "Myanmar"),
+    ("Україна", "country", "Ukraine"),
+    ("NYC", "city", "New York, NY"),
+    ("new york city", "city", "New York, NY"),
+    ("New York, NY", "city", "New York, NY"),
+    ("SF", "city", "San Francisco, CA"),
+    ("sf", "city", "San Francisco, CA"),
+    ("san fran", "city", "San Francisco, CA"),
+    ("LA", "city", "Los Angeles, CA"),
+    ("L.A.", "city", "Los Angeles, CA"),
+    ("Vegas", "city", "Las Vegas, NV"),
+    ("Philly", "city", "Philadelphia, PA"),
+    ("washington dc", "city", "Washington, DC"),
+    ("Brooklyn", "city", "Brooklyn, NY"),
+    ("austin texas", "city", "Austin, TX"),
+    ("london uk", "city", "London, ENG"),
+    ("london, england", "city", "London, ENG"),
+    ("London Ontario", "city", "London, ON"),
+    ("Birmingham, UK", "city", "Birmingham, ENG"),
+    ("Newcastle upon tyne", "city", "Newcastle upon Tyne, ENG"),
+    ("München", "city", "Munich, BY"),
+    ("munchen", "city", "Munich, BY"),
+    ("Köln", "city", "Cologne, NW"),
+    ("Wien", "city", "Vienna, AT"),
+    ("Roma", "city", "Rome, IT"),
+    ("Firenze", "city", "Florence, IT"),
+    ("Milano", "city", "Milan, IT"),
+    ("Lisboa", "city", "Lisbon, PT"),
+    ("Praha", "city", "Prague, CZ"),
+    ("Warszawa", "city", "Warsaw, PL"),
+    ("Kiev", "city", "Kyiv, UA"),
+    ("Москва", "city", "Moscow, RU"),
+    ("東京", "city", "Tokyo, JP"),
+    ("北京", "city", "Beijing, CN"),
+    ("Bangalore", "city", "Bengaluru, KA"),
+    ("bombay", "city", "Mumbai, MH"),
+    ("saigon", "city", "Ho Chi Minh City, VN"),
+    ("Bayern", "state", "Bavaria, DE"),
+    ("NRW", "state", "North Rhine-Westphalia, DE"),
+    ("calif", "state", "California, US"),
+    ("Québec", "state", "Quebec, CA"),
+]
+
+
+def test_places_are_found_as_people_call_them() -> None:
+    """Short, native and old names, with or without what a place lies in: the first is the right."""
+    missed = [
+        (query, level, found(query, level)[:2])
+        for query, level, best in AS_TYPED
+        if found(query, level)[:1] != [best]
+    ]
+
+    assert len(AS_TYPED) >= 60
+    assert missed == []
+
+
+def test_a_short_name_beats_a_beginning() -> None:
+    """ "SF" is no beginning of Sfax, and "UK" none of Ukraine, while there is one of that name."""
+    assert found("SF", "city")[0] == "San Francisco, CA"
+    assert found("sfa", "city")[0] == "Sfax, TN"
+    assert found("ukr", "country")[0] == "Ukraine"
+
+
 def test_the_words_of_a_query_may_stand_in_any_order() -> None:
     """A state before its city finds the same city."""
     assert found("texas austin", "city") == found("austin texas", "city") == ["Austin, TX"]

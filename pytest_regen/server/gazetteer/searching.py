@@ -40,6 +40,8 @@ class Gazetteer:
     ) -> tuple[Place, ...]:
         """Return the places whose words begin with the words of ``query``, the best first.
 
+        Other names count like the first one: `NYC`, `München`, `USA`.
+
         Args:
             query: what a person typed; `austin`, `portland me`, `Zurich`.
             level: where given, only places of this level.
@@ -65,15 +67,17 @@ class Gazetteer:
 class _Words:
     """The folded words of one place."""
 
-    __slots__ = ("code", "name", "own", "words")
+    __slots__ = ("code", "name", "names", "own", "words")
 
     def __init__(self, place: Place) -> None:
         code = {"city": None, "state": place.state_code, "country": place.country_code}[place.level]
         self.name = fold(place.name)
         self.code = fold(code or "")
-        self.own = (*self.name.split(), *self.code.split())
+        self.names = (self.name, *map(fold, place.also))
+        self.own = (*(word for name in self.names for word in name.split()), *self.code.split())
         around = (place.surroundings, place.state_code or "", place.country_code)
-        self.words = (*self.own, *(word for text in around for word in fold(text).split()))
+        beyond = (word for text in (*around, *place.also_around) for word in fold(text).split())
+        self.words = (*self.own, *beyond)
 
     def match(self, wanted: Sequence[str]) -> bool:
         """Whether each wanted word begins a word of the place, and one of them begins its name."""
@@ -83,11 +87,11 @@ class _Words:
 
     def rank(self, wanted: str, words: Sequence[str]) -> int:
         """Return how well it matches; less is better."""
-        if wanted in {self.name, self.code}:
+        if wanted in {*self.names, self.code}:
             return 0
-        if self.name.startswith(wanted):
+        if any(name.startswith(wanted) for name in self.names):
             return 1
-        return 2 if self.own[0].startswith(words[0]) else 3
+        return 2 if any(name.startswith(words[0]) for name in self.names) else 3
 
 
 @cache
