@@ -43,6 +43,7 @@ _START_AGAIN = frozenset(
     }
 )
 _WORDS = {
+    "CONTEXT_EXPIRED": "These questions are too old to be answered.",
     "MESSAGE_REQUIRED": "Say what should change: nothing is written here yet.",
     "BODY_TOO_LARGE": "That is far more text than fits here: "
     f"at most {MAX_DESCRIPTION:,} characters.",
@@ -109,9 +110,12 @@ class Page:
         if action.startswith("find."):
             return _page(questions_page(held, self._found(action, held, filled)))
         try:
-            if action == "skip":
-                return await self._answered(request, held, {})
-            return await self._checked(request, held, filled)
+            skipped = action == "skip"
+            return await (
+                self._answered(request, held, {})
+                if skipped
+                else self._checked(request, held, filled)
+            )
         except ClientGoneError:
             return Response(status_code=CLIENT_GONE)
         except Exception as error:  # noqa: BLE001 - as above
