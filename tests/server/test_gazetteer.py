@@ -125,7 +125,7 @@ def test_places_are_found_as_people_call_them() -> None:
 
 
 def test_a_short_name_beats_a_beginning() -> None:
-    """ "SF" is no beginning of Sfax, and "UK" none of Ukraine, while there is one of that name."""
+    """A place called SF comes before Sfax, and one called UK before Ukraine."""
     assert found("SF", "city")[0] == "San Francisco, CA"
     assert found("sfa", "city")[0] == "Sfax, TN"
     assert found("ukr", "country")[0] == "Ukraine"
