@@ -15,11 +15,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from pytest_regen.server.logs import WithoutSearch
 from pytest_regen.server.settings import ServerSettings
 
-try:
-    import resource
-except ImportError:  # pragma: no cover - not on Windows
-    resource = None  # type: ignore[assignment]
-
 __all__ = ["uvicorn_options"]
 
 _OTHER_FILES = 64
@@ -50,7 +45,10 @@ def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
 
 
 def _descriptors() -> int:
-    if resource is None:  # pragma: no cover - not on Windows
+    """Return how many descriptors this process may open, after asking for enough of them."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:  # pragma: no cover - as above
         return _ENOUGH
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= _ENOUGH:
@@ -96,7 +94,8 @@ class _Bounded(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        busy = self.cycle is not None and not self.cycle.response_complete
+        cycle = getattr(self, "cycle", None)  # None until the first request
+        busy = cycle is not None and not cycle.response_complete
         if busy or self.conn.their_state is not h11.IDLE:
             self._unwatch()
         elif self._deadline is None and not self.transport.is_closing():

@@ -303,9 +303,8 @@ def test_forwarded_headers_are_not_believed() -> None:
 @pytest.mark.parametrize("forged", ["1.1.1.{}", "1.1.1.{}:80", "9.9.9.9, [2001:db8:{}::1]"])
 def test_a_server_that_believes_forwarded_headers_changes_nothing(forged: str) -> None:
     """What runs uvicorn without options takes a header for the peer: such clients count as one."""
-    app = ProxyHeadersMiddleware(  # type: ignore[arg-type]  # an application by another name
-        limited(Time(), 1).app, trusted_hosts="*"
-    )
+    limited_app: Any = limited(Time(), 1).app
+    app: Any = ProxyHeadersMiddleware(limited_app, trusted_hosts="*")
     client = TestClient(app, base_url="http://127.0.0.1")
 
     answers = [

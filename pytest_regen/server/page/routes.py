@@ -87,7 +87,8 @@ class Page:
 
     async def describe(self, request: Request) -> Response:
         """Take the first turn."""
-        message, kept = "", ()
+        message = ""
+        kept: tuple[Kept, ...] = ()
         try:
             form = await self._form(request)
             message, kept = _one(form, "message"), read_kept(_one(form, KEPT))
@@ -103,8 +104,8 @@ class Page:
         try:
             form = await self._form(request)
             held = _held(form)
-        except Problem as problem:
-            return _started_again("", problem)
+        except Problem as unreadable:
+            return _started_again("", unreadable)
         filled = filled_in(form, held.context.questions_asked)
         action = _one(form, "action")
         if action.startswith("find."):
