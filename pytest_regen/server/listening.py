@@ -26,9 +26,10 @@ _ENOUGH = 4_096
 def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
     """Return the options of uvicorn with which a server keeps ``settings``."""
     descriptors = _descriptors()
-    # Sockets are accepted some rounds before their connections are counted.
-    backlog = max(8, min(256, descriptors // 8))
-    most = max(8, min(settings.max_connections, descriptors - 4 * backlog - _OTHER_FILES))
+    # The loop accepts up to `backlog` sockets a round, and needs four rounds until one that is too
+    # many is closed; where it finds no descriptor left, it logs as many errors a second.
+    backlog = max(8, min(256, descriptors // 16))
+    most = max(8, min(settings.max_connections, descriptors - 6 * backlog - _OTHER_FILES))
     return {
         "http": type(
             "Bounded",
