@@ -243,5 +243,5 @@ _LABEL = {
     "state": "State or province",
     "country": "Country",
 }
-_EXAMPLE = {"city": "e.g. Leeds, GB", "state": "e.g. Ohio, US", "country": "e.g. Canada"}
+_EXAMPLE = {"city": "e.g. Toronto, ON", "state": "e.g. Ohio, US", "country": "e.g. Canada"}
 _BY_TYPE = {"open_text": _words, "multiple_choice": _choices, "location_picker": _place}

@@ -233,8 +233,8 @@ document.addEventListener("click", (event) => {
   if (!link || location.pathname !== "/" || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   sending?.abort("left");
-  if ("forgets" in link.dataset) sessionStorage.removeItem("fields.start");
   history.pushState(null, "");
+  if ("forgets" in link.dataset) keep("fields", []);
   restore();
 });
 
