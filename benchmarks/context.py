@@ -25,7 +25,7 @@ CONVERSATION = "c-1"
 
 def main() -> None:
     """Print both tables."""
-    sealer = Sealer({"k1": "k" * 32})
+    sealer = Sealer({"k1": "only a benchmark seals with this key"})
     data = typical(1)
     context = parse_context(data)
     seal = sealed(sealer, context)

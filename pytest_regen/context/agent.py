@@ -15,7 +15,7 @@ from pytest_regen.turns.values import Message, Provider, TurnRequest
 __all__ = ["ClarifyingAgent", "prompt_of"]
 
 _MAX_TOKENS: Final = 4_096
-_REPAIRS: Final = 1
+_REPAIRS: Final = 2
 
 
 def prompt_of(request: ClarificationRequest) -> str:
@@ -35,7 +35,8 @@ class ClarifyingAgent:
     """Answers a description with questions or with a subject line; a second turn only with that.
 
     Nothing is kept from one turn to the next: what a model is sent follows from the request alone.
-    A reply that cannot be used is asked for once more, after the same prompt, with what is wrong.
+    A reply that cannot be used is asked for again, up to twice, after the same prompt, with all
+    that is wrong with it.
 
     Args:
         provider: who answers.
@@ -64,8 +65,8 @@ class ClarifyingAgent:
             ``Ask``, on a first turn only, or ``Generate``.
 
         Raises:
-            ReaskedError: the model asks on a second turn, also when told to write.
-            ReplyFormatError: two replies in a row cannot be used.
+            ReaskedError: the model asks on a second turn, also when told twice to write.
+            ReplyFormatError: three replies in a row cannot be used.
             RefusedError: the model declined.
             ProviderError: there is no reply.
         """

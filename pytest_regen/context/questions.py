@@ -39,6 +39,7 @@ __all__ = [
     "QuestionType",
     "TextAnswer",
     "Value",
+    "is_empty",
     "problem",
     "said",
 ]
@@ -62,6 +63,11 @@ def said(text: str) -> str:
     if is_blank(text):
         raise PydanticCustomError("blank", "Text must not be blank")
     return text
+
+
+def is_empty(value: object) -> bool:
+    """Return whether a member is named without being filled: ``null``, blank text, no items."""
+    return is_blank(value) if isinstance(value, str) else value is None or value in ([], ())
 
 
 def _tuple(value: object) -> object:
@@ -101,6 +107,8 @@ _OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
     "multiple_choice": frozenset({"options", "allow_other"}),
 }
 _TYPED: Final = frozenset[str]().union(*_OF_TYPE.values())
+_ALWAYS: Final = frozenset({"id", "question", "type"})
+"""What every question has: empty, it is wrong and not left out."""
 
 
 class ClarificationQuestion(Value):
@@ -129,10 +137,14 @@ class ClarificationQuestion(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_null(cls, data: object) -> object:
+    def _filled(cls, data: object) -> object:
         if not isinstance(data, Mapping):
             return data
-        given = {key: value for key, value in data.items() if value is not None}
+        given = {
+            key: value
+            for key, value in data.items()
+            if value is not None and (key in _ALWAYS or not is_empty(value))
+        }
         kind = given.get("type")
         if kind == "location_picker" and "locationLevel" not in given:
             given.setdefault("location_level", "city")

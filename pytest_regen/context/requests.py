@@ -19,7 +19,13 @@ from pytest_regen.context.text import as_data
 from pytest_regen.context.values import MAX_DESCRIPTION, MAX_QUESTIONS, ConversationContext
 from pytest_regen.errors import InvalidContextError
 
-__all__ = ["ClarificationRequest", "named_problems", "parse_context", "parse_request"]
+__all__ = [
+    "ClarificationRequest",
+    "named_place",
+    "named_problems",
+    "parse_context",
+    "parse_request",
+]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_NAME: Final = 64
@@ -157,9 +163,14 @@ def named_problems(error: ValidationError) -> tuple[tuple[str, str], ...]:
     """Return what is wrong as pairs of the place and the reason, values left out."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return tuple(
-        (".".join(_safe(str(part)) for part in one["loc"]), _safe(one["msg"], _LONGEST_REASON))
+        (named_place(one["loc"]), _safe(one["msg"], _LONGEST_REASON))
         for one in found[:_MOST_PROBLEMS]
     )
+
+
+def named_place(place: tuple[int | str, ...]) -> str:
+    """Return a place in JSON as one word: ``questions_asked.0.id``; no name in it as it stands."""
+    return ".".join(_safe(str(part)) for part in place)
 
 
 def _safe(text: str, longest: int = _LONGEST_NAME) -> str:

@@ -55,12 +55,11 @@ def scope_problem(ask: Ask) -> str | None:
     scope = ask.inferred_context.detected_scope
     if scope is None:
         return None
-    for question in ask.questions:
-        level = question.location_level
-        if level is not None and scope not in LEVEL_SCOPES[level]:
-            fitting = next(name for name, scopes in LEVEL_SCOPES.items() if scope in scopes)
-            return (
-                f"question {as_data(question.id)} asks for a {level}, but detected_scope is "
-                f"{scope!r}, to which location_level {fitting!r} belongs"
-            )
-    return None
+    fitting = next(level for level, scopes in LEVEL_SCOPES.items() if scope in scopes)
+    contradicting = [
+        f"question {as_data(question.id)} asks for a {question.location_level}, but detected_scope "
+        f"is {scope!r}, to which location_level {fitting!r} belongs"
+        for question in ask.questions
+        if question.location_level not in {None, fitting}
+    ]
+    return "; ".join(contradicting) or None

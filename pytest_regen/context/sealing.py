@@ -5,9 +5,10 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, Literal, Protocol
 
-from itsdangerous import BadSignature, TimestampSigner
+from itsdangerous import BadData, BadSignature, TimestampSigner
 from itsdangerous.encoding import base64_decode, base64_encode
 
 from pytest_regen.canonical import canonical_json
@@ -27,6 +28,8 @@ __all__ = ["SealPolicy", "Sealed", "Sealer", "SpentSeals", "require_seal"]
 
 _SALT: Final = "pytest-regen.context"
 _SHORTEST_KEY: Final = 32
+_FEWEST: Final = 6
+"""Different bytes, and steps from one byte to the next, of a key."""
 _AGAIN: Final = "start again from the description"
 _SKEW: Final = 30
 """Seconds by which the clocks of two servers may differ."""
@@ -34,18 +37,30 @@ _PARTS: Final = ("description", "questions", "inferences")
 
 
 class SpentSeals(Protocol):
-    """Where used seals are noted, for those who let each count once."""
+    """Where used seals are noted, for those who let each count once.
 
-    def claim(self, seal_id: str, expires_at: float) -> bool:
-        """Note a seal, atomically.
+    A seal is reserved before its turn. Afterwards it is confirmed, or, where the turn came to
+    nothing, released; if neither comes, since the server died, it stays reserved.
+    """
+
+    def reserve(self, seal_id: str, expires_at: float) -> bool:
+        """Reserve a seal, atomically.
 
         Args:
-            seal_id: hash of the seal.
+            seal_id: hash of what the seal says.
             expires_at: when it may be forgotten, in seconds since 1970.
 
         Returns:
-            Whether it was not noted before.
+            Whether it was free: neither reserved nor confirmed.
         """
+        ...
+
+    def confirm(self, seal_id: str) -> None:
+        """Note that a reserved seal is used for good."""
+        ...
+
+    def release(self, seal_id: str) -> None:
+        """Let a reserved seal be used again."""
         ...
 
 
@@ -58,6 +73,8 @@ class Sealed:
     issued_at: float
     """Seconds since 1970."""
     expires_at: float
+    seal_id: str
+    """Under which it is reserved where seals count once: a hash of what was signed."""
 
 
 class Sealer:
@@ -67,15 +84,16 @@ class Sealer:
     time of issue; answers are the caller's to change.
 
     Args:
-        keys: secrets of at least 32 bytes by their id. The first one seals, all of them check, so
-            that a key can be replaced without refusing what it sealed.
+        keys: secrets of at least 32 bytes by their id, made by chance. The first one seals, all of
+            them check, so that a key can be replaced without refusing what it sealed.
         max_age: seconds for which a seal is good.
         clock: tells the time, in seconds since 1970.
         spent: where given, each seal counts once; otherwise it may be sent again until it expires,
             as a caller does who lost the connection.
 
     Raises:
-        UsageError: there is no key, one that is too short, or no time for which seals are good.
+        UsageError: there is no key, one that is short or can be guessed, or no time for which
+            seals are good.
     """
 
     def __init__(
@@ -117,12 +135,14 @@ class Sealer:
     def unseal(self, seal: str, context: ConversationContext, *, conversation: str) -> Sealed:
         """Check that ``seal`` vouches for ``context``, and return what it says.
 
+        Where seals count once it is reserved; call ``confirm`` or ``release`` after the turn.
+
         Raises:
             SealTamperedError: the seal, or a part of the context, was changed.
             SealMovedError: it was made in another conversation.
             SealExpiredError: it is too old, or from the future.
             SealKeyError: its key is not one of ours.
-            SealSpentError: it was used, and seals count once here.
+            SealSpentError: it was used or is in use, and seals count once here.
         """
         key_id, said, issued_at = self._opened(seal)
         if said.get("c") != _digest(conversation):
@@ -132,9 +152,21 @@ class Sealer:
                 hint=_AGAIN,
             )
         _compare(said, context)
-        found = Sealed(conversation, key_id, issued_at, issued_at + self.max_age)
-        self._spend(seal, found)
+        # Of what was signed, not of its text: one signature may be written in several ways.
+        seal_id = hashlib.sha256(seal.rpartition(".")[0].encode()).hexdigest()
+        found = Sealed(conversation, key_id, issued_at, issued_at + self.max_age, seal_id)
+        self._reserve(found)
         return found
+
+    def confirm(self, found: Sealed) -> None:
+        """Note that the turn of a seal was taken; does nothing where seals may come again."""
+        if self._spent is not None:
+            self._spent.confirm(found.seal_id)
+
+    def release(self, found: Sealed) -> None:
+        """Let a seal come again whose turn came to nothing."""
+        if self._spent is not None:
+            self._spent.release(found.seal_id)
 
     def _opened(self, seal: str) -> tuple[str, Mapping[str, Any], float]:
         key_id = seal.partition(".")[0]
@@ -145,6 +177,8 @@ class Sealer:
                 why="its key was withdrawn, or another server made it",
                 hint=_AGAIN,
             )
+        if not _is_canonical(seal):
+            raise _tampered("the seal was changed")
         try:
             value, issued = signer.unsign(seal, return_timestamp=True)
             payload = value.decode().partition(".")[2]
@@ -163,13 +197,10 @@ class Sealer:
                 hint=_AGAIN,
             )
 
-    def _spend(self, seal: str, found: Sealed) -> None:
-        if self._spent is None:
-            return
-        seal_id = hashlib.sha256(seal.encode()).hexdigest()
-        if not self._spent.claim(seal_id, found.expires_at):
+    def _reserve(self, found: Sealed) -> None:
+        if self._spent is not None and not self._spent.reserve(found.seal_id, found.expires_at):
             raise SealSpentError(
-                "the seal was used before", why="seals count once here", hint=_AGAIN
+                "the seal was used before, or is in use", why="seals count once here", hint=_AGAIN
             )
 
 
@@ -220,9 +251,35 @@ def _secret(name: str, key: bytes | str) -> bytes:
             why=f"{_SHORTEST_KEY} are the least that HMAC-SHA256 is worth",
             hint="make one with secrets.token_hex(32)",
         )
+    if _is_weak(secret):
+        raise UsageError(
+            f"key {name!r} is easy to guess",
+            why="its bytes are few, repeat one another, or stand in a row",
+            hint="make one with secrets.token_hex(32)",
+        )
     if not name or "." in name:
         raise UsageError(f"{name!r} is no id of a key", hint="name it without dots: 2026-11")
     return secret
+
+
+def _is_weak(secret: bytes) -> bool:
+    """Return whether a key is no work of chance: few different bytes, a repetition, a row.
+
+    Of 16 random bytes in hex, the poorest key that is long enough, one in 10^12 has so few.
+    """
+    bare = secret.strip()
+    steps = {(after - before) % 256 for before, after in pairwise(bare)}
+    shortest = next(n for n in range(1, len(bare) + 2) if bare[n:] == bare[: len(bare) - n])
+    return len({*bare}) < _FEWEST or len(steps) < _FEWEST or shortest < _SHORTEST_KEY // 2
+
+
+def _is_canonical(seal: str) -> bool:
+    """Return whether each part but the key's id is base64 as we write it, to the last bit."""
+    parts = seal.split(".")[1:]
+    try:
+        return all(base64_encode(base64_decode(part)) == part.encode() for part in parts)
+    except (BadData, ValueError):
+        return False
 
 
 def _digests(

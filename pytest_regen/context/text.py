@@ -21,6 +21,9 @@ BLANK_CHARACTERS: Final = frozenset(
         *"\u2800\u3000\u3164\ufeff\uffa0",
         *map(chr, range(0xFE00, 0xFE10)),  # variation selectors
         *map(chr, range(0xFFF9, 0xFFFC)),  # annotations
+        *map(chr, range(0x13430, 0x13440)),  # controls that join hieroglyphs
+        *map(chr, range(0x1BCA0, 0x1BCA4)),  # controls of shorthand
+        *map(chr, (0x1D159, *range(0x1D173, 0x1D17B))),  # a note without head, beams of music
         *map(chr, range(0xE0000, 0xE0200)),  # tags, more variation selectors
     }
 )
@@ -29,13 +32,15 @@ BLANK_CHARACTERS: Final = frozenset(
 _BLANK: Final = "".join(sorted(BLANK_CHARACTERS))
 
 # What may not stand in a prompt as it is: whatever ends a line, shows nothing, turns the direction
-# of text or is no character (also private ones and halves), and the three from which tags, role
-# markers and fences are made.
+# of text or is no character (also private ones and halves); the three from which tags, role markers
+# and fences are made; and what a normal form of Unicode (NFC to NFKD) turns into one of these, into
+# a quote or into a backslash: wide and small forms, Greek varia, crossed-out brackets.
 _ESCAPED: Final = re.compile(
     "[<>`\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     "\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff"
-    "\uffa0\ufff0-\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001fffe\U0001ffff\U0002fffe"
-    "\U0002ffff\U0003fffe-\U0010ffff]"
+    "\uffa0\ufff0-\uffff\U00013430-\U00013455\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe-\U0010ffff"
+    "\u1fef\u226e\u226f\ufe64\ufe65\ufe68\uff02\uff1c\uff1e\uff3c\uff40]"
 )
 
 _BASIC_PLANE = 0x10000

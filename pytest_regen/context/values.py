@@ -11,6 +11,7 @@ from pydantic import (
     AliasGenerator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -26,10 +27,10 @@ from pytest_regen.context.questions import (
     ClarificationQuestion,
     Label,
     Value,
+    is_empty,
     problem,
     said,
 )
-from pytest_regen.context.text import is_blank
 
 __all__ = [
     "MAX_DESCRIPTION",
@@ -66,11 +67,7 @@ def _without_empty(data: object) -> object:
     """Leave out what is named without being filled: ``null``, blank text, empty lists."""
     if not isinstance(data, Mapping):
         return data
-    return {key: value for key, value in data.items() if not _is_empty(value)}
-
-
-def _is_empty(value: object) -> bool:
-    return is_blank(value) if isinstance(value, str) else value is None or value in ([], ())
+    return {key: value for key, value in data.items() if not is_empty(value)}
 
 
 class InferredContext(Value):
@@ -147,7 +144,24 @@ class ConversationContext(Value):
         return type(self).model_validate({**wire, "answers": dict(answers)})
 
 
-class Ask(Value):
+class _Result(Value):
+    """What results share."""
+
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the reply that this was read from, a sentence each."""
+        return self._notes
+
+    def noted(self, *notes: str) -> Self:
+        """Return the same result with these notes."""
+        copy = self.model_copy()
+        copy._notes = notes  # noqa: SLF001 - of the same class
+        return copy
+
+
+class Ask(_Result):
     """The agent needs answers before it can write."""
 
     model_config = ConfigDict(alias_generator=None)
@@ -163,7 +177,7 @@ class Ask(Value):
     _filled = model_validator(mode="before")(_without_empty)
 
 
-class Generate(Value):
+class Generate(_Result):
     """The agent wrote."""
 
     model_config = ConfigDict(alias_generator=None)

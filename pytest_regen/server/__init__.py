@@ -7,7 +7,13 @@ if TYPE_CHECKING:
     from pytest_regen.server.app import create_app
     from pytest_regen.server.gazetteer import Gazetteer, Place, read_places
     from pytest_regen.server.quotas import Quota
-    from pytest_regen.server.settings import Agent, Screen, ServerSettings, peer_of
+    from pytest_regen.server.settings import (
+        Agent,
+        Screen,
+        ServerSettings,
+        client_header,
+        peer_of,
+    )
 
 __all__ = [
     "Agent",
@@ -16,6 +22,7 @@ __all__ = [
     "Quota",
     "Screen",
     "ServerSettings",
+    "client_header",
     "create_app",
     "peer_of",
     "read_places",
@@ -28,6 +35,7 @@ _HOMES = {
     "Quota": "quotas",
     "Screen": "settings",
     "ServerSettings": "settings",
+    "client_header": "settings",
     "create_app": "app",
     "peer_of": "settings",
     "read_places": "gazetteer",

@@ -1,20 +1,26 @@
 """`python -m pytest_regen.server`: serves the subject line agent on this machine."""
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from pytest_regen.context.agent import ClarifyingAgent
 from pytest_regen.context.sealing import Sealer, SealPolicy
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.turns.choosing import load_provider, provider_from_environment
 
+if TYPE_CHECKING:
+    from pytest_regen.server.quotas import Quota
+
 __all__ = ["main"]
 
 KEY_VARIABLE = "PYTEST_REGEN_SEAL_KEY"
+_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 _LOOPBACK_ADDRESSES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -49,7 +55,13 @@ def _serve(options: argparse.Namespace) -> None:
     import uvicorn  # noqa: PLC0415 - there by now
 
     from pytest_regen.server.app import create_app  # noqa: PLC0415 - as above
-    from pytest_regen.server.settings import LOOPBACK_HOSTS, ServerSettings  # noqa: PLC0415
+    from pytest_regen.server.listening import uvicorn_options  # noqa: PLC0415 - as above
+    from pytest_regen.server.settings import (  # noqa: PLC0415 - as above
+        LOOPBACK_HOSTS,
+        ServerSettings,
+        client_header,
+        peer_of,
+    )
 
     if options.host not in _LOOPBACK_ADDRESSES and not options.allow_host:
         raise UsageError(
@@ -61,37 +73,72 @@ def _serve(options: argparse.Namespace) -> None:
         hosts=(*LOOPBACK_HOSTS, *options.allow_host),
         model_seconds=options.timeout,
         shows_prompt=options.show_prompt,
+        first_turns=_quotas("--first-turns", options.first_turns),
+        second_turns=_quotas("--second-turns", options.second_turns),
     )
     if options.provider:
         provider = load_provider(options.provider)
     else:
         provider = provider_from_environment(options.model, timeout=options.timeout)
     agent = ClarifyingAgent(provider, model=options.model or "")
-    app = create_app(agent, seal=_seal_policy(options), settings=settings)
+    client_of = client_header(options.client_header) if options.client_header else peer_of
+    app = create_app(agent, seal=_seal_policy(options), settings=settings, client_of=client_of)
     uvicorn.run(
-        app,
-        host=options.host,
-        port=options.port,
-        log_level="info",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=5,
+        app, host=options.host, port=options.port, log_level="info", **uvicorn_options(settings)
     )
 
 
-def _seal_policy(options: argparse.Namespace) -> SealPolicy:
+def _seal_policy(options: argparse.Namespace) -> SealPolicy | None:
     if options.seal == "off":
         return "off"
     key = os.environ.get(KEY_VARIABLE, "")
     if options.seal_key_file is not None:
         key = _key_in(options.seal_key_file)
     if not key:
-        raise UsageError(
-            "there is no key to seal with",
-            why="without one, questions and inferences that come back could be anybody's",
-            hint=f'export {KEY_VARIABLE}="$(openssl rand -hex 32)", or --seal off to go without',
+        if options.seal == "on" or options.old_seal_key:
+            raise UsageError(
+                "there is no key to seal with",
+                why="without one, questions and inferences that come back could be anybody's",
+                hint=f'export {KEY_VARIABLE}="$(openssl rand -hex 32)", or --seal off',
+            )
+        print(  # noqa: T201 - what a command says
+            "warning: unsealed, since there is no key\n"
+            "  why:  questions and inferences that come back are believed, whoever wrote them\n"
+            f'  next: export {KEY_VARIABLE}="$(openssl rand -hex 32)", or --seal off to go without',
+            file=sys.stderr,
         )
-    return Sealer({options.seal_key_id: key})
+        return "off"
+    keys = {options.seal_key_id: key}
+    for given in options.old_seal_key:
+        name, equals, path = given.partition("=")
+        if not equals or name in keys:
+            raise UsageError(
+                f"--old-seal-key {given} names no further key",
+                why="it takes ID=FILE, with an id that no other key has",
+                hint="--seal-key-id 2026-12 --old-seal-key 2026-11=old.key",
+            )
+        keys[name] = _key_in(Path(path))
+    return Sealer(keys, max_age=options.seal_age)
+
+
+def _quotas(option: str, given: str) -> "tuple[Quota, ...]":
+    """Return quotas as they are written: `30/hour,150/day`, `5/90` for 90 seconds, or `none`."""
+    from pytest_regen.server.quotas import Quota  # noqa: PLC0415 - with what else needs the extra
+
+    if given == "none":
+        return ()
+    found = []
+    for part in given.split(","):
+        limit, _, time = part.strip().partition("/")
+        seconds = _SECONDS.get(time.removesuffix("s"), time)
+        if not (limit.isdecimal() and str(seconds).isdecimal() and int(limit) and int(seconds)):
+            raise UsageError(
+                f"{option} {given} is no quota",
+                why=f"{part.strip()!r} is not a number of turns, a slash, and a time",
+                hint=f"{option} 30/hour,150/day; a time is minute, hour, day or seconds; or none",
+            )
+        found.append(Quota(int(limit), float(seconds)))
+    return tuple(found)
 
 
 def _key_in(path: Path) -> str:
@@ -99,10 +146,17 @@ def _key_in(path: Path) -> str:
         return path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"--seal-key-file {path} cannot be read",
+            f"the file of a seal key, {path}, cannot be read",
             why=str(error),
             hint="name a text file that holds one key and nothing else",
         ) from None
+
+
+def _seconds(given: str) -> float:
+    seconds = float(given)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{given} is no time: give seconds, 3600")
+    return seconds
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -115,10 +169,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--allow-host", action="append", default=[], metavar="NAME", help="further name it answers")
     add("--provider", metavar="MODULE:ATTRIBUTE", help="who answers (default: the Anthropic API)")
     add("--model", help="model to ask (default: the provider's)")
-    add("--timeout", type=float, default=120.0, metavar="SECONDS", help="for one turn")
-    add("--seal", choices=("on", "off"), default="on", help="whether contexts are vouched for")
+    add("--timeout", type=_seconds, default=120.0, metavar="SECONDS", help="for one turn")
+    add("--seal", choices=("on", "off"), help="contexts are sealed (default: if there is a key)")
     add("--seal-key-file", type=Path, metavar="FILE", help=f"default: ${KEY_VARIABLE}")
     add("--seal-key-id", default="1", metavar="ID", help="name of the key, for replacing it")
+    add("--old-seal-key", action="append", default=[], metavar="ID=FILE", help="still checked")
+    add("--seal-age", type=_seconds, default=3600.0, metavar="SECONDS", help="default: an hour")
+    add("--first-turns", default="30/hour,150/day", metavar="QUOTAS", help="of each client")
+    add("--second-turns", default="60/hour,300/day", metavar="QUOTAS", help="of each client")
+    add("--client-header", metavar="NAME", help="header by which your proxy says who asks")
     add("--show-prompt", action="store_true", help="show on the page what the model was given")
     return parser
 

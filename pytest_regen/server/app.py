@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from pytest_regen.context.sealing import Sealer, SealPolicy
@@ -18,7 +18,9 @@ from pytest_regen.errors import UsageError
 from pytest_regen.server.endpoints import Endpoints, problem_response
 from pytest_regen.server.flow import Flow
 from pytest_regen.server.gazetteer import Gazetteer, well_known
-from pytest_regen.server.guarding import Guard
+from pytest_regen.server.guarding import Guard, wants_page
+from pytest_regen.server.logs import logger
+from pytest_regen.server.page.layout import error_page
 from pytest_regen.server.page.routes import Page
 from pytest_regen.server.problems import Problem
 from pytest_regen.server.settings import Agent, Screen, ServerSettings, peer_of
@@ -37,7 +39,7 @@ _SETTINGS = ServerSettings()
 def create_app(
     agent: Agent,
     *,
-    seal: SealPolicy,
+    seal: SealPolicy | None = None,
     settings: ServerSettings = _SETTINGS,
     screen: Screen | None = None,
     client_of: Callable[[Request], str] = peer_of,
@@ -49,7 +51,8 @@ def create_app(
     Args:
         agent: who answers; a ``ClarifyingAgent``, or whatever has its ``turn``.
         seal: a ``Sealer``, so that nobody can send back questions and inferences that the agent
-            never had; ``"off"`` to go without.
+            never had. Without one every context is believed, and the log warns of it; ``"off"``
+            goes without and without a warning.
         settings: sizes, times, quotas, and the names under which the server is reached.
         screen: decides whether a model may see the texts of a request; where it fails, none may.
         client_of: returns whom a quota counts; by default the address of the peer.
@@ -57,16 +60,21 @@ def create_app(
         clock: for quotas; returns seconds since the epoch.
 
     Raises:
-        UsageError: ``seal`` is neither.
+        UsageError: ``seal`` is none of these.
     """
-    if not isinstance(seal, Sealer) and seal != "off":
+    if seal is None:
+        logger.warning(
+            "unsealed: there is no key, so that questions and inferences that come back are "
+            'believed, whoever wrote them; pass seal=Sealer(...), or seal="off" to say so'
+        )
+    elif not isinstance(seal, Sealer) and seal != "off":
         raise UsageError(
             f"{seal!r} is no seal policy",
             why="without a key, questions and inferences could be anybody's",
             hint='pass Sealer({"2026-11": secrets.token_bytes(32)}), or "off" to go without seals',
         )
     places = gazetteer or well_known()
-    flow = Flow(agent, seal=seal, settings=settings, screen=screen, clock=clock)
+    flow = Flow(agent, seal=seal or "off", settings=settings, screen=screen, clock=clock)
     api = Endpoints(flow, client_of=client_of, gazetteer=places)
     page = Page(flow, client_of=client_of, gazetteer=places)
 
@@ -87,10 +95,12 @@ def _routes(api: Endpoints, page: Page) -> list[Route]:
     return [
         Route("/api/agents/generate-subject", api.generate, methods=["POST"]),
         Route("/api/agents/stream-subject", api.stream, methods=["POST"]),
-        Route("/api/location/search", api.places, methods=["GET"]),
+        Route("/api/location/search", api.places, methods=["GET", "POST"]),
         Route("/", page.start, methods=["GET"]),
         Route("/subject", page.describe, methods=["POST"]),
         Route("/subject/answers", page.answer, methods=["POST"]),
+        Route("/subject/again", page.again, methods=["POST"]),
+        Route("/subject/again", page.back, methods=["GET"]),
         Route("/subject", page.back, methods=["GET"]),
         Route("/subject/answers", page.back, methods=["GET"]),
     ]
@@ -108,5 +118,11 @@ def _asset(name: str, media_type: str) -> Route:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    status = HTTPStatus(error.status_code if isinstance(error, HTTPException) else 500)
-    return problem_response(request, Problem(status, status.name, f"{status.phrase}."))
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these
+    status = HTTPStatus(error.status_code)
+    problem = Problem(status, status.name, f"{status.phrase}.", headers=error.headers)
+    if wants_page(request.scope):
+        return HTMLResponse(
+            error_page(problem.status, ""), problem.status.value, headers=problem.headers
+        )
+    return problem_response(request, problem)

@@ -1,18 +1,56 @@
-"""Calls to an agent that may block: bounded threads, a bounded queue, bounded time."""
+"""Calls to an agent that may block: bounded threads, queue and time, ended with their client."""
 
 import asyncio
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
 
 from pytest_regen.server.problems import Problem
 
-__all__ = ["Caller"]
+__all__ = ["CLIENT_GONE", "Caller", "ClientGoneError", "unless_gone"]
 
 _T = TypeVar("_T")
+
+CLIENT_GONE: Final = 499
+"""Status of an answer that nobody reads."""
+
+
+class ClientGoneError(Exception):
+    """The client left before it was answered."""
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
+    """Return what ``work`` returns; end it as soon as the client closes the connection.
+
+    Args:
+        request: whose body was read.
+        work: what the client waits for.
+
+    Raises:
+        ClientGoneError: it waits no longer.
+    """
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+    finally:
+        leaving.cancel()
+        working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working  # lets go of what it holds
+    raise ClientGoneError
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 class Caller:

@@ -1,7 +1,6 @@
 """One turn of a conversation, from what a client sent to what it is answered. Keeps nothing."""
 
 import inspect
-import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,19 +9,18 @@ from http import HTTPStatus
 
 from pytest_regen.context.render import render_context
 from pytest_regen.context.requests import ClarificationRequest, parse_request
-from pytest_regen.context.sealing import Sealer, SealPolicy, require_seal
+from pytest_regen.context.sealing import Sealed, Sealer, SealPolicy, require_seal
 from pytest_regen.context.text import is_blank
 from pytest_regen.context.values import Ask, ConversationContext, TurnResult
 from pytest_regen.errors import InvalidContextError, RegenError, SealError
 from pytest_regen.server.calling import Caller
 from pytest_regen.server.failures import invalid, of_model, of_seal, reasked
+from pytest_regen.server.logs import log_failure
 from pytest_regen.server.problems import Problem
 from pytest_regen.server.quotas import Quotas, Standing
 from pytest_regen.server.settings import Agent, Screen, ServerSettings
 
 __all__ = ["Answered", "Flow", "Taken"]
-
-_log = logging.getLogger("pytest_regen.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,10 @@ class Taken:
     conversation: str
     client: str
     standing: Standing | None
+    request_id: str = ""
+    """Under which it is logged."""
+    sealed: Sealed | None = None
+    """What vouches for its context; reserved until ``answer`` or ``release``."""
 
     @property
     def is_legacy(self) -> bool:
@@ -115,8 +117,13 @@ class Flow:
         if aclose is not None:
             await aclose()
 
-    async def take(self, data: Mapping[str, object], client: str) -> Taken:
+    async def take(self, data: Mapping[str, object], client: str, *, request_id: str = "") -> Taken:
         """Check a request: form, quota, seal, texts, in this order.
+
+        Args:
+            data: the request, JSON as Python values.
+            client: whom a quota counts.
+            request_id: under which the turn is logged.
 
         Raises:
             Problem: 400, 403, 422, 429 or 503, and why.
@@ -127,37 +134,63 @@ class Flow:
         if standing is not None and not standing.allowed:
             raise _spent(standing)
         try:
-            self._check_seal(request)
-        except Problem:
-            quotas.give_back(client)
+            sealed = self._unsealed(request)
+        except Problem as problem:
+            problem.headers |= _headers(quotas.give_back(client))
             raise
-        await self._check_texts(request)
         conversation = request.interaction_id or ""
         if not request.is_second_turn or is_blank(conversation):
             conversation = self._new_id()
-        return Taken(request, conversation, client, standing)
+        taken = Taken(request, conversation, client, standing, request_id, sealed)
+        try:
+            await self._check_texts(taken)
+        except BaseException as error:
+            self.release(taken)
+            if isinstance(error, Problem):
+                error.headers |= _headers(standing)
+            raise
+        return taken
 
     async def answer(self, taken: Taken) -> Answered:
-        """Put a request to the agent.
+        """Put a request to the agent. Its seal is used by this, unless the turn fails.
 
         Raises:
             Problem: 502, 503 or 504, and why.
         """
         try:
             result = await self._turn(taken.request)
-            if isinstance(result, Ask) and taken.request.is_second_turn:
-                raise reasked()
-        except RegenError as error:
-            _log.warning("the turn failed", exc_info=error)
-            problem = of_model(error)
-        except Problem as found:
-            problem = found
+        except BaseException as error:
+            self.release(taken)
+            if not isinstance(error, RegenError | Problem):
+                raise
+            problem = of_model(error) if isinstance(error, RegenError) else error
+            log_failure(taken.request_id, error, problem)
         else:
+            self._confirm(taken)
             return Answered(taken, result, self._sealed(taken, result))
+        standing = taken.standing
         if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
             # No model has seen it, so that it does not count.
-            self._quotas_of(taken.request).give_back(taken.client)
+            standing = self._quotas_of(taken.request).give_back(taken.client)
+        problem.headers |= _headers(standing)
         raise problem from None
+
+    def release(self, taken: Taken) -> None:
+        """Let the seal of a request come again, whose turn was not taken."""
+        if taken.sealed is None or not isinstance(self._seal, Sealer):
+            return
+        try:
+            self._seal.release(taken.sealed)
+        except Exception as error:  # noqa: BLE001 - somebody's store; there is an answer to be given
+            log_failure(taken.request_id, error)
+
+    def _confirm(self, taken: Taken) -> None:
+        if taken.sealed is None or not isinstance(self._seal, Sealer):
+            return
+        try:
+            self._seal.confirm(taken.sealed)
+        except Exception as error:  # noqa: BLE001 - it stays reserved, and the answer is paid for
+            log_failure(taken.request_id, error)
 
     def prompt_shown(self, taken: Taken) -> str | None:
         """Return what the model was given on a second turn, where the page is to show it."""
@@ -166,8 +199,14 @@ class Flow:
 
     async def _turn(self, request: ClarificationRequest) -> TurnResult:
         if self._is_asynchronous:
-            return await self._caller.awaited(lambda: self.agent.aturn(request))  # type: ignore[attr-defined]  # it was looked for
-        return await self._caller.in_thread(lambda: self.agent.turn(request))
+            result: TurnResult = await self._caller.awaited(
+                lambda: self.agent.aturn(request)  # type: ignore[attr-defined]  # it was looked for
+            )
+        else:
+            result = await self._caller.in_thread(lambda: self.agent.turn(request))
+        if isinstance(result, Ask) and request.is_second_turn:
+            raise reasked()
+        return result
 
     @property
     def _is_asynchronous(self) -> bool:
@@ -180,26 +219,26 @@ class Flow:
         vouched = request.conversation_context is not None and self._seal != "off"
         return self._second if vouched else self._first
 
-    def _check_seal(self, request: ClarificationRequest) -> None:
+    def _unsealed(self, request: ClarificationRequest) -> Sealed | None:
         context = request.conversation_context
         if context is None:
-            return
+            return None
         try:
-            require_seal(
+            return require_seal(
                 self._seal, request.seal, context, conversation=request.interaction_id or ""
             )
         except SealError as error:
             raise of_seal(error) from None
 
-    async def _check_texts(self, request: ClarificationRequest) -> None:
+    async def _check_texts(self, taken: Taken) -> None:
         if self._screen is None:
             return
-        screen, texts = self._screen, _texts_of(request)
+        screen, texts = self._screen, _texts_of(taken.request)
         try:
             passed = await self._caller.in_thread(lambda: screen(texts))
             passed = await passed if inspect.isawaitable(passed) else passed
-        except Exception:  # noqa: BLE001 - told as an answer, without its words; it is logged
-            _log.exception("the screen failed")
+        except Exception as error:  # noqa: BLE001 - told as an answer, without its words
+            log_failure(taken.request_id, error)
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "SCREEN_UNAVAILABLE",
@@ -245,8 +284,13 @@ def _spent(standing: Standing) -> Problem:
         "RATE_LIMITED",
         f"Too many requests. Try again in {standing.retry_after} seconds.",
         retry_after=standing.retry_after,
+        headers=standing.headers,
         details=standing.as_json(),
     )
+
+
+def _headers(standing: Standing | None) -> Mapping[str, str]:
+    return {} if standing is None else standing.headers
 
 
 def _texts_of(request: ClarificationRequest) -> tuple[str, ...]:

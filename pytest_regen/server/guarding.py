@@ -1,6 +1,5 @@
 """Around every request: its id, who may be addressed from where, headers that keep a page safe."""
 
-import logging
 import re
 import secrets
 from collections.abc import Callable, Collection
@@ -9,14 +8,15 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pytest_regen.server.logs import log_failure
+from pytest_regen.server.page.layout import error_page
 from pytest_regen.server.problems import Problem
 
-__all__ = ["Guard", "request_id_of", "unexpected"]
+__all__ = ["Guard", "request_id_of", "unexpected", "wants_page"]
 
-_log = logging.getLogger("pytest_regen.server")
 _KEY = "regen.request_id"
 _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _SAFETY = {
@@ -40,6 +40,20 @@ def unexpected() -> Problem:
     return Problem(
         HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL", "Something went wrong on this side."
     )
+
+
+def wants_page(scope: Scope) -> bool:
+    """Return whether a person asks, with a browser, and not a program."""
+    accepted = Headers(scope=scope).get("accept", "")
+    return "text/html" in accepted.lower() and not scope["path"].startswith("/api/")
+
+
+def _answer(scope: Scope, problem: Problem, request_id: str) -> Response:
+    status, headers = problem.status.value, problem.headers
+    if wants_page(scope):
+        page = error_page(problem.status, problem.message, request_id=request_id)
+        return HTMLResponse(page, status, headers=headers)
+    return JSONResponse(problem.as_json(request_id), status, headers=headers)
 
 
 class Guard:
@@ -88,9 +102,8 @@ class Guard:
                 raise
             problem = error if isinstance(error, Problem) else unexpected()
             if problem is not error:
-                _log.exception("request %s failed", request_id)
-            answer = JSONResponse(problem.as_json(request_id), problem.status.value)
-            await answer(scope, receive, send_guarded)
+                log_failure(request_id, error)
+            await _answer(scope, problem, request_id)(scope, receive, send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         host = headers.get("host", "").lower()

@@ -15,6 +15,7 @@ class Problem(Exception):  # noqa: N818 - an answer to be sent, no defect of the
         message: one sentence for a person.
         where: JSON pointer of the field at fault.
         retry_after: whole seconds after which it makes sense to try again.
+        headers: further headers of the answer.
         details: further members of the answer.
     """
 
@@ -26,6 +27,7 @@ class Problem(Exception):  # noqa: N818 - an answer to be sent, no defect of the
         *,
         where: str | None = None,
         retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
         details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(code)
@@ -35,6 +37,9 @@ class Problem(Exception):  # noqa: N818 - an answer to be sent, no defect of the
         self.where = where
         self.retry_after = retry_after
         self.details = dict(details or {})
+        self.headers = dict(headers or {})
+        if retry_after is not None:
+            self.headers["retry-after"] = str(retry_after)
 
     def as_json(self, request_id: str) -> dict[str, object]:
         """Return the members of the answer."""
@@ -48,8 +53,3 @@ class Problem(Exception):  # noqa: N818 - an answer to be sent, no defect of the
         if self.retry_after is not None:
             members["retry_after"] = self.retry_after
         return members | self.details
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers that belong to the answer."""
-        return {} if self.retry_after is None else {"retry-after": str(self.retry_after)}

@@ -95,11 +95,16 @@ class Quotas:
                     window.used += 1
             return self._standing(windows, spent, now)
 
-    def give_back(self, client: str) -> None:
-        """Take back one call that never reached the model."""
+    def give_back(self, client: str) -> Standing | None:
+        """Take back one call that never reached the model, and return where the client stands."""
+        if not self._quotas:
+            return None
         with self._lock:
-            for window in self._clients.get(client, ()):
+            now = self._clock()
+            windows = self._windows(client, now)
+            for window in windows:
                 window.used = max(0, window.used - 1)
+            return self._standing(windows, (), now)
 
     def _windows(self, client: str, now: float) -> list[_Window]:
         windows = self._clients.get(client)

@@ -11,7 +11,7 @@ from pytest_regen.context.requests import ClarificationRequest
 from pytest_regen.context.values import TurnResult
 from pytest_regen.server.quotas import Quota
 
-__all__ = ["LOOPBACK_HOSTS", "Agent", "Screen", "ServerSettings", "peer_of"]
+__all__ = ["LOOPBACK_HOSTS", "Agent", "Screen", "ServerSettings", "client_header", "peer_of"]
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 HOUR, DAY = 3_600.0, 86_400.0
@@ -45,8 +45,13 @@ class ServerSettings:
     """Of a request; more than any valid one needs."""
     body_seconds: float = 10.0
     """In which a body has to arrive."""
+    head_seconds: float = 10.0
+    """In which the head of a request has to arrive; kept by ``python -m pytest_regen.server``."""
+    max_connections: int = 1_024
+    """Open at once, as far as the system has descriptors; kept by the same. One more ends the one
+    that has waited longest without sending a whole head."""
     model_seconds: float = 120.0
-    """In which a turn has to be answered, the agent's second call to the model included."""
+    """In which a turn has to be answered, further calls of the agent to the model included."""
     max_concurrent: int = 64
     """Calls of a blocking provider at once; each takes a thread."""
     max_pending: int = 512
@@ -66,10 +71,41 @@ class ServerSettings:
 def peer_of(request: Request) -> str:
     """Return who asks, by address; one network of IPv6 is one client.
 
-    Headers that a proxy sets are not looked at: a client could set them too. Behind a proxy, pass
-    a function of your own as ``client_of``.
+    Headers that a proxy sets are not believed: a client could set them too. Some servers do believe
+    them and pass on what they say as the peer; whoever may have named himself so counts with all
+    others who did. Behind a proxy, pass ``client_header(...)`` as ``client_of``.
     """
     host = request.client.host if request.client else ""
+    if host and any(host in said for said in request.headers.getlist("x-forwarded-for")):
+        return "forwarded"
+    return _network_of(host)
+
+
+def client_header(name: str) -> Callable[[Request], str]:
+    """Return a function that says who asks by a header that your proxy sets.
+
+    Of several addresses the last one counts, which is the one that the nearest proxy saw. Use it
+    only where every request comes through that proxy; without the header, the peer counts.
+
+    Args:
+        name: of the header: ``x-forwarded-for``, ``x-real-ip``.
+    """
+
+    def client_of(request: Request) -> str:
+        said = [one for value in request.headers.getlist(name) for one in value.split(",")]
+        last = said[-1].strip() if said else ""
+        return _network_of(_without_port(last)) if last else peer_of(request)
+
+    return client_of
+
+
+def _without_port(address: str) -> str:
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
+
+
+def _network_of(host: str) -> str:
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:

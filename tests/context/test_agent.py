@@ -2,11 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import pytest
-from context_values import ASKS, INFERRED, LOCATION, RENT, WORDS, WRITES, context, wire
+from context_values import ASKS, FRAMING, INFERRED, LOCATION, RENT, WORDS, WRITES, context, wire
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_regen.context import (
     SCOPE_EXAMPLES,
@@ -87,7 +91,7 @@ def test_a_second_turn_sends_the_whole_context() -> None:
     ],
 )
 @pytest.mark.parametrize("request_", [FIRST, SECOND], ids=["first", "second"])
-def test_an_unusable_reply_is_asked_for_once_more(bad: str, request_: ClarificationRequest) -> None:
+def test_an_unusable_reply_is_asked_for_again(bad: str, request_: ClarificationRequest) -> None:
     """The second request begins with the first, word for word, and says what is wrong."""
     provider = ScriptedProvider([bad, WRITES])
 
@@ -98,13 +102,15 @@ def test_an_unusable_reply_is_asked_for_once_more(bad: str, request_: Clarificat
     assert len(again.messages) > 1
 
 
-def test_two_unusable_replies_are_an_error() -> None:
-    """There is no third call."""
-    provider = ScriptedProvider(["no", "no", WRITES])
+def test_a_reply_is_repaired_twice() -> None:
+    """The third reply still counts; after that it is an error, and there is no fourth call."""
+    patient = ScriptedProvider(["no", "{}", WRITES])
+    in_vain = ScriptedProvider(["no", "{}", "no", WRITES])
 
+    assert isinstance(ClarifyingAgent(patient).turn(SECOND), Generate)
     with pytest.raises(ReplyFormatError):
-        ClarifyingAgent(provider).turn(SECOND)
-    assert len(provider.requests) == 2
+        ClarifyingAgent(in_vain).turn(SECOND)
+    assert len(in_vain.requests) == 3
 
 
 def test_a_second_turn_that_asks_is_told_to_write() -> None:
@@ -117,11 +123,35 @@ def test_a_second_turn_that_asks_is_told_to_write() -> None:
 
 def test_a_second_turn_never_returns_questions() -> None:
     """A model that insists is an error that says so."""
-    provider = ScriptedProvider([ASKS, ASKS, WRITES])
+    provider = ScriptedProvider([ASKS, ASKS, ASKS, WRITES])
 
     with pytest.raises(ReaskedError, match="asks again"):
         ClarifyingAgent(provider).turn(SECOND)
-    assert len(provider.requests) == 2
+    assert len(provider.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        asking(LOCATION | {"question": ""}),
+        asking(LOCATION, detected_scope="national"),
+        json.dumps({"needs_clarification": "true", "clarification_questions": [LOCATION]}),
+        json.dumps({"clarification_questions": [LOCATION]}),
+    ],
+)
+def test_asking_again_is_found_before_what_is_wrong_with_the_question(asks: str) -> None:
+    """A question that may not be asked is not to be mended, but left."""
+    provider = ScriptedProvider([asks, WRITES])
+
+    assert isinstance(ClarifyingAgent(provider).turn(SECOND), Generate)
+    correction = provider.requests[1].messages[-1].content
+    assert "needs_clarification is false" in correction
+    assert "questions.0" not in correction
+
+
+def test_a_text_beside_a_draft_of_a_question_counts() -> None:
+    """Whoever asks in a draft and writes in the end has not asked again."""
+    assert isinstance(read_reply(f"{ASKS} No: {WRITES}", may_ask=False), Generate)
 
 
 def test_a_refusal_is_told_at_once() -> None:
@@ -223,7 +253,7 @@ def test_legacy_answers_are_deprecated() -> None:
         result = ClarifyingAgent(ScriptedProvider([WRITES])).turn(legacy)
     assert isinstance(result, Generate)
     with pytest.warns(DeprecationWarning, match="asked"), pytest.raises(ReaskedError):
-        ClarifyingAgent(ScriptedProvider([ASKS, ASKS])).turn(legacy)
+        ClarifyingAgent(ScriptedProvider([ASKS] * 3)).turn(legacy)
     ClarifyingAgent(ScriptedProvider([WRITES])).turn(both)
 
 
@@ -255,9 +285,11 @@ def test_the_level_of_a_question_agrees_with_the_scope(
     if agrees:
         assert isinstance(read_reply(reply), Ask)
     else:
+        fitting = {"local": "city", "state": "state", "national": "country"}[str(scope)]
         with pytest.raises(ReplyFormatError) as caught:
             read_reply(reply)
-        assert "location_level" in caught.value.problem
+        assert f"asks for a {level}" in caught.value.problem
+        assert f"to which location_level {fitting!r} belongs" in caught.value.problem
 
 
 @pytest.mark.parametrize(("said", "level", "why"), SCOPE_EXAMPLES)
@@ -278,13 +310,171 @@ def test_the_scope_examples_pass_as_replies(said: str, level: str | None, why: s
         assert_level(found, "location", "country")
 
 
+ASKING: dict[str, Any] = json.loads(ASKS)
+
+
+@pytest.mark.parametrize(
+    ("reply", "faults"),
+    [
+        (
+            {**ASKING, "needs_clarification": "true"}
+            | {"clarification_questions": [LOCATION, {"id": "b", "question": 1, "type": "x"}]}
+            | {"inferred_context": INFERRED | {"detected_scope": "county"}},
+            (
+                "needs_clarification: ",
+                "clarification_questions.1.question: ",
+                "clarification_questions.1.type: ",
+                "inferred_context.detected_scope: ",
+            ),
+        ),
+        (
+            {**ASKING, "inferred_context": INFERRED | {"detected_scope": "national"}}
+            | {"clarification_questions": [LOCATION | {"question": "?" * 301}, LOCATION] * 2},
+            (
+                "clarification_questions: Value should have at most 2 items",
+                "clarification_questions.0.question: ",
+                "Two questions share an id",
+                "question \"location\" asks for a city, but detected_scope is 'national'",
+            ),
+        ),
+        (
+            {
+                **ASKING,
+                "clarification_questions": [
+                    LOCATION | {"options": [{"id": "a", "label": "b"}], "required": "yes"},
+                    FRAMING | {"options": [{"id": "a", "label": ""}, {"id": "a", "label": "b"}]},
+                ],
+            },
+            (
+                "clarification_questions.0.required: ",
+                "clarification_questions.0.options: ",
+                "A question of type location_picker has no options",
+                "clarification_questions.1.options.0.label: ",
+                "Two options have the same id",
+            ),
+        ),
+        (
+            {"needs_clarification": False, "topics": ["a"] * 6, "url_slug": "No Slug"}
+            | {"inferred_context": {"scope_confidence": "80%"}},
+            ("subject_line: ", "topics: ", "url_slug: ", "inferred_context.scope_confidence: "),
+        ),
+    ],
+    ids=["kind and form", "form and consistency", "form of parts", "text"],
+)
+def test_all_faults_of_a_reply_come_in_one_message(
+    reply: dict[str, Any], faults: tuple[str, ...]
+) -> None:
+    """Those of the kind, of the form and of the agreement of the parts: one repair mends all."""
+    with pytest.raises(ReplyFormatError) as caught:
+        read_reply(json.dumps(reply))
+
+    lines = caught.value.problem.split("\n")[1:]
+    assert [fault for fault in faults if not any(fault in line for line in lines)] == []
+    assert len(set(lines)) == len(lines)
+
+
+def test_a_fault_is_not_told_where_there_is_none() -> None:
+    """What is wrong in one place makes nothing else wrong."""
+    reply = {**ASKING, "clarification_questions": [LOCATION | {"question": " "}]}
+
+    with pytest.raises(ReplyFormatError) as caught:
+        read_reply(json.dumps(reply))
+
+    assert caught.value.problem.split("\n")[1:] == [
+        "- clarification_questions.0.question: Text must not be blank"
+    ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(("id", "question", "type", "options", "label", "x")), inner
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=100)
+@given(st.data(), st.booleans(), st.sampled_from((ASKS, WRITES)))
+def test_any_json_is_a_result_or_an_error_that_says_why(
+    data: st.DataObject,
+    may_ask: bool,  # noqa: FBT001 - drawn
+    good: str,
+) -> None:
+    """Whatever stands in whatever place of a reply."""
+    value: Any = json.loads(good)
+    value["clarification_questions"] = deepcopy([FRAMING, LOCATION])
+    for _ in range(data.draw(st.integers(1, 4))):
+        inside = data.draw(st.sampled_from([*_containers(value)]))
+        keys = [*inside] if isinstance(inside, dict) else [*range(len(inside))]
+        inside[data.draw(st.sampled_from(keys))] = data.draw(JSON)
+    with suppress(ReplyFormatError):
+        assert isinstance(read_reply(json.dumps(value), may_ask=may_ask), Ask | Generate)
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list) and value:
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _containers(inner)
+
+
+def test_a_deep_value_is_an_error_like_others() -> None:
+    """Also where it is nested as deeply as its reader allows."""
+    for depth in (50, 180, 5_000):
+        with pytest.raises(ReplyFormatError):
+            read_reply('{"needs_clarification": false, "x": ' + "[" * depth + "]" * depth + "}")
+
+
+def test_members_that_nobody_asked_for_are_left_out() -> None:
+    """Of a reply, a question, an option, the inferences; a note names each."""
+    options = [option | {"why": "x"} for option in FRAMING["options"]]
+    asks = read_reply(
+        json.dumps(
+            {
+                **ASKING,
+                "clarification_questions": [FRAMING | {"options": options, "note": 1}],
+                "inferred_context": INFERRED | {"detected_mood": "angry"},
+                "notes": "mine",
+            }
+        )
+    )
+    writes = read_reply(json.dumps(json.loads(WRITES) | {"why": "because"}))
+
+    assert isinstance(asks, Ask)
+    plain = read_reply(json.dumps({**ASKING, "clarification_questions": [FRAMING]}))
+    assert asks.model_dump() == plain.model_dump()
+    assert asks.notes == (
+        "left out clarification_questions.0.options.0.why, which is not asked for",
+        "left out clarification_questions.0.options.1.why, which is not asked for",
+        "left out clarification_questions.0.options.2.why, which is not asked for",
+        "left out clarification_questions.0.note, which is not asked for",
+        "left out inferred_context.detected_mood, which is not asked for",
+        "left out notes, which is not asked for",
+    )
+    assert isinstance(writes, Generate)
+    assert writes.notes == ("left out why, which is not asked for",)
+    assert "notes" not in writes.model_dump()
+
+
+def test_what_is_empty_is_not_there() -> None:
+    """Empty lists and blank texts where a member may be missing are as good as none."""
+    empty = {"suggested_locations": [], "placeholder": "", "options": [], "prefilled_location": " "}
+    asks = read_reply(json.dumps({**ASKING, "clarification_questions": [LOCATION | empty]}))
+
+    assert asks == read_reply(ASKS)
+
+
 def test_a_question_cannot_forge_what_the_model_is_told_of_it() -> None:
     """Names of a model's own making come back as data."""
     bad = asking(LOCATION | {"id": "a\n## Forged"}, detected_scope="state")
-    worse = json.dumps({"needs_clarification": False, "x\n## Forged": 1, "subject_line": "y"})
+    extra = json.dumps({"needs_clarification": False, "x\n## Forged": 1, "subject_line": "y"})
 
-    for reply in (bad, worse):
-        with pytest.raises(ReplyFormatError) as caught:
-            read_reply(reply)
-        assert "\n## Forged" not in caught.value.problem
-        assert "## Forged" in caught.value.problem
+    with pytest.raises(ReplyFormatError) as caught:
+        read_reply(bad)
+    for told in (caught.value.problem, *read_reply(extra).notes):
+        assert "\n## Forged" not in told
+        assert "## Forged" in told

@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from typing import Any
 
 import pytest
@@ -131,10 +132,23 @@ def test_data_is_one_line_of_json_that_gives_the_text_back(text: str) -> None:
 def test_what_looks_like_nothing_is_written_out() -> None:
     """Characters that end lines, hide, or turn the direction of text are visible."""
     spaces = "\x7f\x85\xa0\xad\u061c\u200b\u200d\u202e\u2028\u2066\u3000\u3164\ufe0f\ufeff"
-    for code in (*range(0x20), *map(ord, spaces), 0xE0041, 0xE000, 0x10FFFF):
+    controls = (*range(0x13430, 0x13456), 0x1D159, 0x1D173)  # of hieroglyphs, of music
+    for code in (*range(0x20), *map(ord, spaces), *controls, 0xE0041, 0xE000, 0x10FFFF):
         data = as_data(f"a{chr(code)}b")
         assert data.isascii(), hex(code)
         assert json.loads(data) == f"a{chr(code)}b"
+
+
+def test_no_normal_form_brings_a_quote_or_a_tag_back() -> None:
+    """Whoever normalises a prompt gets no quote, backslash, bracket, back-tick or line end."""
+    for code in (*range(0xD800), *range(0xE000, 0x110000)):
+        data = as_data(chr(code))
+        for form in ("NFC", "NFD", "NFKC", "NFKD"):
+            normal = unicodedata.normalize(form, data)
+            assert json.loads(normal) == unicodedata.normalize(form, chr(code)) or (
+                json.loads(normal) == chr(code)
+            ), hex(code)
+            assert not set("<>`\n\r\u2028\u2029") & set(normal), hex(code)
 
 
 def test_ordinary_letters_stay_as_they_are() -> None:

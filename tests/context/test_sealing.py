@@ -2,7 +2,9 @@
 
 import pickle
 import re
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -29,7 +31,8 @@ from pytest_regen.errors import (
     UsageError,
 )
 
-KEY = "k" * 32
+KEY = "only the tests of seals know this key"
+OTHER = "and this one is known to them as well"
 NOW = 1_767_916_800.0
 
 
@@ -145,7 +148,7 @@ def test_a_foreign_key_is_refused() -> None:
     with pytest.raises(SealKeyError):
         sealer().unseal(seal, context(), conversation="c-1")
     with pytest.raises(SealTamperedError):
-        sealer({"theirs": "x" * 32}).unseal(seal, context(), conversation="c-1")
+        sealer({"theirs": OTHER}).unseal(seal, context(), conversation="c-1")
 
 
 def test_the_id_of_a_key_cannot_be_exchanged() -> None:
@@ -160,7 +163,7 @@ def test_the_id_of_a_key_cannot_be_exchanged() -> None:
 def test_a_key_is_replaced_without_refusing_what_it_sealed() -> None:
     """The first key seals, all of them check."""
     old = sealed(sealer({"k1": KEY}), context())
-    by = sealer({"k2": "n" * 32, "k1": KEY})
+    by = sealer({"k2": OTHER, "k1": KEY})
 
     assert by.unseal(old, context(), conversation="c-1").key_id == "k1"
     assert by.unseal(sealed(by, context()), context(), conversation="c-1").key_id == "k2"
@@ -182,40 +185,85 @@ def test_any_text_is_refused(text: str) -> None:
         sealer().unseal(f"k1.{text}", context(), conversation="c-1")
 
 
+class Once:
+    """A store of seals that count once, and what it was told."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        self.told: list[tuple[str, str]] = []
+
+    def reserve(self, seal_id: str, expires_at: float) -> bool:
+        """Hold a seal, unless it is held."""
+        assert expires_at == NOW + 60
+        free = seal_id not in self.held
+        self.held.add(seal_id)
+        self.told.append(("reserve", seal_id))
+        return free
+
+    def confirm(self, seal_id: str) -> None:
+        """Note that it is used for good."""
+        self.told.append(("confirm", seal_id))
+
+    def release(self, seal_id: str) -> None:
+        """Let it be used again."""
+        self.held.discard(seal_id)
+        self.told.append(("release", seal_id))
+
+
 def test_a_store_may_let_a_seal_count_once() -> None:
     """It is asked with an id that is no seal, and told when it may forget it."""
-    claims: list[tuple[str, float]] = []
-
-    class Once:
-        def claim(self, seal_id: str, expires_at: float) -> bool:
-            known = seal_id in dict(claims)
-            claims.append((seal_id, expires_at))
-            return not known
-
-    by = sealer(spent=Once(), max_age=60)
+    once = Once()
+    by = sealer(spent=once, max_age=60)
     seal = sealed(by, context())
 
-    by.unseal(seal, context(), conversation="c-1")
+    found = by.unseal(seal, context(), conversation="c-1")
+    by.confirm(found)
     with pytest.raises(SealSpentError):
         by.unseal(seal, context(), conversation="c-1")
-    assert claims == [(claims[0][0], NOW + 60)] * 2
-    assert claims[0][0] not in seal
+
+    (seal_id,) = once.held
+    assert once.told == [(what, seal_id) for what in ("reserve", "confirm", "reserve")]
+    assert seal_id not in seal
+
+
+def test_a_seal_that_is_let_go_may_come_again() -> None:
+    """A turn that failed used nothing up; without a store nothing is to be told."""
+    by, plain = sealer(spent=Once(), max_age=60), sealer()
+    seal = sealed(by, context())
+
+    by.release(by.unseal(seal, context(), conversation="c-1"))
+    by.unseal(seal, context(), conversation="c-1")
+
+    found = plain.unseal(sealed(plain, context()), context(), conversation="c-1")
+    plain.release(found)
+    plain.confirm(found)
+
+
+def test_another_spelling_of_a_seal_is_no_seal() -> None:
+    """What base64 reads alike is not alike: padding, blanks, spare bits, the other alphabet."""
+    by = sealer(spent=Once(), max_age=60)
+    seal = sealed(by, context())
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/=\n \u00e9"
+    others = [seal[:-1] + letter for letter in letters]
+    others += [seal + more for more in ("=", "==", "===", "\n", "\r\n", " ", "!", "AAAA")]
+    others += [seal[:at] + more + seal[at:] for more in "=\n -" for at in range(len(seal))]
+    others += [seal.replace("-", "+"), seal.replace("_", "/")]
+
+    accepted = []
+    for other in {*others} - {seal}:
+        with suppress(SealError):
+            by.unseal(other, context(), conversation="c-1")
+            accepted.append(other)
+    assert accepted == []
 
 
 def test_a_bad_seal_is_not_spent() -> None:
     """Somebody else's attempt does not use up a seal."""
-    seals: list[str] = []
-
-    class Once:
-        def claim(self, seal_id: str, expires_at: float) -> bool:
-            del expires_at
-            seals.append(seal_id)
-            return True
-
-    by = sealer(spent=Once())
+    once = Once()
+    by = sealer(spent=once)
     with pytest.raises(SealMovedError):
         by.unseal(sealed(by, context()), context(), conversation="c-2")
-    assert not seals
+    assert not once.told
 
 
 def test_a_policy_is_kept() -> None:
@@ -232,6 +280,37 @@ def test_a_policy_is_kept() -> None:
         policy: SealPolicy = wrong  # type: ignore[assignment]  # what a careless caller passes
         with pytest.raises(UsageError):
             require_seal(policy, seal, context(), conversation="c-1")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        " " * 32,
+        "0" * 32,
+        bytes(32),
+        b"\xff" * 64,
+        "changeme" * 4,
+        "0123456789" * 4,
+        "abcdefghijklmnopqrstuvwxyz0123456789"[:32],
+        bytes(range(32)),
+        bytes(range(64, 0, -1)),
+        " \t\r\n" * 16,
+        "ab" * 20,
+        "aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbccccccccccccccccddddddddddddddd",
+        "secret" + " " * 40,
+    ],
+)
+def test_a_key_that_can_be_guessed_is_refused(key: str | bytes) -> None:
+    """Long is not enough: blanks, zeros, repetitions, rows of the alphabet."""
+    with pytest.raises(UsageError, match="guess"):
+        Sealer({"k1": key})
+
+
+def test_a_key_by_chance_is_taken() -> None:
+    """No key that a generator makes is taken for a weak one."""
+    for _ in range(200):
+        for key in (secrets.token_bytes(32), secrets.token_hex(16), secrets.token_urlsafe(24)):
+            Sealer({"k1": key})
 
 
 @pytest.mark.parametrize("keys", [{}, {"k1": "short"}, {"": KEY}, {"a.b": KEY}, {"k1": b"x" * 31}])

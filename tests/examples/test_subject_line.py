@@ -101,7 +101,9 @@ def test_the_server_can_be_tried_without_a_key(copy: Path) -> None:
     """As docs/server.md says: the emulator answers with ``replies.yaml``, on both turns."""
     with Emulator(script=copy / "replies.yaml") as emulator:
         provider = AnthropicProvider(api_key="none-needed", base_url=emulator.base_url)
-        app = create_app(ClarifyingAgent(provider), seal=Sealer({"1": "k" * 32}))
+        app = create_app(
+            ClarifyingAgent(provider), seal=Sealer({"1": "of the example in front of a server"})
+        )
         with served(app) as address:
             url = f"{address}/api/agents/generate-subject"
             asked = httpx2.post(url, json={"message": "too loud"}).json()

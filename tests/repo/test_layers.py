@@ -68,7 +68,7 @@ DOORS = {
     "filelock": ("stores", "regeneration.budget", "cassettes"),
     "hypothesis": ("strategies", "testing"),
     "starlette": ("server",),
-    "uvicorn": ("server.__main__",),
+    "uvicorn": ("server.__main__", "server.listening"),
 }
 
 

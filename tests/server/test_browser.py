@@ -15,8 +15,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from serving_http import served
-from subject_flow import CHOICE, MESSAGE, PLACE, Model, app_of, writing
+from subject_flow import CHOICE, KEY, MESSAGE, PLACE, WORDS, Model, app_of, writing
 
+from pytest_regen.context import Sealer
 from pytest_regen.errors import TransportError
 from pytest_regen.server import ServerSettings
 
@@ -233,7 +234,7 @@ def test_the_picker_waits_and_remembers(person: Person) -> None:
     person.wait(lambda: box.get_attribute("aria-expanded") == "true")
 
     assert len(first) == 1
-    assert "level=city" in first[0]
+    assert first[0].endswith("/api/location/search")
     assert requests_of(person.driver) == first
 
 
@@ -325,6 +326,215 @@ def test_a_required_question_is_shown_to_who_missed_it(person: Person) -> None:
     assert "needed" in person.sees("#q0-problem").text
 
 
+def test_an_unanswered_choice_is_announced_and_gets_the_focus(person: Person, model: Model) -> None:
+    """A choice has no box to type into: its first option gets the focus, an alert says why."""
+    model.questions = ({**CHOICE, "required": True}, WORDS)
+    person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+    person.sees("#q1-text").send_keys("in May")
+    person.sees("div.actions button[value='answer']").click()
+
+    person.wait(lambda: person.focused.get_attribute("aria-invalid") == "true")
+    assert person.focused.get_attribute("id") == "q0-0"
+    assert person.focused.get_attribute("aria-describedby") == "q0-problem"
+    assert CHOICE["question"] in person.sees("[role=alert]").text
+    person.hears(CHOICE["question"])
+    assert person.sees("#q1-text").get_attribute("value") == "in May"
+
+
+def test_reloading_keeps_what_was_written(person: Person, model: Model) -> None:
+    """On each of the three views, and without asking the model again."""
+    person.sees("#message").send_keys("half a sent")
+    person.driver.refresh()
+    assert person.sees("#message").get_attribute("value") == "half a sent"
+
+    box = to_questions(person)
+    box.send_keys("Lower Wallop")
+    person.sees("input[value=vacant]").click()
+    person.driver.refresh()
+    person.reads("legend", PLACE["question"])
+    assert person.sees("#q0-text").get_attribute("value") == "Lower Wallop"
+    assert person.sees("input[value=vacant]").is_selected()
+    assert not person.sees("input[value=landlord]").is_selected()
+
+    person.sees("div.actions button[value='answer']").click()
+    person.reads("h1", writing()["subject_line"])
+    person.driver.refresh()
+    person.reads("h1", writing()["subject_line"])
+    assert len(model.prompts) == 2
+    # The view that is restored has the focus before the start page asks for it.
+    assert [one for one in person.complaints() if "Autofocus" not in one] == []
+
+
+def test_back_and_forward_keep_what_was_written(person: Person, model: Model) -> None:
+    """Back from the questions is the description, back from the result the answers."""
+    to_questions(person).send_keys("Lower Wallop")
+    person.driver.back()
+    person.wait(lambda: person.sees("#message").get_attribute("value") == MESSAGE)
+    person.driver.forward()
+    person.wait(lambda: person.sees("#q0-text").get_attribute("value") == "Lower Wallop")
+    person.sees("div.actions button[value='answer']").click()
+    person.reads("h1", writing()["subject_line"])
+    person.driver.back()
+    person.wait(lambda: person.sees("#q0-text").get_attribute("value") == "Lower Wallop")
+
+    assert len(model.prompts) == 2
+    person.sees("div.actions button[value='answer']").click()
+    person.reads("h1", writing()["subject_line"])
+    assert len(model.prompts) == 3
+
+
+@pytest.mark.parametrize("script", ["with_script", "without_script"])
+def test_starting_over_keeps_the_description(
+    script: str, request: pytest.FixtureRequest, address: str
+) -> None:
+    """It stands in the box, to be changed; "Write another" begins with an empty one."""
+    driver: Chrome = request.getfixturevalue(script)
+    person = Person(driver)
+    driver.get(address)
+    person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+    person.sees(".written button").click()
+    person.wait(lambda: person.sees("#message").get_attribute("value") == MESSAGE)
+    person.sees("form .actions button").click()
+    person.sees(".actions .quiet[value='skip']").click()
+    person.reads("h1", writing()["subject_line"])
+    person.sees("a.button").click()
+    person.wait(lambda: person.sees("#message").get_attribute("value") == "")
+
+
+def test_back_without_javascript(without_script: Chrome, address: str) -> None:
+    """The browser shows the page before as it was, answers included, and no error of its own."""
+    person = Person(without_script)
+    without_script.get(address)
+    person.sees("#message").send_keys(MESSAGE)
+    person.sees("form .actions button").click()
+    person.sees("#q0-text").send_keys("Lower Wallop")
+    person.sees("div.actions button[value='answer']").click()
+    person.reads("h1", writing()["subject_line"])
+    without_script.back()
+    person.wait(lambda: person.sees("#q0-text").get_attribute("value") == "Lower Wallop")
+    without_script.back()
+    person.wait(lambda: person.sees("#message").get_attribute("value") == MESSAGE)
+
+
+def test_what_is_typed_goes_to_the_model_as_it_was_typed(person: Person, model: Model) -> None:
+    """A name that the list knows is no choice from the list; the result shows what was told."""
+    model.questions = (PLACE,)
+    box = to_questions(person)
+    box.send_keys("Naples")
+    person.sees(OFFERED)
+    person.presses(Keys.ESCAPE)
+    person.sees("div.actions button[value='answer']").click()
+    person.reads("h1", writing()["subject_line"])
+
+    assert '(id "location"): "Naples"\n' in model.prompts[-1]
+    assert person.sees(".told dd").text == "Naples"
+    assert "Italy" not in person.sees("main").text
+
+    person.driver.back()
+    box = person.sees("[role=combobox]")
+    box.clear()
+    box.send_keys("Naples")
+    person.sees(OFFERED).click()
+    person.sees("div.actions button[value='answer']").click()
+    person.reads("h1", writing()["subject_line"])
+    assert '"Naples, IT" (city "Naples", country "Italy"' in model.prompts[-1]
+    assert person.sees(".told dd").text == "Naples, IT\nNaples, Italy"
+
+
+def test_a_place_that_was_changed_after_it_was_chosen_is_typed(
+    person: Person, model: Model
+) -> None:
+    """Whoever edits the name of a chosen place has chosen none, also after a reload."""
+    model.questions = (PLACE,)
+    box = to_questions(person)
+    box.send_keys("Naples")
+    person.sees(OFFERED).click()
+    box.send_keys("x" + Keys.BACKSPACE)
+    person.driver.refresh()
+    person.sees("div.actions button[value='answer']").click()
+    person.reads("h1", writing()["subject_line"])
+
+    assert '(id "location"): "Naples, IT"\n' in model.prompts[-1]
+
+
+def test_a_text_that_is_too_long_is_counted_as_people_count(person: Person, model: Model) -> None:
+    """An emoji is one character; what is too many is said in words, and nothing is cut or sent."""
+    type_ = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
+    box = person.sees("#message")
+    person.driver.execute_script(type_, box, "\U0001f600" * 4_000)
+    assert person.sees("#count").text == "4,000 / 4,000"
+
+    person.driver.execute_script(type_, box, "\U0001f600" * 4_003)
+    assert person.sees("#count").text == "3 too many"
+    person.sees("form .actions button").click()
+    assert "4,003 characters" in person.sees("#alert").text
+    assert "Shorten it by 3." in person.sees("#alert").text
+    assert person.focused == box
+    assert len(box.get_attribute("value") or "") == 4_003
+    assert model.prompts == []
+
+
+def test_waiting_can_be_cancelled(with_script: Chrome) -> None:
+    """The wait ends at once, what was written stays, and the next try is a new one."""
+    held, model = threading.Event(), Model()
+
+    def slow(messages: list[dict[str, str]]) -> str:
+        held.wait(20)
+        return model(messages)
+
+    with served(app_of(slow)) as url:
+        with_script.get(url)
+        person = Person(with_script)
+        person.sees("#message").send_keys(MESSAGE)
+        person.sees("form .actions button").click()
+        person.keeps_a_picture("9-waiting")
+        person.sees(".waiting button").click()
+        said = person.sees("#alert").text
+        busy = person.sees("main").get_attribute("aria-busy")
+        kept = person.sees("#message").get_attribute("value")
+        held.set()
+        person.sees("form .actions button").click()
+        person.reads("h1", writing()["subject_line"])
+
+    assert "Cancelled" in said
+    assert (busy, kept) == (None, MESSAGE)
+
+
+def test_an_expired_seal_keeps_the_answers(with_script: Chrome) -> None:
+    """The description and the answers come back, and fill in the questions that are asked anew."""
+    now = [1_700_000_000.0]
+    model = Model(*ASKED)
+    app = app_of(model, seal=Sealer({"test": KEY}, max_age=60, clock=lambda: now[0]))
+    with served(app) as url:
+        with_script.get(url)
+        person = Person(with_script)
+        to_questions(person).send_keys("Lower Wallop")
+        person.sees("input[value=vacant]").click()
+        now[0] += 100
+        person.sees("div.actions button[value='answer']").click()
+        person.wait(lambda: person.sees("#message").get_attribute("value") == MESSAGE)
+        told = person.sees(".told").text
+        person.keeps_a_picture("10-expired")
+        person.sees("form .actions button").click()
+        person.wait(lambda: person.sees("#q0-text").get_attribute("value") == "Lower Wallop")
+        assert person.sees("input[value=vacant]").is_selected()
+
+    assert "Lower Wallop" in told
+    assert "flats stand empty" in told
+
+
+def test_an_address_that_leads_nowhere_is_a_page(person: Person, address: str) -> None:
+    """With a heading and a way to the start; the same look as the others."""
+    person.driver.get(f"{address}/no-such-page")
+    person.keeps_a_picture("11-not-found")
+
+    assert person.sees("h1").text == "There is no such page"
+    person.sees("a.button").click()
+    assert person.sees("#message")
+
+
 def test_a_failure_is_told_and_everything_stays(with_script: Chrome) -> None:
     """The alert has the focus; what was typed can be sent again."""
 
@@ -375,12 +585,52 @@ def test_two_submits_are_one(with_script: Chrome) -> None:
         button = person.sees("form .actions button")
         button.click()
         busy = person.sees("main").get_attribute("aria-busy")
-        button.click()
+        with_script.execute_script("arguments[0].form.requestSubmit(arguments[0])", button)
         clicked_twice.set()
         person.reads("h1", writing()["subject_line"])
 
     assert busy == "true"
     assert len(calls) == 1
+
+
+def test_long_words_fit_the_smallest_phone(address: str, model: Model) -> None:
+    """At 320 points, with words of 150 letters in every place, nothing is wider than the screen."""
+    long = "w" * 150
+    model.questions = (
+        {**PLACE, "question": long, "suggested_locations": [long]},
+        {
+            **CHOICE,
+            "question": long + "?",
+            "options": [{"id": "a", "label": long}, {"id": "b", "label": "b" + long}],
+        },
+    )
+    wide = []
+    with browser(width=500) as driver:
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": 320, "height": 640, "deviceScaleFactor": 2, "mobile": True},
+        )
+        driver.get(address)
+        person = Person(driver)
+
+        def measure(name: str) -> None:
+            wide.append(driver.execute_script("return document.documentElement.scrollWidth"))
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            driver.save_screenshot(str(SCREENSHOTS / f"12-{name}-320.png"))
+
+        measure("start")
+        person.sees("#message").send_keys(long * 3)
+        person.sees("form .actions button").click()
+        person.sees("[role=combobox]").send_keys(long)
+        measure("questions")
+        person.sees("input[value=a]").click()
+        person.sees("div.actions button[value='answer']").click()
+        person.reads("h1", writing()["subject_line"])
+        measure("result")
+        driver.get(f"{address}/{long}")
+        measure("not-found")
+
+    assert max(wide) <= 320
 
 
 def test_it_fits_a_phone_and_the_dark(address: str) -> None:

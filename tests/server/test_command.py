@@ -10,7 +10,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from pytest_regen.server.__main__ import KEY_VARIABLE, main
+from pytest_regen.context import ConversationContext, InferredContext, Sealer
+from pytest_regen.errors import UsageError
+from pytest_regen.server import Quota, ServerSettings
+from pytest_regen.server.__main__ import KEY_VARIABLE, _parser, _quotas, _seal_policy, main
+
+INFERRED = InferredContext()
 
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -19,7 +24,11 @@ def test_it_serves_until_it_is_interrupted() -> None:
     """It listens on loopback, answers with the provider that was named, and ends with 0."""
     command = [sys.executable, "-m", "pytest_regen.server", "--port", "0"]
     command += ["--provider", "served_model:reply"]
-    environment = {**os.environ, KEY_VARIABLE: "k" * 32, "PYTHONPATH": str(SUPPORT)}
+    environment = {
+        **os.environ,
+        KEY_VARIABLE: "of a server that runs for one test",
+        "PYTHONPATH": str(SUPPORT),
+    }
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         try:
@@ -40,7 +49,7 @@ def test_it_serves_until_it_is_interrupted() -> None:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["--provider", "served_model:reply"], "openssl rand -hex 32"),
+        (["--provider", "served_model:reply", "--seal", "on"], "openssl rand -hex 32"),
         (["--provider", "served_model:reply", "--host", "0.0.0.0"], "--allow-host"),
         (["--provider", "nowhere:at_all"], "run from the folder"),
         ([], "ANTHROPIC_API_KEY"),
@@ -48,6 +57,9 @@ def test_it_serves_until_it_is_interrupted() -> None:
             ["--provider", "served_model:reply", "--seal-key-file", "/does/not/exist"],
             "name a text file",
         ),
+        (["--provider", "served_model:reply", "--first-turns", "many"], "30/hour,150/day"),
+        (["--provider", "served_model:reply", "--second-turns", "0/day"], "30/hour,150/day"),
+        (["--provider", "served_model:reply", "--old-seal-key", "x=y"], "openssl rand -hex 32"),
     ],
 )
 def test_it_does_not_start_half_configured(
@@ -63,6 +75,64 @@ def test_it_does_not_start_half_configured(
 
     assert code in {2, 3}
     assert hint in capsys.readouterr().err
+
+
+@pytest.fixture
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the key out of the environment."""
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+
+
+@pytest.mark.usefixtures("no_key")
+def test_without_a_key_it_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would take contexts that nobody vouches for; whoever says so is not warned."""
+    kinds = []
+    for arguments in ([], ["--seal", "off"]):
+        options = _parser().parse_args(arguments)
+        kinds.append((_seal_policy(options), "unsealed" in capsys.readouterr().err))
+
+    assert kinds == [("off", True), ("off", False)]
+
+
+@pytest.mark.usefixtures("no_key")
+def test_a_key_is_replaced(tmp_path: Path) -> None:
+    """The new one seals, the old one still checks; a seal is good for as long as was said."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("this key was used until yesterday, or so\n", "utf-8")
+    new.write_text("from today on another one is in its place\n", "utf-8")
+    given = ["--seal-key-file", str(new), "--seal-key-id", "b", "--seal-age", "60"]
+
+    policy = _seal_policy(_parser().parse_args([*given, "--old-seal-key", f"a={old}"]))
+
+    assert isinstance(policy, Sealer)
+    sealed = Sealer({"a": old.read_text("utf-8").strip()}).seal("d", (), INFERRED, conversation="c")
+    context = ConversationContext(
+        original_description="d", questions_asked=(), inferred_context=INFERRED
+    )
+    assert policy.unseal(sealed, context, conversation="c").key_id == "a"
+    assert policy.seal("d", (), INFERRED, conversation="c").startswith("b.")
+    assert policy.max_age == 60
+    with pytest.raises(UsageError, match="names no further key"):
+        _seal_policy(_parser().parse_args([*given, "--old-seal-key", f"b={old}"]))
+
+
+def test_quotas_are_written_as_they_are_said() -> None:
+    """Numbers, a slash, a time; several at once; none."""
+    assert _quotas("--first-turns", "30/hour, 150/days,5/90") == (
+        Quota(30, 3_600),
+        Quota(150, 86_400),
+        Quota(5, 90),
+    )
+    assert _quotas("--first-turns", "none") == ()
+
+
+def test_the_defaults_are_those_of_the_settings() -> None:
+    """Whoever gives no option gets what `ServerSettings` says."""
+    options, settings = _parser().parse_args([]), ServerSettings()
+
+    assert _quotas("--first-turns", options.first_turns) == settings.first_turns
+    assert _quotas("--second-turns", options.second_turns) == settings.second_turns
+    assert options.timeout == settings.model_seconds
 
 
 def test_a_short_key_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

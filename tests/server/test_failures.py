@@ -102,8 +102,27 @@ def test_an_agent_that_raises(error: Exception, status: int, code: str) -> None:
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
+@pytest.mark.parametrize("error", [error for error, *_ in FAILURES])
+@pytest.mark.parametrize("path", [PATH, "/subject"])
+def test_a_turn_that_failed_is_logged_without_words(
+    error: Exception, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line with the id that the client was told, the code, the kind; no text of anybody."""
+    client = client_of(raising(error))
+    body = {"data": {"message": MESSAGE}} if path == "/subject" else {"json": {"message": MESSAGE}}
+
+    answer = client.post(path, **body)  # type: ignore[arg-type]  # one of the two
+
+    (line,) = caplog.messages
+    assert answer.headers["x-request-id"] in line
+    assert type(error).__name__ in line
+    assert str(answer.status_code) in line
+    assert SECRET not in caplog.text
+    assert MESSAGE not in caplog.text
+
+
 def test_what_failed_is_logged_with_its_id(caplog: pytest.LogCaptureFixture) -> None:
-    """The log has the traceback and the id that the client was told."""
+    """The log has the id that the client was told, and where it happened; no text of it."""
     client = TestClient(
         create_app(Broken(ZeroDivisionError(SECRET)), seal="off"),
         base_url="http://127.0.0.1",
@@ -113,11 +132,22 @@ def test_what_failed_is_logged_with_its_id(caplog: pytest.LogCaptureFixture) -> 
     request_id = client.post(PATH, json={"message": MESSAGE}).json()["request_id"]
 
     assert request_id in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+    assert "test_failures.py" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_the_level_debug_tells_all(caplog: pytest.LogCaptureFixture) -> None:
+    """Who looks for a defect asks for the text too."""
+    client = client_of(raising(TransportError(SECRET, hint="wait")))
+    with caplog.at_level("DEBUG", "pytest_regen.server"):
+        client.post(PATH, json={"message": MESSAGE})
+
     assert SECRET in caplog.text
 
 
 def test_a_reply_of_no_use() -> None:
-    """502 after one more try; neither reply is passed on."""
+    """502 after two more tries; no reply is passed on."""
     replies: list[str] = []
 
     def model(_: list[dict[str, str]]) -> str:
@@ -127,7 +157,7 @@ def test_a_reply_of_no_use() -> None:
     answer = client_of(model).post(PATH, json={"message": MESSAGE})
 
     assert (answer.status_code, answer.json()["code"]) == (502, "UNUSABLE_REPLY")
-    assert len(replies) == 2
+    assert len(replies) == 3
     assert SECRET not in answer.text
 
 

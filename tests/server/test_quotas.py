@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,10 @@ from starlette.datastructures import Address
 from starlette.requests import Request
 from starlette.testclient import TestClient
 from subject_flow import MESSAGE, PLACE, Model, client_of, second_turn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from pytest_regen.errors import TransportError
-from pytest_regen.server import Quota, ServerSettings, peer_of
+from pytest_regen.errors import RefusedError, TransportError
+from pytest_regen.server import Quota, ServerSettings, client_header, peer_of
 from pytest_regen.server.quotas import Quotas
 
 PATH = "/api/agents/generate-subject"
@@ -155,6 +157,57 @@ def test_the_endpoint_says_when_to_come_back() -> None:
     assert later.status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "remaining"),
+    [
+        ({"message": MESSAGE}, 429, "0"),
+        ({"message": "forged"}, 403, "2"),
+        ({"message": "down"}, 503, "2"),
+        ({"message": "refuse"}, 502, "1"),
+        ({"message": "screen"}, 403, "1"),
+    ],
+)
+def test_refusals_and_failures_tell_what_is_left_too(
+    body: dict[str, Any], status: int, remaining: str
+) -> None:
+    """429, and whatever else a turn may end in: the same three headers."""
+    model = Model(PLACE)
+
+    def moody(messages: list[dict[str, str]]) -> str:
+        if '"down"' in messages[-1]["content"]:
+            raise TransportError("down", hint="wait")
+        if '"refuse"' in messages[-1]["content"]:
+            raise RefusedError("no", hint="ask another")
+        return model(messages)
+
+    quotas = (Quota(2, 60),)
+    client = client_of(
+        moody,
+        settings=ServerSettings(first_turns=quotas, second_turns=quotas),
+        clock=Time(),
+        screen=lambda texts: "screen" not in texts,
+    )
+    first = client.post(PATH, json={"message": MESSAGE}).json()
+    if body["message"] == "forged":
+        body = second_turn(first, {}) | {"seal": "k.x.y.z"}
+    elif status == 429:
+        client.post(PATH, json={"message": MESSAGE})
+    else:
+        client = client_of(
+            moody,
+            settings=ServerSettings(first_turns=quotas),
+            clock=Time(),
+            screen=lambda texts: "screen" not in texts,
+        )
+
+    answer = client.post(PATH, json=body)
+
+    assert answer.status_code == status
+    assert answer.headers["x-ratelimit-limit"] == "2"
+    assert answer.headers["x-ratelimit-remaining"] == remaining
+    assert answer.headers["x-ratelimit-reset"] == "2023-11-14T22:14:20+00:00"
+
+
 def test_answers_tell_what_is_left() -> None:
     """Each answer carries limit, remaining calls and the time of reset."""
     answer = limited(Time(), 3).post(PATH, json={"message": MESSAGE})
@@ -245,6 +298,44 @@ def test_forwarded_headers_are_not_believed() -> None:
     again = client.post(PATH, json={"message": MESSAGE}, headers={"x-forwarded-for": "2.2.2.2"})
 
     assert again.status_code == 429
+
+
+@pytest.mark.parametrize("forged", ["1.1.1.{}", "1.1.1.{}:80", "9.9.9.9, [2001:db8:{}::1]"])
+def test_a_server_that_believes_forwarded_headers_changes_nothing(forged: str) -> None:
+    """What runs uvicorn without options takes a header for the peer: such clients count as one."""
+    limited_app: Any = limited(Time(), 1).app
+    app: Any = ProxyHeadersMiddleware(limited_app, trusted_hosts="*")
+    client = TestClient(app, base_url="http://127.0.0.1")
+
+    answers = [
+        client.post(
+            PATH, json={"message": MESSAGE}, headers={"x-forwarded-for": forged.format(n)}
+        ).status_code
+        for n in range(1, 4)
+    ]
+
+    assert answers == [200, 429, 429]
+
+
+@pytest.mark.parametrize(
+    ("said", "client"),
+    [
+        (["10.0.0.7"], "10.0.0.7"),
+        (["6.6.6.6, 10.0.0.7"], "10.0.0.7"),
+        (["6.6.6.6", "10.0.0.7"], "10.0.0.7"),
+        (["10.0.0.7:4711"], "10.0.0.7"),
+        (["[2001:db8:1:2:3::1]:443"], "2001:db8:1:2::"),
+        (["2001:db8:1:2:3::1"], "2001:db8:1:2::"),
+        ([], "192.0.2.1"),
+        ([""], "192.0.2.1"),
+    ],
+)
+def test_a_header_of_a_proxy_may_be_believed(said: list[str], client: str) -> None:
+    """Where it is named: its last address, which the client cannot choose, as one client."""
+    headers = [(b"x-real-peer", value.encode()) for value in said]
+    scope = {"type": "http", "client": Address("192.0.2.1", 1), "headers": headers}
+
+    assert client_header("X-Real-Peer")(Request(scope)) == client
 
 
 def test_clients_can_be_told_apart_otherwise() -> None:

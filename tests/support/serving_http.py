@@ -9,16 +9,18 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.applications import Starlette
 
+from pytest_regen.server import ServerSettings
+from pytest_regen.server.listening import uvicorn_options
+
 
 @contextmanager
-def served(app: Starlette) -> Iterator[str]:
-    """Serve an application while the block runs; yields its address."""
+def served(app: Starlette, *, settings: ServerSettings | None = None) -> Iterator[str]:
+    """Serve an application while the block runs, as the command does; yields its address."""
+    options = {**uvicorn_options(settings or ServerSettings()), "log_config": None}
     # The protocol has to be named: asyncio sends small pieces at once only where it is TCP by name.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="critical", server_header=False, proxy_headers=False)
-        )
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

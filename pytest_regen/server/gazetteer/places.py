@@ -20,6 +20,10 @@ class Place:
     state_code: str | None = None
     """The part of ISO 3166-2 after the hyphen."""
     city: str | None = None
+    also: tuple[str, ...] = ()
+    """Other names by which it is looked for: `NYC`, `München`."""
+    also_around: tuple[str, ...] = ()
+    """Such names of what it lies in: `UK`."""
 
     @property
     def level(self) -> Level:
@@ -69,7 +73,8 @@ def read_places(text: str) -> tuple[Place, ...]:
 
     Args:
         text: countries at the margin, states indented below them, cities in lines that start
-            with a hyphen; `#` starts a comment line.
+            with a hyphen; other names of a place follow it after slashes; `#` starts a comment
+            line.
     """
     return tuple(_places(text))
 
@@ -83,16 +88,35 @@ def _places(text: str) -> Iterator[Place]:
         if content.startswith("- "):
             yield from _cities(content.removeprefix("- "), state)
             continue
-        code, _, name = content.partition(" ")
+        code, _, names = content.partition(" ")
+        name, *also = _names(names)
         if line.startswith(" "):
-            state = Place(country.country, country.country_code, name, code)
+            state = Place(
+                country.country,
+                country.country_code,
+                name,
+                code,
+                also=tuple(also),
+                also_around=country.also,
+            )
         else:
-            country = state = Place(name, code)
+            country = state = Place(name, code, also=tuple(also))
         yield state
 
 
 def _cities(names: str, around: Place) -> Iterator[Place]:
-    for name in names.split(","):
+    for listed in names.split(","):
+        name, *also = _names(listed)
         yield Place(
-            around.country, around.country_code, around.state, around.state_code, name.strip()
+            around.country,
+            around.country_code,
+            around.state,
+            around.state_code,
+            name,
+            also=tuple(also),
+            also_around=(*around.also, *around.also_around),
         )
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split("/")]

@@ -32,13 +32,15 @@ class Gazetteer:
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.places = tuple(places)
-        self._by_label = {fold(place.label): place for place in self.places}
+        self._by_label = {place.label: place for place in self.places}
         self._entries = tuple((place, _Words(place)) for place in self.places)
 
     def search(
         self, query: str, *, level: Level | None = None, limit: int = 8
     ) -> tuple[Place, ...]:
         """Return the places whose words begin with the words of ``query``, the best first.
+
+        Other names count like the first one: `NYC`, `München`, `USA`.
 
         Args:
             query: what a person typed; `austin`, `portland me`, `Zurich`.
@@ -56,32 +58,26 @@ class Gazetteer:
         ]
         return tuple(place for *_, place in sorted(found, key=lambda entry: entry[:3])[:limit])
 
-    def resolve(self, label: str, *, level: Level | None = None) -> Place | None:
-        """Return the place an answer means: written as its label, or by a name only it has."""
-        exact = self._by_label.get(fold(label))
-        if exact is not None and level in {None, exact.level}:
-            return exact
-        wanted = fold(label)
-        named = [
-            place
-            for place, words in self._entries
-            if words.name == wanted and level in {None, place.level}
-        ]
-        return named[0] if len(named) == 1 else None
+    def labelled(self, label: str, *, level: Level | None = None) -> Place | None:
+        """Return the place with this label, to the letter. A name alone means no place for sure."""
+        found = self._by_label.get(label)
+        return found if found is not None and level in {None, found.level} else None
 
 
 class _Words:
     """The folded words of one place."""
 
-    __slots__ = ("code", "name", "own", "words")
+    __slots__ = ("code", "name", "names", "own", "words")
 
     def __init__(self, place: Place) -> None:
         code = {"city": None, "state": place.state_code, "country": place.country_code}[place.level]
         self.name = fold(place.name)
         self.code = fold(code or "")
-        self.own = (*self.name.split(), *self.code.split())
+        self.names = (self.name, *map(fold, place.also))
+        self.own = (*(word for name in self.names for word in name.split()), *self.code.split())
         around = (place.surroundings, place.state_code or "", place.country_code)
-        self.words = (*self.own, *(word for text in around for word in fold(text).split()))
+        beyond = (word for text in (*around, *place.also_around) for word in fold(text).split())
+        self.words = (*self.own, *beyond)
 
     def match(self, wanted: Sequence[str]) -> bool:
         """Whether each wanted word begins a word of the place, and one of them begins its name."""
@@ -91,11 +87,11 @@ class _Words:
 
     def rank(self, wanted: str, words: Sequence[str]) -> int:
         """Return how well it matches; less is better."""
-        if wanted in {self.name, self.code}:
+        if wanted in {*self.names, self.code}:
             return 0
-        if self.name.startswith(wanted):
+        if any(name.startswith(wanted) for name in self.names):
             return 1
-        return 2 if self.own[0].startswith(words[0]) else 3
+        return 2 if any(name.startswith(words[0]) for name in self.names) else 3
 
 
 @cache

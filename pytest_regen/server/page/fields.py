@@ -1,6 +1,5 @@
 """One question as a field of the form: words, choices, or a place."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL, ClarificationQuestion
@@ -18,10 +17,14 @@ class Filled:
     """Of an open question, of a place, or words of one's own beside choices; None = untouched."""
     selected: tuple[str, ...] = ()
     """Ids of the options that are ticked; the label of the place that is marked."""
+    place: str = ""
+    """Label of the place that was chosen from the list of the picker."""
     found: tuple[Place, ...] | None = None
     """Places found without JavaScript; None where none were looked for."""
     problem: str | None = None
     """What is wrong with the answer."""
+    takes_focus: bool = False
+    """Whether it is the first that something is wrong with."""
 
 
 def question_field(number: int, question: ClarificationQuestion, filled: Filled) -> Html:
@@ -36,7 +39,7 @@ def question_field(number: int, question: ClarificationQuestion, filled: Filled)
     name = f"q{number}"
     inputs = _BY_TYPE[question.type](name, question, filled)
     problem = filled.problem and element(
-        "p", filled.problem, class_="field-problem", id=f"{name}-problem"
+        "p", filled.problem, class_="field-problem", id=_problem_id(name)
     )
     return element(
         "fieldset",
@@ -47,7 +50,7 @@ def question_field(number: int, question: ClarificationQuestion, filled: Filled)
         ),
         class_="question",
         id=name,
-        aria_describedby=f"{name}-problem" if problem else None,
+        aria_describedby=_problem_id(name) if problem else None,
         data_type=question.type,
     )
 
@@ -64,13 +67,18 @@ def _words(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
         id=f"{name}-text",
         value=filled.text or "",
         placeholder=question.placeholder,
-        maxlength=MAX_ANSWER,
+        data_limit=MAX_ANSWER,
         aria_label=question.question,
         aria_required="true" if question.required else None,
         aria_invalid="true" if filled.problem else None,
-        autocomplete="off",
+        aria_describedby=_problem_id(name) if filled.problem else None,
+        autofocus=filled.takes_focus,
         dir="auto",
     )
+
+
+def _problem_id(name: str) -> str:
+    return f"{name}-problem"
 
 
 def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
@@ -82,6 +90,9 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
             option.id,
             isolated(option.label),
             checked=option.id in filled.selected,
+            # What is wrong is told at the first box, which gets the focus.
+            wrong=_problem_id(name) if filled.problem and number == 0 else None,
+            focused=filled.takes_focus and number == 0,
         )
         for number, option in enumerate(question.options or ())
     ]
@@ -98,8 +109,7 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
                 id=f"{name}-text",
                 value=filled.text or "",
                 placeholder=question.placeholder,
-                maxlength=MAX_ANSWER,
-                autocomplete="off",
+                data_limit=MAX_ANSWER,
                 dir="auto",
             ),
         ),
@@ -155,11 +165,11 @@ def _picker(
         id=f"{name}-text",
         value=typed,
         placeholder=question.placeholder or _EXAMPLE[level],
-        maxlength=MAX_LABEL,
-        aria_describedby=f"{name}-hint",
+        data_limit=MAX_LABEL,
+        aria_describedby=f"{name}-hint {_problem_id(name)}" if filled.problem else f"{name}-hint",
         aria_required="true" if question.required else None,
         aria_invalid="true" if filled.problem else None,
-        autocomplete="off",
+        autofocus=filled.takes_focus,
         spellcheck="false",
         dir="auto",
     )
@@ -177,28 +187,50 @@ def _picker(
         (
             element("label", _LABEL[level], for_=f"{name}-text"),
             element("div", (box, find), class_="search"),
-            element("p", _hint(filled.found), class_="hint", id=f"{name}-hint"),
+            # Which place of the list was chosen; what is typed is nothing but what was typed.
+            element("input", type="hidden", name=f"{name}.place", value=filled.place),
+            element("p", _hint(filled, question), class_="hint", id=f"{name}-hint"),
         ),
         class_="picker",
         data_level=level,
     )
 
 
-def _hint(found: Sequence[Place] | None) -> str:
-    if found is None:
-        return "Choose from what is found, or leave what you typed."
-    if not found:
+def _hint(filled: Filled, question: ClarificationQuestion) -> str:
+    if filled.found:
+        return "Mark one of the places above, or keep what you typed."
+    if filled.found is not None:
         return "No place of that name is known here; what you typed will be used as it is."
-    return "Mark one of the places above, or keep what you typed."
+    if filled.text is None and question.prefilled_location is not None:
+        return "Filled in from what you wrote. Change it if it is not right."
+    return "Choose from what is found, or leave what you typed."
 
 
 def _marked(
-    kind: str, name: str, identifier: str, value: str, label: Child, *, checked: bool
+    kind: str,
+    name: str,
+    identifier: str,
+    value: str,
+    label: Child,
+    *,
+    checked: bool,
+    wrong: str | None = None,
+    focused: bool = False,
 ) -> Html:
     return element(
         "label",
         (
-            element("input", type=kind, name=name, id=identifier, value=value, checked=checked),
+            element(
+                "input",
+                type=kind,
+                name=name,
+                id=identifier,
+                value=value,
+                checked=checked,
+                aria_invalid="true" if wrong else None,
+                aria_describedby=wrong,
+                autofocus=focused,
+            ),
             element("span", label),
         ),
         class_="mark",
@@ -211,5 +243,5 @@ _LABEL = {
     "state": "State or province",
     "country": "Country",
 }
-_EXAMPLE = {"city": "Austin, TX", "state": "Texas, US", "country": "Canada"}
+_EXAMPLE = {"city": "e.g. Toronto, ON", "state": "e.g. Ohio, US", "country": "e.g. Canada"}
 _BY_TYPE = {"open_text": _words, "multiple_choice": _choices, "location_picker": _place}

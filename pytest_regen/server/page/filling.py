@@ -7,7 +7,7 @@ from pytest_regen.context.text import is_blank
 from pytest_regen.server.gazetteer import Gazetteer
 from pytest_regen.server.page.fields import Filled
 
-__all__ = ["answers_of", "filled_in", "unanswered"]
+__all__ = ["answers_of", "filled_in", "too_long", "unanswered"]
 
 Form = Mapping[str, Sequence[str]]
 
@@ -18,6 +18,7 @@ def filled_in(form: Form, questions: Sequence[ClarificationQuestion]) -> tuple[F
         Filled(
             text=_first(form, f"q{number}.text"),
             selected=tuple(form.get(f"q{number}.selected", ())),
+            place=_first(form, f"q{number}.place") or "",
         )
         for number, _ in enumerate(questions)
     )
@@ -38,6 +39,14 @@ def unanswered(question: ClarificationQuestion, answer: object) -> bool:
     return question.required and answer is None
 
 
+def too_long(length: int, limit: int) -> str:
+    """Return what somebody is told whose text does not fit; counted in characters, not in bytes."""
+    return (
+        f"This has {length:,} characters, and at most {limit:,} fit. "
+        f"Shorten it by {length - limit:,}."
+    )
+
+
 def _answer(
     question: ClarificationQuestion, filled: Filled, gazetteer: Gazetteer
 ) -> dict[str, object] | None:
@@ -47,8 +56,13 @@ def _answer(
     if question.type == "multiple_choice":
         return _choice(filled, words)
     marked = next((label for label in filled.selected if label), None)
-    label = words if marked is None else marked
-    return None if label is None else _place(question, label.strip(), gazetteer)
+    if marked is not None:
+        suggested = marked in (question.suggested_locations or ())
+        return _typed(marked) if suggested else _chosen(question, marked, gazetteer)
+    if words is None:
+        return None
+    chosen = filled.place == words
+    return _chosen(question, words, gazetteer) if chosen else _typed(words)
 
 
 def _choice(filled: Filled, words: str | None) -> dict[str, object] | None:
@@ -58,10 +72,16 @@ def _choice(filled: Filled, words: str | None) -> dict[str, object] | None:
     return chosen if words is None else {**chosen, "other": words}
 
 
-def _place(question: ClarificationQuestion, label: str, gazetteer: Gazetteer) -> dict[str, object]:
-    known = gazetteer.resolve(label, level=question.location_level)
+def _typed(label: str) -> dict[str, object]:
+    """Return a place as it was typed or suggested; which one it is remains to be understood."""
+    return {"kind": "place", "label": label.strip()}
+
+
+def _chosen(question: ClarificationQuestion, label: str, gazetteer: Gazetteer) -> dict[str, object]:
+    """Return a place that was shown with all it lies in, and chosen."""
+    known = gazetteer.labelled(label, level=question.location_level)
     if known is None:
-        return {"kind": "place", "label": label}
+        return _typed(label)
     parts = {"city": known.city, "state": known.state, "country": known.country}
     return {
         "kind": "place",

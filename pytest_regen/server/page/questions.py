@@ -7,7 +7,7 @@ from pytest_regen.context.questions import ClarificationQuestion
 from pytest_regen.context.values import ConversationContext
 from pytest_regen.html import Html, element, isolated
 from pytest_regen.server.page.fields import Filled, question_field
-from pytest_regen.server.page.layout import alert, framed, written
+from pytest_regen.server.page.layout import alert, answered_before, framed, written
 
 __all__ = ["Held", "questions_page"]
 
@@ -23,7 +23,11 @@ class Held:
 
 
 def questions_page(
-    held: Held, filled: Sequence[Filled] = (), *, problem: str | None = None
+    held: Held,
+    filled: Sequence[Filled] = (),
+    *,
+    problem: str | None = None,
+    left: Sequence[tuple[str, str]] = (),
 ) -> Html:
     """Return the page that asks.
 
@@ -31,6 +35,7 @@ def questions_page(
         held: the first turn.
         filled: what already stands in the fields, question by question.
         problem: why the last attempt went no further.
+        left: questions and answers of before that fit nowhere here.
     """
     questions = held.context.questions_asked
     entries = [*filled, *[Filled()] * len(questions)]
@@ -61,15 +66,30 @@ def questions_page(
     )
     view = (
         element("h1", _title(questions), id="title", tabindex="-1"),
-        alert(problem),
+        alert(problem or _left_open(questions, entries), focused=problem is not None),
         form,
-        written(held.context.original_description, again=True),
+        answered_before(left),
+        written(held.context.original_description),
     )
     count = len(questions)
     return framed(
         _title(questions),
         view,
         announced=f"{count} question{'s' if count > 1 else ''} to answer or to skip.",
+    )
+
+
+def _left_open(questions: Sequence[ClarificationQuestion], entries: Sequence[Filled]) -> str | None:
+    """Return one sentence for all answers that something is wrong with."""
+    wrong = [
+        f"“{question.question}”"
+        for question, entry in zip(questions, entries, strict=False)
+        if entry.problem
+    ]
+    if not wrong:
+        return None
+    return (
+        f"{'This still needs' if len(wrong) == 1 else 'These still need'} you: {', '.join(wrong)}"
     )
 
 

@@ -4,19 +4,25 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Any
 
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL
 from pytest_regen.context.requests import parse_context
-from pytest_regen.context.values import Ask, ConversationContext
+from pytest_regen.context.values import MAX_DESCRIPTION, Ask, ConversationContext
 from pytest_regen.errors import InvalidContextError
 from pytest_regen.server.bodies import FORM, read_body, read_form, read_json, require_media_type
+from pytest_regen.server.calling import CLIENT_GONE, ClientGoneError, unless_gone
 from pytest_regen.server.flow import Answered, Flow
 from pytest_regen.server.gazetteer import Gazetteer
+from pytest_regen.server.guarding import request_id_of, unexpected
+from pytest_regen.server.logs import log_failure
 from pytest_regen.server.page.fields import Filled
-from pytest_regen.server.page.filling import answers_of, filled_in, unanswered
+from pytest_regen.server.page.filling import answers_of, filled_in, too_long, unanswered
+from pytest_regen.server.page.keeping import KEPT, Kept, filled_again, kept_of, read_kept
 from pytest_regen.server.page.questions import Held, questions_page
 from pytest_regen.server.page.result import result_page
 from pytest_regen.server.page.start import start_page
@@ -36,6 +42,14 @@ _START_AGAIN = frozenset(
         "INVALID_CONTEXT",
     }
 )
+_WORDS = {
+    "CONTEXT_EXPIRED": "These questions are too old to be answered.",
+    "MESSAGE_REQUIRED": "Say what should change: nothing is written here yet.",
+    "BODY_TOO_LARGE": "That is far more text than fits here: "
+    f"at most {MAX_DESCRIPTION:,} characters.",
+    "BODY_TIMEOUT": "What you wrote did not arrive in time. Try again.",
+}
+"""What a person is told, where a program is told something else."""
 _UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
@@ -57,47 +71,61 @@ class Page:
 
     async def start(self, request: Request) -> Response:  # noqa: ARG002 - the signature of a route
         """Show the first view."""
-        return HTMLResponse(start_page())
+        return _page(start_page())
 
     async def back(self, request: Request) -> Response:  # noqa: ARG002 - as above
         """Send whoever opens an address that only takes forms to the first view."""
         return RedirectResponse("/", HTTPStatus.SEE_OTHER.value)
 
+    async def again(self, request: Request) -> Response:
+        """Show the first view with what was written."""
+        try:
+            form = await self._form(request)
+        except Problem as problem:
+            return _started_again("", problem)
+        return _page(start_page(_one(form, "message")))
+
     async def describe(self, request: Request) -> Response:
         """Take the first turn."""
         message = ""
+        kept: tuple[Kept, ...] = ()
         try:
             form = await self._form(request)
-            message = _one(form, "message")
-            taken = await self._flow.take({"message": message}, self._client_of(request))
-            answered = await self._flow.answer(taken)
-        except Problem as problem:
-            return _started_again(message, problem)
-        return HTMLResponse(self._shown(answered))
+            message, kept = _one(form, "message"), read_kept(_one(form, KEPT))
+            _check_length(message)
+            return await self._turn(request, {"message": message}, kept)
+        except ClientGoneError:
+            return Response(status_code=CLIENT_GONE)
+        except Exception as error:  # noqa: BLE001 - whatever it is, what was written stays
+            return _started_again(message, _problem(request, error), kept)
 
     async def answer(self, request: Request) -> Response:
         """Take the second turn, or look for a place without JavaScript."""
         try:
             form = await self._form(request)
             held = _held(form)
-        except Problem as problem:
-            return _started_again("", problem)
+        except Problem as unreadable:
+            return _started_again("", unreadable)
         filled = filled_in(form, held.context.questions_asked)
         action = _one(form, "action")
         if action.startswith("find."):
-            return HTMLResponse(questions_page(held, self._found(action, held, filled)))
+            return _page(questions_page(held, self._found(action, held, filled)))
         try:
-            if action == "skip":
-                return await self._answered(request, held, {})
-            return await self._checked(request, held, filled)
-        except Problem as problem:
-            if problem.code in _START_AGAIN:
-                return _started_again(held.context.original_description, problem)
-            return HTMLResponse(
-                questions_page(held, filled, problem=problem.message),
-                problem.status.value,
-                headers=problem.headers,
+            skipped = action == "skip"
+            return await (
+                self._answered(request, held, {})
+                if skipped
+                else self._checked(request, held, filled)
             )
+        except ClientGoneError:
+            return Response(status_code=CLIENT_GONE)
+        except Exception as error:  # noqa: BLE001 - as above
+            problem = _problem(request, error)
+        if problem.code in _START_AGAIN:
+            context = held.context
+            kept = kept_of(context.questions_asked, filled)
+            return _started_again(context.original_description, problem, kept)
+        return _page(questions_page(held, filled, problem=problem.message), problem)
 
     async def _checked(self, request: Request, held: Held, filled: Sequence[Filled]) -> Response:
         questions = held.context.questions_asked
@@ -108,8 +136,10 @@ class Page:
             else replace(entry, problem="This one is needed: answer it, or skip the questions.")
             for question, entry in zip(questions, filled, strict=True)
         ]
-        if any(entry.problem for entry in marked):
-            return HTMLResponse(questions_page(held, marked), _UNPROCESSABLE.value)
+        wrong = [number for number, entry in enumerate(marked) if entry.problem]
+        if wrong:
+            marked[wrong[0]] = replace(marked[wrong[0]], takes_focus=True)
+            return _page(questions_page(held, marked), status=_UNPROCESSABLE)
         return await self._answered(request, held, answers)
 
     async def _answered(
@@ -122,17 +152,28 @@ class Page:
             "interactionId": held.fields["interaction"],
             "seal": held.fields["seal"] or None,
         }
-        taken = await self._flow.take(data, self._client_of(request))
-        return HTMLResponse(self._shown(await self._flow.answer(taken)))
+        return await self._turn(request, data)
 
-    def _shown(self, answered: Answered) -> str:
+    async def _turn(
+        self, request: Request, data: Mapping[str, object], kept: Sequence[Kept] = ()
+    ) -> Response:
+        """Take a turn, unless the person stops waiting for it."""
+        client, request_id = self._client_of(request), request_id_of(request)
+        taken = await self._flow.take(data, client, request_id=request_id)
+        return _page(self._shown(await unless_gone(request, self._flow.answer(taken)), kept))
+
+    def _shown(self, answered: Answered, kept: Sequence[Kept]) -> str:
         result, request = answered.result, answered.taken.request
         if isinstance(result, Ask):
-            return questions_page(_holding(answered))
+            filled, left = filled_again(kept, result.questions)
+            return questions_page(
+                _holding(answered), filled, left=[(one.question, one.said) for one in left]
+            )
         context = request.conversation_context
         return result_page(
             result,
             description=context.original_description if context else request.message,
+            context=context,
             sent=self._flow.prompt_shown(answered.taken),
         )
 
@@ -185,21 +226,55 @@ def _held(form: Form) -> Held:
 
 
 def _problem_of(
-    context: ConversationContext, question_id: str, answers: Mapping[str, object]
+    context: ConversationContext, question_id: str, answers: Mapping[str, Any]
 ) -> str | None:
     answer = answers[question_id]
     try:
         context.answered({} if answer is None else {question_id: answer})
     except ValidationError:
-        return "This answer does not fit: it is too long, or not one of those offered."
+        limit = MAX_LABEL if answer["kind"] == "place" else MAX_ANSWER
+        said = answer.get("text") or answer.get("label") or answer.get("other") or ""
+        if len(said) > limit:
+            return too_long(len(said), limit)
+        return "This is not one of the answers offered: choose one of those shown."
     return None
 
 
-def _started_again(message: str, problem: Problem) -> Response:
+def _check_length(message: str) -> None:
+    if len(message) > MAX_DESCRIPTION:
+        raise Problem(
+            _UNPROCESSABLE,
+            "INVALID_REQUEST",
+            too_long(len(message), MAX_DESCRIPTION),
+            where="message",
+        )
+
+
+def _problem(request: Request, error: Exception) -> Problem:
+    """Return what a person is told of an error; nobody foresaw those that are no problem."""
+    if isinstance(error, Problem):
+        return error
+    log_failure(request_id_of(request), error)
+    return unexpected()
+
+
+def _page(page: str, problem: Problem | None = None, *, status: int = 200) -> Response:
+    """Return a view. A browser may keep it for itself, so that Back shows what was typed."""
+    headers = {"cache-control": "private, no-cache", **(problem.headers if problem else {})}
+    return HTMLResponse(page, problem.status.value if problem else status, headers=headers)
+
+
+def _started_again(message: str, problem: Problem, kept: Sequence[Kept] = ()) -> Response:
+    words = _WORDS.get(problem.code, problem.message)
+    if kept and problem.code in _START_AGAIN:
+        words += " Send the description once more; your answers are kept."
     shown = start_page(
-        message, problem=problem.message, invalid=problem.where in {"message", "description"}
+        message,
+        problem=words,
+        invalid=problem.where in {"message", "description"},
+        kept=kept,
     )
-    return HTMLResponse(shown, problem.status.value, headers=problem.headers)
+    return _page(shown, problem)
 
 
 def _one(form: Form, name: str) -> str:

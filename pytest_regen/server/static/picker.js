@@ -11,8 +11,9 @@ export async function search(query, level, signal) {
   const key = `${level}\n${query.trim().toLowerCase()}`;
   const known = cache.get(key);
   if (known && Date.now() - known.at < LIFETIME) return known.places;
-  const parameters = new URLSearchParams({ q: query.trim(), level });
-  const answer = await fetch(`/api/location/search?${parameters}`, { signal });
+  // Posted, so that no address, and with it no log, holds what somebody looks for.
+  const body = new URLSearchParams({ q: query.trim(), level });
+  const answer = await fetch("/api/location/search", { method: "POST", body, signal });
   if (!answer.ok) return [];
   const { places } = await answer.json();
   cache.delete(key);
@@ -21,8 +22,10 @@ export async function search(query, level, signal) {
   return places;
 }
 
-export function makePicker(picker, say) {
-  const box = picker.querySelector("input");
+export function makePicker(picker, say, changed) {
+  const box = picker.querySelector("input[type=text]");
+  // Which place of the list was chosen. What is typed stays what was typed.
+  const chosen = picker.querySelector("input[type=hidden]");
   const hint = picker.querySelector(".hint");
   const list = document.createElement("ul");
   const other = document.getElementById(box.id.replace(/-text$/, "-typed"));
@@ -43,8 +46,12 @@ export function makePicker(picker, say) {
     "aria-expanded": "false",
     "aria-controls": list.id,
     "aria-haspopup": "listbox",
+    autocomplete: "off",
   })) box.setAttribute(name, value);
-  hint.textContent = "Type to search. What you type is used as it is if you choose nothing.";
+  const explain = () => {
+    hint.textContent = "Type to search. What you type is used as it is if you choose nothing.";
+  };
+  if (!hint.textContent.startsWith("Filled")) explain();
 
   function close() {
     clearTimeout(timer);
@@ -66,10 +73,13 @@ export function makePicker(picker, say) {
 
   function pick(place) {
     box.value = place.label;
+    chosen.value = place.label;
+    if (other) other.checked = true;
     const { city, state, country } = place;
     hint.textContent = [city, state, country].filter(Boolean).map((part) => part.name).join(", ");
     close();
     say(`${place.label} chosen.`);
+    changed();
     box.dispatchEvent(new CustomEvent("place", { bubbles: true, detail: { city, state, country } }));
   }
 
@@ -113,8 +123,9 @@ export function makePicker(picker, say) {
 
   box.addEventListener("input", () => {
     if (other) other.checked = true;
+    chosen.value = "";
     close();
-    hint.textContent = "Type to search. What you type is used as it is if you choose nothing.";
+    explain();
     if (box.value.trim().length >= 2) timer = setTimeout(look, DELAY);
   });
   box.addEventListener("blur", close);
