@@ -148,9 +148,9 @@ def wire_name(kind: str, attributes: Sequence[Attribute]) -> str | None:
     On a property, an attribute meant for enum members is believed: that the compiler refuses it
     there is told apart. On an enum member the one for properties is legal, and has no effect.
     """
-    names = ("JsonStringEnumMemberName",)
+    names = {"JsonStringEnumMemberName"}
     if kind != "enum_member":
-        names = ("JsonPropertyName", *names)
+        names.add("JsonPropertyName")
     for attribute in attributes:
         if attribute.name in names:
             value = next(iter(attribute.arguments), None)
