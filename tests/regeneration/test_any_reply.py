@@ -1,12 +1,11 @@
 """No reply of any shape does harm: it is stored, judged and mended, and never a traceback."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_documents import document_of
@@ -160,28 +159,20 @@ def test_whatever_a_model_says_the_store_can_be_read(
     codes(path)
 
 
-def test_pytest_and_the_commands_tell_of_such_a_page(tmp_path: Path) -> None:
+def test_pytest_and_the_commands_tell_of_such_a_page(pytester: pytest.Pytester) -> None:
     """One failure for the type, and no traceback."""
-    make_store(tmp_path / "store", {("Owner", 1): DEEP["generics"]})
-    (tmp_path / "pytest.ini").write_text("[pytest]\nregen_stores = store\n", "utf-8")
-    told = [
-        subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        for command in (
-            ["pytest_regen", "validate", "store"],
-            ["pytest_regen", "history", "store"],
-            ["pytest", "-q", "-p", "no:cacheprovider"],
-        )
-    ]
+    store = make_store(pytester.path / "store", {("Owner", 1): DEEP["generics"]}).path
+    pytester.makeini("[pytest]\nregen_stores = store\n")
 
-    assert [one.returncode for one in told] == [1, 0, 1]
-    assert all("nested more than" in told[at].stdout for at in (0, 2))
-    assert not any("Traceback" in one.stdout + one.stderr for one in told)
+    validated, listed = command("validate", store), command("history", store)
+    tested = pytester.runpytest("-q")
+
+    assert (validated.code, listed.code) == (1, 0)
+    assert "200 levels" in validated.err
+    tested.assert_outcomes(passed=2, failed=1)
+    tested.stdout.fnmatch_lines(["*nested more than 200 levels deep*"])
+    told = (validated.err, listed.out + listed.err, str(tested.stdout))
+    assert not any("Traceback" in text for text in told)
 
 
 @pytest.mark.parametrize("text", ["{" * 20_000, "public class Owner {\n" + "{\n" * 10_000])
