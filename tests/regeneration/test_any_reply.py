@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from small_documents import document_of
 from store_factory import GOOD, make_store
 
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault
+from pytest_regen.errors import TransportError
 from pytest_regen.languages.csharp import repairs
 from pytest_regen.regeneration import (
+    Budget,
     TurnSettings,
     generate_store,
     heal_store,
@@ -20,7 +23,7 @@ from pytest_regen.regeneration import (
     partial_regenerate,
 )
 from pytest_regen.stores import RegenStore, history
-from pytest_regen.turns import CallableProvider
+from pytest_regen.turns import AnthropicProvider, CallableProvider, Reply, ScriptedProvider
 from pytest_regen.validation import validate_store
 
 OWNER = GOOD["Owner", 1]
@@ -117,6 +120,54 @@ def test_no_reply_stops_a_generation_or_what_comes_after_it(tmp_path: Path, text
     assert codes(path)
     partial_regenerate(path, provider=saying(text).provider, accept_any=True)
     assert codes(path)
+
+
+def test_the_page_is_told_from_thinking_and_other_types(tmp_path: Path) -> None:
+    """The extractor knows what was asked for: a right answer heals, whatever stands before it."""
+    wrong = OWNER.replace('"name"', '"nmae"')
+    draft = "```csharp\npublic class Draft { public string? Name { get; set; } }\n```"
+    for number, reply in enumerate(
+        (
+            f"<think>\n{draft}\n</think>\n```csharp\n{OWNER}\n```",
+            f"A sketch:\n{draft}\nThe answer:\n```csharp\n{OWNER}\n```",
+            json.dumps({"code": OWNER}),
+        )
+    ):
+        path = make_store(tmp_path / str(number), {("Owner", 1): wrong}).path
+        heal_store(path, settings=saying(reply))
+
+        assert not codes(path), reply
+        assert RegenStore.open(path).pages_of("Owner")[0].output == OWNER
+
+
+def test_a_broken_stream_is_taken_from_the_budget_of_a_run(tmp_path: Path) -> None:
+    """As far as it was told; the call after it may be one too many."""
+    path = make_store(tmp_path / "store", {("Owner", 1): OWNER.replace('"name"', '"nmae"')}).path
+    fault = Fault(kind="cut", reply=EmulatedReply("So it goes on. " * 200), after=20)
+    budget = Budget(100_000)
+    with Emulator(lambda _: fault) as emulator:
+        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=0)
+        result = heal_type(
+            path, "Owner", settings=TurnSettings(provider, max_tokens=30_000, budget=budget)
+        )
+        provider.close()
+
+    assert result.stop_reason == "transport"
+    assert result.usage.total_tokens == budget.spent > 500
+
+
+@pytest.mark.parametrize("text", [None, b"bytes", 7])
+def test_a_reply_whose_text_is_no_text_is_an_error_of_the_provider(
+    tmp_path: Path, text: Any
+) -> None:
+    """A provider of somebody else may return anything."""
+    path = make_store(tmp_path / "store", {("Owner", 1): ""}).path
+    provider = ScriptedProvider([Reply(text)])
+
+    result = heal_type(path, "Owner", settings=TurnSettings(provider))
+
+    assert isinstance(result.failure, TransportError)
+    assert "whose text is" in str(result.failure)
 
 
 @pytest.mark.sweep
