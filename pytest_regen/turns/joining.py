@@ -41,7 +41,8 @@ _ANY_FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[^\n]*\n", re.MULTILINE)
 _INTRODUCTION = re.compile(
     r"\A\s*[*_(]{0,3}"
     r"(?:Sure|Certainly|Of course|Okay|OK|Understood|Right|Sorry|Apologies|My apologies|Here|I|Let"
-    r"|Now|Yes|Continu\w+|continued(?=\))|Resuming|Picking|Carrying|The (?:rest|remainder|remaining))\b"
+    r"|Now|Yes|Continu\w+|continued(?=\))|Resuming|Picking|Carrying"
+    r"|The (?:rest|remainder|remaining))\b"
     r"(?P<said>[^\n{}\[\]\";=<>`]{0,150}?)"
     r"(?:[:\u2026][*_)]{0,3}[ \t]*\n?|[.!)*_]+[ \t]*\n)\n*"
 )
