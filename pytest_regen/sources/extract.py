@@ -286,7 +286,7 @@ def _joined(blocks: Sequence[Fenced]) -> str:
     return "\n\n".join(filter(None, (_trimmed(block.code) for block in blocks)))
 
 
-def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, Sequence[Fenced]]:
+def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, list[Fenced]]:
     """Return the code of the legal blocks that answer what was asked, and which blocks these are.
 
     The one that declares the type and covers most fields; several where they share the fields, as

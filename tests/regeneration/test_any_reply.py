@@ -13,7 +13,8 @@ from store_factory import GOOD, make_store
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
-from pytest_regen.languages.csharp import repairs
+from pytest_regen.languages.csharp.repairs import diagnose
+from pytest_regen.languages.csharp.tree import parse
 from pytest_regen.regeneration import (
     Budget,
     TurnSettings,
@@ -231,15 +232,14 @@ def test_what_is_tried_to_explain_stray_braces_is_bounded(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """20 kB of them are parsed at most forty times."""
-    parse = repairs.parse
     parsed: list[int] = []
 
     def counting(code: bytes) -> Any:
         parsed.append(len(code))
         return parse(code)
 
-    monkeypatch.setattr(repairs, "parse", counting)
-    found = repairs.diagnose(text.encode())
+    monkeypatch.setattr("pytest_regen.languages.csharp.repairs.parse", counting)
+    found = diagnose(text.encode())
 
     assert found.faults
     assert len(parsed) <= 40
