@@ -130,7 +130,9 @@ def replayed_turn(
         said = _json_or_text(found.response_body)
         headers = {name: values[0] for name, values in found.response_headers.items() if values}
         if attempt == max_retries or not is_retried(found.status, headers, said):
-            raise status_failure(found.status, said, model=model, address=address)
+            failed = status_failure(found.status, said, model=model, address=address)
+            failed.usage = spent if spent.total_tokens else None
+            raise failed
     raise AssertionError("the last attempt returns or raises")
 
 

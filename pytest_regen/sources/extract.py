@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from time import thread_time
 from typing import NamedTuple
 
 from pytest_regen.languages import language_named
@@ -21,6 +22,8 @@ _CODE_SIGNS = frozenset(";{}[]=<>")
 _SENTENCE_WORDS = 4
 _BYTES_TO_SPEND = 3_000_000
 """How much text is parsed for one reply: one full of fences must not take minutes."""
+_SECONDS_TO_SPEND = 1.5
+"""Processor time for one reply, where the parser is slow to recover from errors."""
 _ILLEGAL_COST = 16
 """How much slower text is parsed that is no code."""
 _MOST_ENDS = 12
@@ -67,12 +70,14 @@ class _Judge:
     fields: frozenset[str] = frozenset()
     """What the code is to cover, as plain words."""
     to_spend: int = _BYTES_TO_SPEND
+    ends: float = field(default_factory=lambda: thread_time() + _SECONDS_TO_SPEND)
     seen: dict[str, int] = field(default_factory=dict)
 
     def weigh(self, code: str) -> int:
         """Return 0 for legal code; more is worse."""
         if code not in self.seen:
-            self.seen[code] = self._parsed(code) if self.to_spend > 0 else len(code) + 1
+            is_covered = self.to_spend > 0 and thread_time() < self.ends
+            self.seen[code] = self._parsed(code) if is_covered else len(code) + 1
         return self.seen[code]
 
     def fit(self, code: str) -> _Fit:
@@ -281,7 +286,7 @@ def _joined(blocks: Sequence[Fenced]) -> str:
     return "\n\n".join(filter(None, (_trimmed(block.code) for block in blocks)))
 
 
-def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, Sequence[Fenced]]:
+def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, list[Fenced]]:
     """Return the code of the legal blocks that answer what was asked, and which blocks these are.
 
     The one that declares the type and covers most fields; several where they share the fields, as

@@ -176,8 +176,8 @@ class AnthropicProvider:
         """Return a streamed reply; a stream that breaks off is asked for again, as a body is."""
         spent = Usage()
         for attempt in range(self.max_retries + 1):
-            # What goes wrong before the answer begins, the SDK has retried already.
-            events = client.messages.create(**body)
+            with self._paid_before(spent, body["model"]):
+                events = client.messages.create(**body)
             message = StreamedMessage()
             try:
                 with events:
@@ -197,7 +197,8 @@ class AnthropicProvider:
 
         spent = Usage()
         for attempt in range(self.max_retries + 1):
-            events = await client.messages.create(**body)
+            with self._paid_before(spent, body["model"]):
+                events = await client.messages.create(**body)
             message = StreamedMessage()
             try:
                 async with events:
@@ -211,6 +212,19 @@ class AnthropicProvider:
             else:
                 return replace(reply, usage=spent + reply.usage)
         raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def _paid_before(self, spent: Usage, model: str) -> Iterator[None]:
+        """Add what earlier attempts took to what goes wrong before the next answer begins.
+
+        The SDK has retried that already.
+        """
+        try:
+            yield
+        except Exception as error:
+            if not spent.total_tokens:
+                raise
+            self._give_up(error, model, spent, is_last=True)
 
     def _give_up(self, error: Exception, model: str, spent: Usage, *, is_last: bool) -> None:
         """Raise what broke a stream off, unless it is worth another attempt."""

@@ -41,7 +41,8 @@ _ANY_FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[^\n]*\n", re.MULTILINE)
 _INTRODUCTION = re.compile(
     r"\A\s*[*_(]{0,3}"
     r"(?:Sure|Certainly|Of course|Okay|OK|Understood|Right|Sorry|Apologies|My apologies|Here|I|Let"
-    r"|Now|Yes|Continu\w+|Resuming|Picking|Carrying|The (?:rest|remainder|remaining))\b"
+    r"|Now|Yes|Continu\w+|continued(?=\))|Resuming|Picking|Carrying"
+    r"|The (?:rest|remainder|remaining))\b"
     r"(?P<said>[^\n{}\[\]\";=<>`]{0,150}?)"
     r"(?:[:\u2026][*_)]{0,3}[ \t]*\n?|[.!)*_]+[ \t]*\n)\n*"
 )
@@ -184,10 +185,13 @@ def join_text(pieces: Sequence[str]) -> tuple[str, ...]:
 def _cleaned(pieces: Sequence[str]) -> tuple[str, ...]:
     """Return the pieces without thinking, and without what stands before a continuation."""
     first, *rest = pieces_without_thinking(pieces)
-    return (first, *map(_continuation, rest))
+    return (first, *map(_continuation, rest, pieces[1:]))
 
 
-def _continuation(piece: str) -> str:
+def _continuation(piece: str, said: str) -> str:
+    """Return a piece, as it was ``said`` but for its thinking, without what introduces it."""
+    if piece != said:
+        piece = piece.lstrip("\n")
     introduction = _INTRODUCTION.match(piece)
     if introduction and _GOES_ON.search(introduction[0]) and introduction.end() < len(piece):
         piece = piece[introduction.end() :]

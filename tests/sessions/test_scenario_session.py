@@ -276,7 +276,7 @@ def test_what_cannot_be_mended_is_left_out_and_told() -> None:
         f"Here you are: {{as asked}}\n{said([A])}",
         f"```text\nnothing\n```\n```json\n{said([A])}\n```",
         f"{said([A])}\n\nRun them:\n```bash\nrun {{}}\n```",
-        f"{said([A])}\n{said([B])}",
+        f"{said([B])}\n{said([A])}",
     ],
 )
 def test_prose_and_fences_hide_nothing(first: str) -> None:

@@ -8,16 +8,25 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import (
     BudgetError,
     RefusedError,
+    RegenError,
     ReplyFormatError,
     TransportError,
     UsageError,
 )
 from pytest_regen.regeneration import Budget
 from pytest_regen.sessions import GeneratorSession
-from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest, Usage
+from pytest_regen.turns import (
+    AnthropicProvider,
+    Provider,
+    Reply,
+    ScriptedProvider,
+    TurnRequest,
+    Usage,
+)
 from pytest_regen.turns.joining import CONTINUE
 
 
@@ -218,6 +227,45 @@ def test_tokens_are_limited() -> None:
 
     assert len(provider.requests) == 1
     assert talk.turn_count == 0
+
+
+def test_replies_that_break_off_use_up_the_budget() -> None:
+    """The API was asked, read the prompt and wrote: twelve such turns do not cost nothing."""
+    fault = Fault(kind="cut", reply=EmulatedReply("So it goes on. " * 200), after=20)
+    with Emulator(lambda _: fault) as emulator:
+        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=0)
+        talk = session(provider, token_budget=5_000, max_tokens=30_000)
+        failures = [failure_of(talk) for _ in range(12)]
+        requests = len(emulator.requests)
+        provider.close()
+
+    assert failures[0] is TransportError
+    assert failures[-1] is BudgetError
+    assert requests == failures.count(TransportError) < 12
+    assert 3_000 < talk.usage.total_tokens <= 5_000
+    assert sum(one.usage.total_tokens for one in talk.transcript if one.usage) == (
+        talk.usage.total_tokens
+    )
+
+
+def failure_of(talk: GeneratorSession[Answer]) -> type[Exception] | None:
+    """Return what ends the next turn."""
+    try:
+        talk.ask("How many?")
+    except RegenError as error:
+        return type(error)
+    return None
+
+
+def test_a_body_that_breaks_off_counts_as_its_input() -> None:
+    """What it took is not told, and not nothing either."""
+    with Emulator(lambda _: Fault(kind="cut")) as emulator:
+        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=0)
+        talk = session(provider)
+        failure_of(talk)
+        provider.close()
+
+    assert talk.usage.input_tokens
 
 
 def test_a_shared_budget_is_spent_from() -> None:

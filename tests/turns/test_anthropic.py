@@ -223,6 +223,17 @@ def test_a_stream_that_breaks_off_each_time_tells_what_it_took(kind: Any) -> Non
     assert 50 < (error.usage.output_tokens or 0) <= 2 * whole.usage.output_tokens
 
 
+def test_what_broken_streams_took_is_told_by_the_failure_that_follows() -> None:
+    """Also where the next attempt ends before its answer begins."""
+    refused = Fault(status=401)
+    error, requests = asked(broken("cut"), refused, request=turn(max_tokens=STREAMED))
+
+    assert isinstance(error, RejectedRequestError)
+    assert requests == 2
+    assert error.usage is not None
+    assert error.usage.total_tokens > 50
+
+
 def test_what_only_money_mends_is_not_asked_for_again_within_a_stream() -> None:
     """A spend limit told in the midst of a stream ends the turn."""
     fault = broken("error_event", status=429, error_code="enforced_spend_limit_reached")

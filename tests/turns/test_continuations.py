@@ -1,6 +1,7 @@
 """Replies that a limit cut: continued, begun again, or written on as something of its own."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from pytest_regen.errors import ReplyFormatError, UsageError
+from pytest_regen.sources import extract_code
 from pytest_regen.turns import (
     ObjectWithRepair,
     Reply,
     ScriptedProvider,
     generate_object_with_repair,
 )
+from pytest_regen.turns.joining import join_text
 
 
 class Item(BaseModel):
@@ -130,3 +133,71 @@ def test_a_number_of_repairs_below_zero_is_refused() -> None:
         generate_object_with_repair(provider, list[Item], prompt="Which?", max_repairs=-1)
 
     assert not provider.requests
+
+
+@pytest.mark.parametrize(
+    "chatter",
+    [
+        "Continuing from where I left off:\n\n",
+        "Sure, here is the rest of the list:\n",
+        "**Continuing:**\n",
+        "(continued)\n",
+        "I will continue exactly where it stopped.\n\n```json\n",
+        "Apologies for the cut. Continuing: ",
+        "<think>Where was I? At [1].</think>\n",
+    ],
+)
+@pytest.mark.parametrize("place", [3, 12, 16, 31])
+def test_what_is_said_before_going_on_is_no_part_of_it(chatter: str, place: int) -> None:
+    """Wherever the cut is: between two items, in a key, in a string."""
+    found, provider = asked(list[Item], WHOLE[:place], chatter + WHOLE[place:])
+
+    assert found.output == ITEMS
+    assert len(provider.requests) == 2
+
+
+def test_a_string_that_goes_on_with_such_words_keeps_them() -> None:
+    """They are the value's own where no line ends after them, or where it has no end without."""
+    text = '["we are\\nContinuing at dawn: all of us", "b"]'
+    found, _ = asked(list[str], text[:9], text[9:])
+
+    assert found.output == json.loads(text)
+
+
+def test_thinking_that_the_limit_cut_is_no_part_of_the_reply() -> None:
+    """Whether the rest begins within it or not."""
+    for more in (f" that is all.</think>\n{WHOLE}", WHOLE):
+        found, _ = asked(list[Item], '<think>The first is [{"name": "x"}] and', more)
+
+        assert found.output == ITEMS
+        assert found.text.strip() == WHOLE
+
+
+CODE = (
+    "public class A\n{\n"
+    + "".join(f"    public int Field{number} {{ get; set; }}\n\n" for number in range(6))
+    + "}"
+)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "{rest}",
+        "```csharp\n{rest}",
+        "Continuing from where I left off:\n```csharp\n{rest}",
+        "{line}{rest}",
+        "Continuing from where I left off:\n{line}{rest}",
+        "<think>Where was I?</think>{rest}",
+        "```csharp\n{whole}\n```",
+        "Let me begin again:\n```csharp\n{whole}\n```",
+    ],
+)
+def test_code_that_was_cut_is_read_in_one_of_the_ways_to_join_it(more: str) -> None:
+    """Continued, with words before, with words said twice, or begun again."""
+    for place in (match.end() for match in re.finditer(r"public int Fi|set; \}", CODE)):
+        line = CODE[CODE.rindex("\n", 0, place) + 1 : place]
+        said = more.format(rest=CODE[place:], line=line, whole=CODE)
+        ways = join_text([f"Here it is:\n```csharp\n{CODE[:place]}", said])
+
+        assert any(extract_code(way).code == CODE for way in ways), (place, ways)

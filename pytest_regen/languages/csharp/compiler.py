@@ -206,7 +206,8 @@ def context_faults(
 ) -> Iterator[SyntaxFault]:
     """Yield what is refused of a member because of the type it stands in."""
     if "override" in modifiers and not head.has_base_class:
-        yield SyntaxFault(line, f"{name!r} overrides nothing: {head.name!r} has no base class; take 'override' away")
+        why = f"{head.name!r} has no base class; take 'override' away"
+        yield SyntaxFault(line, f"{name!r} overrides nothing: {why}")
     if "abstract" in modifiers and "abstract" not in head.modifiers:
         yield SyntaxFault(line, f"{name!r} is abstract in {head.name!r}, which is not")
     is_sealed = head.is_struct or "sealed" in head.modifiers

@@ -20,7 +20,7 @@ from pytest_regen.languages.csharp.pagetree import (
 )
 from pytest_regen.languages.csharp.repairs import diagnose
 from pytest_regen.languages.csharp.slips import cut_end
-from pytest_regen.languages.csharp.tree import Node, parse
+from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
 from pytest_regen.prompts.values import OutputMode
 
 __all__ = ["line_start", "stitch", "unwrap_page"]
@@ -245,6 +245,9 @@ def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
 
 def _page_fault(page: Page) -> PageFault:
     """Return why the members of a page cannot stand in their type."""
+    if is_unreadable(page.code):
+        fault = diagnose(page.code).faults[0]
+        return PageFault(page.number, fault.line, fault.code, fault.message)
     root = parse(page.code).root_node
     if not root.has_error and page.container == "enum" and root.named_child_count:
         message = "the page declares another type instead of enum values"

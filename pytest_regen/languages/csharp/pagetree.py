@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pytest_regen.languages.csharp.lines import Edit
-from pytest_regen.languages.csharp.tree import Node, parse
+from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
 
 __all__ = [
     "HEADS",
@@ -133,7 +133,7 @@ def read_members(
         container: what the members stand in.
         is_positional: whether they may be parameters instead.
     """
-    for start, end in _spans(code):
+    for start, end in () if is_unreadable(code) else _spans(code):
         read = _Reading(code, number, start, end, name)
         page = read.as_members(container) or read.as_source(container)
         if page is None and is_positional:

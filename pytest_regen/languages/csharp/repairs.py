@@ -24,7 +24,7 @@ __all__ = ["Diagnosis", "diagnose"]
 
 _BYTES_TO_SPEND: Final = 3_000_000
 """How much text is parsed, at most, to explain one illegal source: about a second's worth."""
-_SECONDS_TO_SPEND: Final = 0.6
+_SECONDS_TO_SPEND: Final = 0.5
 """Processor time at most, where the grammar is slow to recover from errors."""
 _BYTES_PER_NODE: Final = 12
 """What a node inside an error costs to look at, as text that could be parsed in the time."""

@@ -154,7 +154,10 @@ def _conditional(shape: Shape) -> list[SyntaxFault]:
     if shape.condition is None:
         return []
     declaration = shape.declaration
-    message = f"{declaration.name!r} stands under '{shape.condition}' and is not always compiled; take the directives away"
+    message = (
+        f"{declaration.name!r} stands under '{shape.condition}' and is not always compiled; "
+        "take the directives away"
+    )
     return [SyntaxFault(declaration.name_line, message, "MISSING_CLASS")]
 
 

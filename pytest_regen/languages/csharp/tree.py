@@ -30,7 +30,7 @@ _CUTS: Final = 4
 """How often a text is cut before nothing of it is left to be read."""
 _SHORT: Final = 2_000
 """Bytes that are parsed at once, whatever they are."""
-_SECONDS: Final = 0.4
+_SECONDS: Final = 0.25
 _SECONDS_PER_BYTE: Final = 1e-6
 """Processor time for a longer text. Code takes a tenth of it or less; from some errors the grammar
 recovers in time that grows with the square of the text: from ``A<A<A<...``, for one."""
