@@ -12,7 +12,7 @@ from pytest_regen.sessions import (
     apply_corrections,
     merge_replacements,
 )
-from pytest_regen.sessions.merging import find_corrected
+from pytest_regen.sessions.merging import ScenarioIndex
 from pytest_regen.turns.structured import Schema, adapter_of, parse_json_with_schema
 from pytest_regen.turns.values import Usage
 
@@ -128,6 +128,7 @@ class TestedScenarioSession(ScenarioGeneratorSession):
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*args, **settings)
         self._current: list[TestScenario] | None = None
+        self._index = ScenarioIndex(())
         self._feedback = ScenarioFeedback()
 
     @property
@@ -146,11 +147,12 @@ class TestedScenarioSession(ScenarioGeneratorSession):
         Raises:
             UsageError: several are called so, and the correction does not tell them apart.
         """
-        return next(iter(find_corrected(self._current or (), [correction])), None)
+        found = self._index.find(correction)
+        return None if found is None else found[1]
 
     def holds(self, scenario: TestScenario) -> bool:
         """Return whether a scenario of this request is in the set."""
-        return any(one.id == scenario.id for one in self._current or ())
+        return scenario.id in self._index.by_id
 
     def has_tool(self, tool: tuple[str, str]) -> bool:
         """Return whether a tool, by server and name, is annotated."""
@@ -171,19 +173,22 @@ class TestedScenarioSession(ScenarioGeneratorSession):
         """
         told, corrected = self._due()
         if corrected is None:
-            self._current = self.generate()
+            self._keep(self.generate())
         elif told.asks_for_replacements:
-            self._current = _mended(corrected, told, self.regenerate(told))
+            self._keep(_mended(corrected, told, self.regenerate(told)))
         return self._copies()
 
     async def ascenarios(self) -> list[TestScenario]:
         """Return the set without blocking the event loop; as ``scenarios``."""
         told, corrected = self._due()
         if corrected is None:
-            self._current = await self.agenerate()
+            self._keep(await self.agenerate())
         elif told.asks_for_replacements:
-            self._current = _mended(corrected, told, await self.aregenerate(told))
+            self._keep(_mended(corrected, told, await self.aregenerate(told)))
         return self._copies()
+
+    def _keep(self, scenarios: list[TestScenario]) -> None:
+        self._current, self._index = scenarios, ScenarioIndex(scenarios)
 
     def _due(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
         """Return what is to be told, and the set with its corrections; ``None`` if there is none.

@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self
 
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions.feedback import Said
-from pytest_regen.sessions.merging import find_corrected
+from pytest_regen.sessions.merging import ScenarioIndex
 from pytest_regen.sessions.state import StoredMemory
 from pytest_regen.sessions.values import (
     ExpectedDecision,
@@ -89,7 +89,8 @@ class Memory:
             self._check_spares_people(discarded.scenario, "discarded", None)
         for probe in feedback.probe_scenarios:
             self._check_spares_people(probe, "contradicted by a probe", probe.expected_decision)
-        completed = tuple(self._completed(one) for one in feedback.corrections)
+        index = ScenarioIndex(self.known.values())
+        completed = tuple(_completed(one, index) for one in feedback.corrections)
         _check_agree(completed)
         return feedback.model_copy(update={"corrections": completed})
 
@@ -128,34 +129,6 @@ class Memory:
     def _says_otherwise(self, correction: ScenarioCorrection) -> bool:
         known = self.known.get(correction.id or "")
         return known is not None and known.expected_decision != correction.corrected_decision
-
-    def _completed(self, correction: ScenarioCorrection) -> ScenarioCorrection:
-        """Return a correction that tells the old decision and the request."""
-        named = find_corrected(list(self.known.values()), [correction])
-        if not named:
-            if correction.request is not None:
-                return correction
-            said = correction.scenario_id
-            by_id = f" with the id {said}, called" if said else " called"
-            raise UsageError(
-                f"this session knows no scenario{by_id} {correction.scenario_description!r}",
-                why="a correction that names nothing would be lost",
-                hint="give it the scenario_id or the request it is about",
-            )
-        scenario = named[0]
-        if scenario.is_handwritten:
-            raise UsageError(
-                f"{scenario.description!r} is handwritten and cannot be corrected",
-                why="what a person wrote is never contradicted",
-                hint="take the correction for a fault of the rules, or change the scenario by hand",
-            )
-        return correction.model_copy(
-            update={
-                "scenario_id": scenario.id,
-                "request": scenario.request,
-                "original_decision": correction.original_decision or scenario.expected_decision,
-            }
-        )
 
     def standing(self, told: Iterable[ScenarioFeedback]) -> dict[str, TestScenario]:
         """Return the known scenarios for which no replacement is asked, by id."""
@@ -222,6 +195,35 @@ class Memory:
                 probe_scenarios=tuple(stored.probes), rule_changes=tuple(stored.rule_changes)
             ),
         )
+
+
+def _completed(correction: ScenarioCorrection, known: ScenarioIndex) -> ScenarioCorrection:
+    """Return a correction that tells the old decision and the request."""
+    named = known.find(correction)
+    if named is None:
+        if correction.request is not None:
+            return correction
+        said = correction.scenario_id
+        by_id = f" with the id {said}, called" if said else " called"
+        raise UsageError(
+            f"this session knows no scenario{by_id} {correction.scenario_description!r}",
+            why="a correction that names nothing would be lost",
+            hint="give it the scenario_id or the request it is about",
+        )
+    id_, scenario = named
+    if scenario.is_handwritten:
+        raise UsageError(
+            f"{scenario.description!r} is handwritten and cannot be corrected",
+            why="what a person wrote is never contradicted",
+            hint="take the correction for a fault of the rules, or change the scenario by hand",
+        )
+    return correction.model_copy(
+        update={
+            "scenario_id": id_,
+            "request": scenario.request,
+            "original_decision": correction.original_decision or scenario.expected_decision,
+        }
+    )
 
 
 def _check_agree(corrections: Sequence[ScenarioCorrection]) -> None:
