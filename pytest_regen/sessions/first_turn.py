@@ -43,6 +43,11 @@ class FirstTurn:
         self._batch_size = batch_size
         self._answered: dict[tuple[tuple[str, str], ...], BranchAnswer] = {}
 
+    @property
+    def scenarios(self) -> tuple[TestScenario, ...]:
+        """What was answered and is not committed yet."""
+        return tuple(one for answer in self._answered.values() for one in answer.scenarios)
+
     def forget(self) -> None:
         """Drop what is now in the history."""
         self._answered = {}

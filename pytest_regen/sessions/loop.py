@@ -15,9 +15,10 @@ agrees, and is reported as a disagreement where it does not. What could have bee
 """
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.plurals import counted
@@ -34,9 +35,11 @@ from pytest_regen.sessions.memory import checked_handwritten, checked_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.protocols import Policy
 from pytest_regen.sessions.report import LoopReport
-from pytest_regen.sessions.values import TestScenario
 from pytest_regen.sessions.verification import Verification
 from pytest_regen.turns.driving import adrive, drive
+
+if TYPE_CHECKING:
+    from pytest_regen.sessions.values import TestScenario
 
 __all__ = ["acompile_verify_repair", "compile_verify_repair"]
 
@@ -71,10 +74,14 @@ def compile_verify_repair(
         StoreWriteError: the artifact cannot be written, which is looked at first; the report of a
             run that ended is its attribute ``unkept``.
 
-    What else a part raises ends the run, and is raised; what was reached is kept as that of a
-    failed run.
+    What else a part raises ends the run, and is raised; so do Ctrl-C and, in an event loop, a
+    cancellation. What was reached by then is kept as that of a failed run: the rules, and what was
+    answered of the scenarios. In a ``pytest_regen.cassettes.journal`` the next run goes on from
+    there.
     """
-    return drive(_Run(parts, settings, artifact, on_progress).run(), Caller())
+    run = _Run(parts, settings, artifact, on_progress)
+    with run.kept_if_stopped():
+        return drive(run.run(), Caller())
 
 
 async def acompile_verify_repair(
@@ -89,7 +96,9 @@ async def acompile_verify_repair(
     ``acompile``, ``arepair``, ``agenerate``, ``aregenerate`` and ``ajudge`` are awaited where a
     part has them; a part without is called in a thread. The engine decides in the event loop.
     """
-    return await adrive(_Run(parts, settings, artifact, on_progress).run(), Caller())
+    run = _Run(parts, settings, artifact, on_progress)
+    with run.kept_if_stopped():
+        return await adrive(run.run(), Caller())
 
 
 class _Run:
@@ -108,6 +117,9 @@ class _Run:
         self._artifact = None if artifact is None else checked_path(artifact)
         self._tell = tell or (lambda _: None)
         self._hash = _input_hash(parts, self._settings)
+        self._reached: Verification | None = None
+        self._source: object = None
+        self._generated: list[TestScenario] = []
 
     def run(self) -> Calls[LoopReport]:
         return self._from_artifact() or (yield from self._made())
@@ -134,16 +146,12 @@ class _Run:
 
     def _made(self) -> Calls[LoopReport]:
         self._tell("Compiling...")
-        work = self._work((yield Call(self._parts.compiler, "compile")))
-        source = self._parts.generator(work.policy)
-        generated: list[TestScenario] = yield Call(source, "generate")
-        try:
-            work.set.add_first(generated)
-            self._tell(counted(len(work.set.scenarios), "scenario"))
-            report = work.report((yield from work.repaired(source)), self._hash)
-        except Exception as error:
-            self._keep_reached(work, generated, error)
-            raise
+        self._reached = work = self._work((yield Call(self._parts.compiler, "compile")))
+        self._source = source = self._parts.generator(work.policy)
+        self._generated = yield Call(source, "generate")
+        work.set.add_first(self._generated)
+        self._tell(counted(len(work.set.scenarios), "scenario"))
+        report = work.report((yield from work.repaired(source)), self._hash)
         self._keep(report)
         return report
 
@@ -168,18 +176,28 @@ class _Run:
         if report.passed:
             failed.unlink(missing_ok=True)
 
-    def _keep_reached(
-        self, work: Verification, generated: Sequence[TestScenario], error: Exception
-    ) -> None:
-        """Keep what was paid for before a part raised, for reading."""
-        if self._artifact is None:
-            return
-        path = _failed(self._artifact)
-        unseen = (one for one in generated if not work.set.fates.knows(one))
+    @contextmanager
+    def kept_if_stopped(self) -> Iterator[None]:
+        """Keep what was paid for where the run is interrupted, cancelled or fails."""
+        try:
+            yield
+        except BaseException as error:
+            if self._reached is not None and getattr(error, "unkept", None) is None:
+                self._keep_reached(self._reached, error)
+            raise
+
+    def _keep_reached(self, work: Verification, error: BaseException) -> None:
+        # Of a first turn that did not end, the groups that were answered.
+        given = self._generated or getattr(self._source, "answered", ())
+        unseen = (one for one in given if not work.set.fates.knows(one))
         reached = Artifact(self._hash, "failed", (*work.set.scenarios, *unseen), work.policy)
-        with suppress(StoreWriteError):
-            write_artifact(path, reached)
-            error.add_note(f"What was reached by then is kept as {path}")
+        told = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"
+        if self._artifact is not None:
+            path = _failed(self._artifact)
+            with suppress(StoreWriteError):
+                write_artifact(path, reached)
+                told = f"What was reached by then is kept in {path}, for reading; {told}"
+        error.add_note(told)
 
 
 def _failed(artifact: Path) -> Path:

@@ -115,6 +115,11 @@ class ScenarioGeneratorSession(SessionBase):
         """The committed messages; of several groups, one conversation after the other."""
         return tuple(message for one in self._branches for message in one.conversation.history)
 
+    @property
+    def answered(self) -> tuple[TestScenario, ...]:
+        """Scenarios of a first turn that did not end: of the groups that were answered."""
+        return tuple(_copies(self._first.scenarios))
+
     def generate(self, on_progress: Progress | None = None) -> list[TestScenario]:
         """Take the first turn; return the handwritten scenarios, then the generated ones.
 

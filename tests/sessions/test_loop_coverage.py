@@ -140,7 +140,7 @@ def test_a_group_of_tools_that_fails_fails_the_run(
     with pytest.raises(error):
         compile_verify_repair(parts, artifact=tmp_path / "s.json")
 
-    assert not list(tmp_path.iterdir())
+    assert [one.name for one in tmp_path.iterdir()] == ["s.failed.json"]
     assert not work.court.heard
 
 
