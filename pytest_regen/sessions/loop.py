@@ -30,7 +30,7 @@ from pytest_regen.sessions.artifacts import (
     write_artifact,
 )
 from pytest_regen.sessions.calls import Call, Caller, Calls
-from pytest_regen.sessions.loop_parts import LoopParts, LoopSettings
+from pytest_regen.sessions.loop_parts import LoopParts, LoopSettings, fingerprint_of
 from pytest_regen.sessions.memory import checked_handwritten, checked_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.protocols import Policy
@@ -116,7 +116,14 @@ class _Run:
         self._settings = settings or LoopSettings()
         self._artifact = None if artifact is None else checked_path(artifact)
         self._tell = tell or (lambda _: None)
-        self._hash = _input_hash(parts, self._settings)
+        # As they are before they were asked anything.
+        self._asked = [fingerprint_of(parts.compiler), fingerprint_of(parts.judge)]
+        self._unknown = [
+            type(part).__name__
+            for part, known in zip((parts.compiler, parts.judge), self._asked, strict=True)
+            if not known
+        ]
+        self._hash = ""
         self._reached: Verification | None = None
         self._source: object = None
         self._generated: list[TestScenario] = []
@@ -127,11 +134,14 @@ class _Run:
     def _from_artifact(self) -> LoopReport | None:
         """Return the report of a verified artifact that still passes; its rules decide again."""
         stored = read_artifact(self._artifact) if self._artifact else None
-        if stored is None or stored.input_hash != self._hash or stored.status != "verified":
+        if stored is None or stored.status != "verified":
             return None
         if stored.policy is None or not stored.scenarios:
             return None
         try:
+            self._hash = self._input_hash(self._parts.generator(stored.policy))
+            if stored.input_hash != self._hash:
+                return None
             work = self._work(stored.policy)
             work.set.add_first(stored.scenarios)
             report = work.report("passed", self._hash, cached=True)
@@ -141,6 +151,10 @@ class _Run:
         is_whole = len(report.results) == len(stored.scenarios)
         if not is_whole or not report.passed or report.disagreements:
             return None  # The engine has changed under it; its word is final here, too.
+        for name in self._unknown:
+            self._tell(
+                f"{name} has no fingerprint and holds no session: a change of it makes no new set"
+            )
         self._tell(f"{counted(len(report.results), 'scenario')} (cached)")
         return report
 
@@ -148,15 +162,38 @@ class _Run:
         self._tell("Compiling...")
         self._reached = work = self._work((yield Call(self._parts.compiler, "compile")))
         self._source = source = self._parts.generator(work.policy)
+        self._hash, first = self._input_hash(source), work.policy
         self._generated = yield Call(source, "generate")
         work.set.add_first(self._generated)
         self._tell(counted(len(work.set.scenarios), "scenario"))
-        report = work.report((yield from work.repaired(source)), self._hash)
+        stop = yield from work.repaired(source)
+        if work.policy != first:
+            # The next run has nothing but the last rules to make the generator with.
+            self._hash = self._input_hash(self._parts.generator(work.policy))
+        report = work.report(stop, self._hash)
         self._keep(report)
         return report
 
     def _work(self, policy: Policy) -> Verification:
         return Verification(self._parts, self._settings, policy, self._tell)
+
+    def _input_hash(self, source: object) -> str:
+        """Return the hash of everything a set depends on that ``source`` wrote."""
+        parts, settings = self._parts, self._settings
+        return content_hash(
+            "loop",
+            PROMPT_FORMAT,
+            *self._asked,
+            fingerprint_of(source),
+            len(parts.fingerprint),
+            *parts.fingerprint,
+            parts.handwritten,
+            parts.annotations,
+            settings.max_repairs,
+            settings.max_rounds,
+            settings.max_probes,
+            str(settings.min_coverage),
+        )
 
     def _keep(self, report: LoopReport) -> None:
         if self._artifact is None:
@@ -202,19 +239,3 @@ class _Run:
 
 def _failed(artifact: Path) -> Path:
     return artifact.with_suffix(".failed.json")
-
-
-def _input_hash(parts: LoopParts, settings: LoopSettings) -> str:
-    return content_hash(
-        "loop",
-        PROMPT_FORMAT,
-        parts.compiler.fingerprint,
-        len(parts.fingerprint),
-        *parts.fingerprint,
-        parts.handwritten,
-        parts.annotations,
-        settings.max_repairs,
-        settings.max_rounds,
-        settings.max_probes,
-        str(settings.min_coverage),
-    )

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pytest_regen.errors import UsageError
 from pytest_regen.plurals import counted
+from pytest_regen.sessions.artifacts import content_hash
 from pytest_regen.sessions.branches import (
     Branch,
     BranchAnswer,
@@ -24,7 +25,8 @@ from pytest_regen.sessions.conversation import (
 from pytest_regen.sessions.feedback import format_feedback_message
 from pytest_regen.sessions.first_turn import FirstTurn
 from pytest_regen.sessions.memory import Memory, checked_handwritten, checked_tools
-from pytest_regen.sessions.reading import Expectations
+from pytest_regen.sessions.prompts import PROMPT_FORMAT
+from pytest_regen.sessions.reading import Expectations, response_adapter
 from pytest_regen.sessions.routing import Part, route
 from pytest_regen.sessions.state import VERSION, ScenarioState, messages_to_json, opened
 from pytest_regen.sessions.transcript import usage_to_json
@@ -32,9 +34,10 @@ from pytest_regen.sessions.turn_log import SessionBase, Turn
 from pytest_regen.sessions.values import ScenarioFeedback, TestScenario, ToolAnnotation
 from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
 from pytest_regen.turns.driving import Progress
+from pytest_regen.turns.structured import schema_to_prompt_hint
 from pytest_regen.turns.values import CacheTtl, Message, Provider
 
-__all__ = ["ScenarioGeneratorSession"]
+__all__ = ["ScenarioGeneratorSession", "scenario_input_hash"]
 
 
 class ScenarioGeneratorSession(SessionBase):
@@ -103,6 +106,7 @@ class ScenarioGeneratorSession(SessionBase):
         self.system = system
         self.annotations = checked_tools(annotations)
         self.handwritten = checked_handwritten(handwritten)
+        self._batch_size = batch_size
         self._parallel = parallel
         self._branches: tuple[Branch, ...] = ()
         self._memory = Memory.of(self.handwritten)
@@ -114,6 +118,20 @@ class ScenarioGeneratorSession(SessionBase):
     def history(self) -> tuple[Message, ...]:
         """The committed messages; of several groups, one conversation after the other."""
         return tuple(message for one in self._branches for message in one.conversation.history)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what its scenarios depend on: prompt, model, tools, ground truth, limits."""
+        settings = self._settings
+        return scenario_input_hash(
+            self.system,
+            self.annotations,
+            self.handwritten,
+            model=settings.model,
+            max_tokens=settings.max_tokens,
+            batch_size=self._batch_size,
+            max_repairs=settings.max_repairs,
+        )
 
     @property
     def answered(self) -> tuple[TestScenario, ...]:
@@ -317,3 +335,33 @@ class ScenarioGeneratorSession(SessionBase):
 def _copies(scenarios: Iterable[TestScenario]) -> list[TestScenario]:
     """Return scenarios that the caller may change without changing what the session knows."""
     return [one.model_copy(deep=True) for one in scenarios]
+
+
+def scenario_input_hash(
+    system: str,
+    annotations: Sequence[ToolAnnotation],
+    handwritten: Sequence[TestScenario] = (),
+    *,
+    model: str = DEFAULT_MODEL,
+    max_tokens: int = SESSION_MAX_TOKENS,
+    batch_size: int | None = None,
+    max_repairs: int = 2,
+    **_: object,
+) -> str:
+    """Return the hash of everything a generated set depends on.
+
+    Prompts, model, schema, limits and the number of our prompt format are in it; budgets, progress
+    and the version of this package are not: they change no scenario.
+    """
+    return content_hash(
+        "scenarios",
+        PROMPT_FORMAT,
+        system,
+        annotations,
+        handwritten,
+        model,
+        schema_to_prompt_hint(response_adapter(annotations)),
+        max_tokens,
+        batch_size,
+        max_repairs,
+    )

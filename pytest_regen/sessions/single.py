@@ -9,24 +9,18 @@ from pytest_regen.errors import StoreWriteError
 from pytest_regen.sessions.artifacts import (
     Artifact,
     checked_path,
-    content_hash,
     read_artifact,
     write_artifact,
 )
 from pytest_regen.sessions.memory import checked_handwritten, checked_tools
-from pytest_regen.sessions.prompts import PROMPT_FORMAT
-from pytest_regen.sessions.reading import response_adapter
-from pytest_regen.sessions.scenario_session import ScenarioGeneratorSession
+from pytest_regen.sessions.scenario_session import ScenarioGeneratorSession, scenario_input_hash
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
-from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
-from pytest_regen.turns.structured import schema_to_prompt_hint
 from pytest_regen.turns.values import Provider
 
 __all__ = [
     "ScenarioGenerationResult",
     "generate_scenarios",
     "generate_test_scenarios",
-    "scenario_input_hash",
 ]
 
 
@@ -104,33 +98,3 @@ def generate_test_scenarios(
             error.unkept = result
             raise
     return result
-
-
-def scenario_input_hash(
-    system: str,
-    annotations: Sequence[ToolAnnotation],
-    handwritten: Sequence[TestScenario] = (),
-    *,
-    model: str = DEFAULT_MODEL,
-    max_tokens: int = SESSION_MAX_TOKENS,
-    batch_size: int | None = None,
-    max_repairs: int = 2,
-    **_: object,
-) -> str:
-    """Return the hash of everything a generated set depends on.
-
-    Prompts, model, schema, limits and the number of our prompt format are in it; budgets, progress
-    and the version of this package are not: they change no scenario.
-    """
-    return content_hash(
-        "scenarios",
-        PROMPT_FORMAT,
-        system,
-        annotations,
-        handwritten,
-        model,
-        schema_to_prompt_hint(response_adapter(annotations)),
-        max_tokens,
-        batch_size,
-        max_repairs,
-    )
