@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from pytest_regen.canonical import canonical_json
+from pytest_regen.errors import NoProgressError
 from pytest_regen.sessions import (
     GeneratorSession,
     ScenarioCorrection,
@@ -13,7 +15,13 @@ from pytest_regen.sessions import (
     merge_replacements,
 )
 from pytest_regen.sessions.merging import ScenarioIndex
-from pytest_regen.turns.structured import Schema, adapter_of, parse_json_with_schema
+from pytest_regen.turns.json_text import load_json
+from pytest_regen.turns.structured import (
+    Schema,
+    adapter_of,
+    extract_json,
+    parse_json_with_schema,
+)
 from pytest_regen.turns.values import Usage
 
 __all__ = ["Tested", "TestedGeneratorSession", "TestedScenarioSession"]
@@ -54,6 +62,8 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         """Questions, each with the text of its last answer."""
         self._position = 0
         self._feedback = ""
+        self._told_before: set[tuple[str, str, str]] = set()
+        """Failures, each with the question and the answer it was about."""
 
     @property
     def has_answered(self) -> bool:
@@ -106,9 +116,26 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         if not self._feedback:
             return number, message
         told, self._feedback = self._feedback, ""
+        self._check_progress(told, message, self._asked[number][1])
         # A question that the body words anew would not tell by itself that the old one went wrong.
         wanted = "Answer again, in full." if is_known else message
         return number, f"Your last answer was tested, and is wrong:\n\n{told}\n\n{wanted}"
+
+    def _check_progress(self, told: str, message: str, answer: str) -> None:
+        """Check that an answer is not told again what it was told before.
+
+        Raises:
+            NoProgressError: it is.
+        """
+        said = (told, message, canonical_json(load_json(extract_json(answer))))
+        if said in self._told_before:
+            raise NoProgressError(
+                "the model gave an answer again that had failed with the same words",
+                why="asking again in the same words would be answered as before",
+                hint="say more in the assertion, as what was found and what is wanted, or change "
+                "the prompt",
+            )
+        self._told_before.add(said)
 
     def _keep(self, number: int, message: str, value: T) -> T:
         self._asked[number:] = [(message, self.history[-1].content)]

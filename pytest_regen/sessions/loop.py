@@ -15,7 +15,7 @@ agrees, and is reported as a disagreement where it does not. What could have bee
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -225,7 +225,7 @@ class _Run:
 
     def _keep_reached(self, work: Verification, error: BaseException) -> None:
         # Of a first turn that did not end, the groups that were answered.
-        given = self._generated or getattr(self._source, "answered", ())
+        given: Sequence[TestScenario] = self._generated or getattr(self._source, "answered", [])
         unseen = (one for one in given if not work.set.fates.knows(one))
         reached = Artifact(self._hash, "failed", (*work.set.scenarios, *unseen), work.policy)
         told = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"

@@ -88,7 +88,7 @@ def fingerprint_of(part: object) -> str:
     """
     own = getattr(part, "fingerprint", "")
     held = () if isinstance(part, SessionBase) else sorted(set(_held(part, _DEPTH, set())))
-    return content_hash(type(part).__name__, str(own), list(held)) if own or held else ""
+    return content_hash(type(part).__name__, str(own), *held) if own or held else ""
 
 
 def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:

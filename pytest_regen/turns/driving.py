@@ -96,7 +96,8 @@ async def in_thread(function: Callable[..., R], *arguments: object) -> R:
             future.set_exception(error)
 
     def work() -> None:
-        result, failure = None, None
+        result: R | None = None
+        failure: BaseException | None = None
         try:
             result = context.run(function, *arguments)
         except StopIteration as error:  # No future takes it, and nobody would hear of it.

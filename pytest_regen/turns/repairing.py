@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pytest_regen.errors import RefusedError, ReplyFormatError, UsageError
+from pytest_regen.plurals import counted
 from pytest_regen.turns.driving import Progress, Steps
 from pytest_regen.turns.joining import join
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
@@ -22,6 +23,21 @@ CONTINUE = (
     "a word if need be. Repeat nothing and add no introduction."
 )
 _MEND = "Reply with the whole corrected JSON value, and with nothing else."
+_STOPPED = {
+    "max_tokens": (
+        "the reply was cut at max_tokens, its continuations as well",
+        "raise max_tokens, or ask for less",
+    ),
+    "model_context_window_exceeded": (
+        "stop_reason 'model_context_window_exceeded': prompt and reply fill the model's window",
+        "send less, in the system prompt or in the turns before, or take a model with more room",
+    ),
+    "tool_use": (
+        "stop_reason 'tool_use': the model called a tool instead of answering",
+        "offer the model no tools where it is to answer in JSON",
+    ),
+}
+"""Why a reply ended, where more of the same would not help, and what to do."""
 _NOTHING = "(no text)"
 """Stands for an empty reply that is shown to the model; the API refuses empty messages."""
 
@@ -49,7 +65,8 @@ def object_steps(
     """Ask until ``parse`` takes the reply.
 
     The wrong reply and what is wrong with it are appended to the request, so that each call reads
-    the one before it from the cache.
+    the one before it from the cache. A reply that was sent back before, with the same words, is
+    not sent back again: it would be answered as before.
 
     Args:
         request: the first request; its last message carries the cache breakpoint, if any.
@@ -74,6 +91,7 @@ def object_steps(
     tell = progress or (lambda _: None)
     usage = Usage()
     repairs = 0
+    sent: set[tuple[str, str]] = set()
     while True:
         whole = yield from _whole_reply(request, tell)
         usage += whole.usage
@@ -81,9 +99,14 @@ def object_steps(
             value, text = _understood(whole, parse, salvage)
         except ReplyFormatError as error:
             error.is_truncated = whole.is_truncated
-            if whole.is_truncated or repairs == max_repairs:
-                raise
             ask = f"{error.problem}\n\n{error.asks or _MEND}"
+            said = "".join(whole.pieces).strip()
+            again = (said, ask) in sent
+            if whole.is_truncated or again or repairs == max_repairs:
+                _explain(error, whole.stop_reason, repairs, again=again)
+                raise
+            if said:
+                sent.add((said, ask))
             request = _extended(whole.request, whole.last, ask)
         else:
             return Parsed(value, text, repairs, usage)
@@ -91,11 +114,25 @@ def object_steps(
         tell(f"Repairing the reply ({repairs}/{max_repairs})...")
 
 
+def _explain(error: ReplyFormatError, stop: str | None, repairs: int, *, again: bool) -> None:
+    """Say why no further reply is asked for, and what can be done about it."""
+    why, hint = _STOPPED.get(stop or "", ("", ""))
+    if again:
+        why = "told what is wrong with it, the model gave the same reply again"
+    elif repairs and not why:
+        why = f"{counted(repairs, 'repair')} did not help"
+    error.why = "\n".join(filter(None, (error.why, why)))
+    error.hint = hint or "say in the prompt what is wanted, or try another model" + (
+        "" if again else ", or raise max_repairs"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Whole:
     pieces: tuple[str, ...]
     is_truncated: bool
     """Whether the last piece was cut as well."""
+    stop_reason: str | None
     usage: Usage
     request: TurnRequest
     """The last request made for it."""
@@ -120,7 +157,7 @@ def _whole_reply(request: TurnRequest, tell: Progress) -> Steps[_Whole]:
         reply = yield request
         usage += reply.usage
         pieces.append(_OPENING_FENCE.sub("", _said(reply)))
-    return _Whole(tuple(pieces), reply.is_truncated, usage, request, reply.text)
+    return _Whole(tuple(pieces), reply.is_truncated, reply.stop_reason, usage, request, reply.text)
 
 
 def _said(reply: Reply) -> str:

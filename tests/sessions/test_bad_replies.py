@@ -62,6 +62,11 @@ def generating(*replies: str) -> tuple[ScriptedProvider, ScenarioGeneratorSessio
     return provider, ScenarioGeneratorSession("Be exact.", TOOLS, provider=provider)
 
 
+def reworded(bad: str) -> list[str]:
+    """Return three replies that are as bad; the very same one would be sent back once."""
+    return [f"So:\n{bad}", f"Then:\n{bad}", bad]
+
+
 @any_answer
 def test_a_bad_answer_is_repaired_and_forgotten(bad: str) -> None:
     """The model is shown what it said; the history holds what it said in the end."""
@@ -75,7 +80,7 @@ def test_a_bad_answer_is_repaired_and_forgotten(bad: str) -> None:
 @any_answer
 def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
     """The next turn is asked as if nothing had been."""
-    provider, talk = answering(GOOD, bad, bad, bad, GOOD)
+    provider, talk = answering(GOOD, *reworded(bad), GOOD)
     talk.ask("How many?")
 
     with pytest.raises(ReplyFormatError) as caught:
@@ -99,7 +104,7 @@ def test_a_bad_set_is_repaired_and_forgotten(bad: str) -> None:
 @any_set
 def test_no_correction_is_lost_in_a_turn_that_failed(bad: str) -> None:
     """It is told again in the next turn, whole: the failed one has told nothing."""
-    provider, talk = generating(said([A, B]), bad, bad, bad, said([C]))
+    provider, talk = generating(said([A, B]), *reworded(bad), said([C]))
     talk.generate()
     with pytest.raises(ReplyFormatError):
         talk.regenerate(CORRECTED)

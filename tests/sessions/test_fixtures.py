@@ -325,6 +325,32 @@ def test_never(scenario_session):
     result.stdout.fnmatch_lines(["*always the same*", "*sent in an earlier turn*"])
 
 
+def test_the_same_answer_to_the_same_failure_is_no_progress(pytester: pytest.Pytester) -> None:
+    """It is not asked for a third time in the same words; another answer would be."""
+    pytester.makepyfile(
+        COUNTING.replace(
+            """['{"number": 1}', '{"number": 2}', '{"number": 3}']""",
+            """['{"number": 1}', '{"number": 2}', 'Here: {"number":2}', '{"number": 2}']""",
+        )
+        + """
+@pytest.mark.regen(attempts=6)
+def test_four(generator_session):
+    session = generator_session(system="Count.", response=Answer)
+    assert session.ask("How many?").number == 4, "four are wanted"
+
+def test_asked():
+    assert len(PROVIDER.requests) == 3
+"""
+    )
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        ["*four are wanted*", "*No further turn: the model gave an answer*"]
+    )
+    result.stdout.fnmatch_lines(["still failing: *test_four [[]no_progress[]]*"])
+
+
 def test_turns_are_recorded_and_replayed(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

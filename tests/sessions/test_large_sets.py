@@ -6,6 +6,7 @@ import pytest
 from loop_doubles import bench
 from scenario_doubles import TOOLS, correction, said, scenario
 
+from pytest_regen.canonical import canonical_hash
 from pytest_regen.pytest_plugin.healing.routing import routed
 from pytest_regen.pytest_plugin.session_handles import TestedScenarioSession
 from pytest_regen.sessions import (
@@ -25,7 +26,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], 
 
     def counted(work: Callable[[], object]) -> int:
         calls = 0
-        real = values.canonical_hash
+        real = canonical_hash
 
         def counting(value: object) -> str:
             nonlocal calls
@@ -94,6 +95,6 @@ def test_twice_as_many_corrections_hash_twice_as_many_requests(
     hashed: Callable[[Callable[[], object]], int], work: Callable[[int], None]
 ) -> None:
     """A search for each correction would hash four times as many."""
-    few, many = (hashed(lambda count=count: work(count)) for count in (20, 40))
+    few, many = hashed(lambda: work(20)), hashed(lambda: work(40))
 
     assert many <= 2.2 * few

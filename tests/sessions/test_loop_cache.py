@@ -66,7 +66,7 @@ def answer(request: TurnRequest) -> str:
 def run(folder: Path, provider: Provider | None = None, **changes: Any) -> LoopReport:
     """Run the loop; ``generator``, ``judge`` and ``compiler`` change settings of these."""
     provider = provider or ScriptedProvider(answer)
-    generator = {"system": "You write. {policy}", "annotations": (READ, WRITE)}
+    generator: dict[str, Any] = {"system": "You write. {policy}", "annotations": (READ, WRITE)}
     generator |= changes.pop("generator", {})
 
     def session(policy: Policy) -> ScenarioGeneratorSession:

@@ -106,7 +106,7 @@ def test_a_repair_leaves_no_trace_in_the_history() -> None:
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        (["no"] * 3, ReplyFormatError),
+        (["no"] * 2, ReplyFormatError),
         ([Reply("", "refusal")], RefusedError),
         ([lost()], TransportError),
         ([Reply('{"n"', "max_tokens")] * 4, ReplyFormatError),
