@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import cast
 
-from pytest_regen.errors import ReplyFormatError
+from pytest_regen.errors import BudgetError, ProviderError, ReplyFormatError
 from pytest_regen.sessions.conversation import Conversation, Draft, check_limits
 from pytest_regen.sessions.reading import Expectations, ScenarioReader
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
@@ -129,6 +129,8 @@ def branch_steps(
 ) -> Steps[BranchAnswer]:
     """Ask one branch, and keep whatever of its answer can be used.
 
+    Where only scenarios of forgotten tools were still asked for, no failure takes the others away.
+
     Raises:
         ReplyFormatError: nothing of it can.
     """
@@ -138,13 +140,14 @@ def branch_steps(
             message, reader.read, turn=turn, salvage=reader.salvage
         )
         said = answered.assistant.content
-    except ReplyFormatError:
-        if not reader.give_up():
+    except (ProviderError, BudgetError) as error:
+        is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_tools_alone
+        if not (is_enough and reader.give_up()):
             raise
         said = ""
     assistant = Message("assistant", reader.committed_text(said))
     draft = Draft(reader.scenarios, Message("user", message), assistant)
-    return BranchAnswer(branch, draft, tuple(reader.notes), reader.is_salvaged)
+    return BranchAnswer(branch, draft, reader.notes, reader.is_salvaged)
 
 
 def run_wave(wave: list[Steps[BranchAnswer]]) -> Waves:

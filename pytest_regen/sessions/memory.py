@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from pytest_regen.errors import UsageError
+from pytest_regen.prompts.encoding import flatten
 from pytest_regen.sessions.feedback import Said
 from pytest_regen.sessions.merging import ScenarioIndex
 from pytest_regen.sessions.state import StoredMemory
@@ -35,6 +36,8 @@ class Memory:
     """By id; corrected expectations in place."""
     wrong: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Scenario id to expectations that were corrected or discarded."""
+    discarded: Mapping[str, str] = field(default_factory=dict)
+    """Scenario id to the rule that no expectation gets past, and what it says."""
     said: Said = field(default_factory=Said)
     hints: ScenarioFeedback = field(default_factory=ScenarioFeedback)
     """Probes and changed rules of all turns. A conversation that had nothing to replace then hears
@@ -92,7 +95,10 @@ class Memory:
         index = ScenarioIndex(self.known.values())
         completed = tuple(_completed(one, index) for one in feedback.corrections)
         _check_agree(completed)
-        return feedback.model_copy(update={"corrections": completed})
+        # What the model wrote itself is no gap to it.
+        own = {id_ for id_, one in self.known.items() if not one.is_handwritten}
+        gaps = tuple(one for one in feedback.probe_scenarios if one.id not in own)
+        return feedback.model_copy(update={"corrections": completed, "probe_scenarios": gaps})
 
     def _check_spares_people(
         self, scenario: TestScenario, what: str, expected: ExpectedDecision | None
@@ -158,6 +164,7 @@ class Memory:
     def _corrected(self, feedback: ScenarioFeedback) -> Self:
         known = dict(self.known)
         wrong = {id_: set(decisions) for id_, decisions in self.wrong.items()}
+        gone = dict(self.discarded)
         for one in feedback.corrections:
             if one.id is None:
                 continue
@@ -171,14 +178,16 @@ class Memory:
             scenario = discarded.scenario
             wrong.setdefault(scenario.id, set()).add(scenario.expected_decision)
             known.pop(scenario.id, None)
+            gone[scenario.id] = f"{flatten(discarded.rule)} always returns {discarded.actual}"
         frozen = {id_: frozenset(decisions) for id_, decisions in wrong.items()}
-        return replace(self, known=known, wrong=frozen)
+        return replace(self, known=known, wrong=frozen, discarded=gone)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {
             "known": [one.to_json() for one in self.known.values()],
             "wrong": {id_: sorted(decisions) for id_, decisions in self.wrong.items()},
+            "discarded": dict(sorted(self.discarded.items())),
             "said": sorted(self.said.keys),
             "probes": [one.to_json() for one in self.hints.probe_scenarios],
             "rule_changes": list(self.hints.rule_changes),
@@ -190,6 +199,7 @@ class Memory:
         return cls(
             {one.id: one for one in stored.known},
             {id_: frozenset(decisions) for id_, decisions in stored.wrong.items()},
+            dict(stored.discarded),
             Said(frozenset(stored.said)),
             ScenarioFeedback(
                 probe_scenarios=tuple(stored.probes), rule_changes=tuple(stored.rule_changes)

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import model_validator
 
+from pytest_regen.prompts.encoding import flatten
 from pytest_regen.sessions.values import (
     ActualDecision,
     DiscardedScenario,
@@ -78,7 +79,7 @@ class ExecutionResult:
         verdict = "PASS" if self.passed else "FAIL"
         return (
             f"{verdict} {scenario.description!r}: {scenario.request}: expected "
-            f"{scenario.expected_decision}, the engine says {self.actual} ({self.rule})"
+            f"{scenario.expected_decision}, the engine says {self.actual} ({flatten(self.rule)})"
         )
 
 

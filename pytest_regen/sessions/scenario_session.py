@@ -26,7 +26,7 @@ from pytest_regen.sessions.feedback import format_feedback_message
 from pytest_regen.sessions.first_turn import FirstTurn
 from pytest_regen.sessions.memory import Memory, checked_handwritten, checked_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
-from pytest_regen.sessions.reading import Expectations, response_adapter
+from pytest_regen.sessions.reading import Expectations, response_hint
 from pytest_regen.sessions.routing import Part, route
 from pytest_regen.sessions.state import VERSION, ScenarioState, messages_to_json, opened
 from pytest_regen.sessions.transcript import usage_to_json
@@ -34,7 +34,6 @@ from pytest_regen.sessions.turn_log import SessionBase, Turn
 from pytest_regen.sessions.values import ScenarioFeedback, TestScenario, ToolAnnotation
 from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
 from pytest_regen.turns.driving import Progress
-from pytest_regen.turns.structured import schema_to_prompt_hint
 from pytest_regen.turns.values import CacheTtl, Message, Provider
 
 __all__ = ["ScenarioGeneratorSession", "scenario_input_hash"]
@@ -304,12 +303,19 @@ class ScenarioGeneratorSession(SessionBase):
 
     def _next_waves(self, parts: Sequence[Part], turn: Turn) -> Waves:
         self._tell(f"Regenerating scenarios (turn {turn.number})...")
-        wrong = self._memory.after(parts).wrong
+        after = self._memory.after(parts)
         handwritten = {one.id: one for one in self.handwritten}
         wave = []
         for branch, part in parts:
             tools = {one.tool: one for one in branch.tools}
-            expected = Expectations(tools, handwritten, wrong, may_be_empty=True)
+            expected = Expectations(
+                tools,
+                handwritten,
+                after.wrong,
+                after.discarded,
+                untested=frozenset(part.untested_tools),
+                may_be_empty=True,
+            )
             wave.append(branch_steps(branch, format_feedback_message(part), expected, turn.number))
         return run_wave(wave)
 
@@ -360,7 +366,7 @@ def scenario_input_hash(
         annotations,
         handwritten,
         model,
-        schema_to_prompt_hint(response_adapter(annotations)),
+        response_hint(annotations),
         max_tokens,
         batch_size,
         max_repairs,

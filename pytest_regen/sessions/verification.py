@@ -1,6 +1,6 @@
 """One run of verifying and repairing, from a policy and a set of scenarios to their agreement."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from pytest_regen.errors import BudgetError, NoProgressError, ProviderError
@@ -24,6 +24,9 @@ __all__ = ["Verification"]
 
 _FAILED_TURN = (ProviderError, BudgetError, NoProgressError)
 """What ends one turn with a model and not the run: what was reached so far is kept."""
+
+_MOST_CHANGES = 10
+"""Decisions of new rules that the generator is told."""
 
 
 class Verification:
@@ -165,6 +168,7 @@ class Verification:
             self.set.fates.note(f"repair {attempt} changed no rule")
             return
         engine = self._parts.engine(candidate)
+        before, after = self.set.execute(), self.set.execute(engine)
         was, now = self.set.score(), self.set.score(engine)
         if not (now.failing < was.failing and now.handwritten <= was.handwritten):
             self.set.fates.note(
@@ -175,9 +179,7 @@ class Verification:
         self.policy = candidate
         self.set.use(engine)
         self.set.settle_wanted()
-        self._rule_changes.append(
-            f"{counted(was.failing, 'failure')} led to new rules; {now.failing} are left"
-        )
+        self._rule_changes += _changes(before, after)
 
     def _state(self) -> str:
         """Return what a repair must change to be one: the rules, the set, or what is to be told."""
@@ -229,3 +231,17 @@ class Verification:
             # Where rules are blamed the expectation is held right, whatever else the verdict says.
             verdict.corrected_decision if verdict and verdict.kind != "rule" else None,
         )
+
+
+def _changes(before: Sequence[ExecutionResult], after: Sequence[ExecutionResult]) -> Iterator[str]:
+    """Yield what new rules decide otherwise, as far as the set shows it."""
+    changed = [
+        (was, now) for was, now in zip(before, after, strict=True) if was.actual != now.actual
+    ]
+    for was, now in changed[:_MOST_CHANGES]:
+        yield (
+            f"{was.scenario.request}: was {was.actual} ({was.rule}), is now {now.actual} "
+            f"({now.rule})"
+        )
+    if len(changed) > _MOST_CHANGES:
+        yield f"and {counted(len(changed) - _MOST_CHANGES, 'other request')}"

@@ -39,7 +39,6 @@ SETS = {
     "half": said([A, B])[:150],
     "two that do not fit": '{"tests": []}\n{"scenario": {}}',
     "another schema": '{"scenarios": "none"}',
-    "bare items": json.dumps(json.loads(said([A, B]))["scenarios"]),
     "another form of items": '{"scenarios": {"read": "allow"}}',
     "an empty object": "{}",
     "null": "null",
@@ -59,7 +58,7 @@ def answering(*replies: str) -> tuple[ScriptedProvider, GeneratorSession[Answer]
 def generating(*replies: str) -> tuple[ScriptedProvider, ScenarioGeneratorSession]:
     """Return a session about scenarios and who answers."""
     provider = ScriptedProvider(replies)
-    return provider, ScenarioGeneratorSession("Be exact.", TOOLS, provider=provider)
+    return provider, ScenarioGeneratorSession("Be exact.", TOOLS[:1], provider=provider)
 
 
 def reworded(bad: str) -> list[str]:
@@ -154,13 +153,44 @@ def test_whose_scenario_it_is_is_not_for_a_model_to_say() -> None:
     assert not found.is_handwritten
 
 
-def test_of_two_sets_in_one_reply_the_first_is_taken_and_remembered() -> None:
-    """The other one is told about; the history holds what was taken, so that both know the same."""
-    _, talk = generating(f"A draft: {said([A])}\nAnd better: {said([B])}")
+def test_a_list_without_the_object_around_it_is_a_set() -> None:
+    """No call is spent on asking for the wrapping."""
+    provider, talk = generating(json.dumps(json.loads(said([A, B]))["scenarios"]))
 
-    assert talk.generate() == [A]
-    assert talk.reports[-1].notes == ("the reply holds 2 lists of scenarios; the first was taken",)
-    assert "/b" not in talk.history[1].content
+    assert talk.generate() == [A, B]
+    assert len(provider.requests) == 1
+
+
+def test_scenarios_without_a_list_around_them_are_a_set() -> None:
+    """As a model may write those that it was asked to mend."""
+    items = json.loads(said([A, B]))["scenarios"]
+    provider, talk = generating("\n".join(map(json.dumps, items)))
+
+    assert talk.generate() == [A, B]
+    assert len(provider.requests) == 1
+
+
+def test_two_sets_in_one_reply_are_two_parts_of_it() -> None:
+    """Neither half is lost; the history holds them as one, so that both know the same."""
+    provider, talk = generating(f"The files:\n{said([A])}\nAnd the others:\n{said([B])}")
+
+    assert set(map(str, talk.generate())) == {str(A), str(B)}
+    assert len(provider.requests) == 1
+    assert talk.reports[-1].notes == ("the reply holds 2 lists of scenarios; all were taken",)
+    assert [len(json.loads(talk.history[1].content)["scenarios"])] == [2]
+
+
+def test_a_draft_is_no_part_of_the_answer() -> None:
+    """What cannot be used of it is not asked for again; where both speak the answer counts."""
+    draft = [scenario("/a", "deny"), scenario("/x", tool="unknown")]
+    provider, talk = generating(
+        f'The form is {{"scenarios": []}}.\nFirst: {said(draft[:1])}\n{said(draft[1:])}\n'
+        f"Better: {said([A, B, C])}"
+    )
+
+    assert talk.generate() == [A, B, C]
+    assert len(provider.requests) == 1
+    assert any("left out of another list" in note for note in talk.reports[-1].notes)
 
 
 def test_a_group_has_no_say_about_the_tools_of_another() -> None:
