@@ -209,7 +209,11 @@ class Judge(Protocol):
     """Says whose fault failures are, and which requests nobody has tested."""
 
     def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-        """Return an opinion about ``results``, passed and failed ones."""
+        """Return an opinion about ``results``.
+
+        These are all results the first time. Later they are the failures that it has not judged
+        yet, and what else is new or has changed; where nothing of that fails, it is not asked.
+        """
         ...
 
 
@@ -217,5 +221,5 @@ class AsyncJudge(Protocol):
     """Says the same as a ``Judge``, in an event loop."""
 
     async def ajudge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-        """Return an opinion about ``results``, passed and failed ones."""
+        """Return an opinion about ``results``; as ``Judge.judge``."""
         ...

@@ -62,6 +62,8 @@ class Verification:
         self._judgements = 0
         self._analysis = ""
         self._rule_changes: list[str] = []
+        self._shown: dict[str, tuple[str, str, str]] = {}
+        """By scenario id, how it stood when the judge last heard of it."""
 
     def repaired(self, source: ScenarioSource | AsyncScenarioSource) -> Calls[RunStop]:
         """Verify and repair until all is well, attempts are used up or nothing moves."""
@@ -82,28 +84,59 @@ class Verification:
         raise AssertionError("unreachable: the last attempt returns")  # pragma: no cover
 
     def _verify(self, attempt: int) -> Calls[tuple[tuple[ExecutionResult, ...], bool]]:
-        """Execute everything, hear the judge, execute its probes.
+        """Execute everything, hear the judge about what is new, execute its probes.
 
         Returns:
             What fails, and whether the judge was heard about all of it.
         """
         rounds, verification = self._settings.max_rounds, f"verification {attempt}, "
-        is_heard = False
+        is_heard = True
         for number in range(1, rounds + 1):
             results = self.set.execute()
+            news = self._news(results, repeats_questions=number == 1)
+            if not news:
+                break
             which = f"{verification if attempt > 1 else ''}round {number}"
-            self._tell(f"Judging {counted(len(results), 'scenario')} ({which})...")
-            judgement = yield from self._judge(results)
+            self._tell(f"Judging {counted(len(news), 'scenario')} ({which})...")
+            judgement = yield from self._judge(news)
             is_heard = judgement is not None
             if judgement is None:
                 break
             self.set.take_verdicts(judgement, results)
+            judged = {one.scenario.id for one in news}
+            for one in self.set.execute():
+                if one.scenario.id in judged:
+                    self._shown[one.scenario.id] = _standing(one)
             added = self.set.add_probes(
                 judgement.probes, self._settings.max_probes, are_judged=number < rounds
             )
             if not added:
                 break
         return tuple(one for one in self.set.execute() if not one.passed), is_heard
+
+    def _news(
+        self, results: Sequence[ExecutionResult], *, repeats_questions: bool
+    ) -> tuple[ExecutionResult, ...]:
+        """Return what the judge is to be asked about: everything once, then what it has not judged.
+
+        That are failures that are new, changed, or stand without a verdict, and with them what else
+        has changed. Where nothing fails that it has not judged, there is nothing to ask.
+
+        Args:
+            results: of the whole set.
+            repeats_questions: whether a failure that it left without a verdict is asked again.
+        """
+        if not self._shown:
+            return tuple(results)
+        changed, is_open = [], False
+        for one in results:
+            id_ = one.scenario.id
+            is_new = self._shown.get(id_) != _standing(one)
+            is_unjudged = not one.passed and self.set.verdict_on(id_) is None
+            if is_new or (repeats_questions and is_unjudged):
+                changed.append(one)
+                is_open = is_open or not one.passed
+        return tuple(changed) if is_open else ()
 
     def _judge(self, results: Sequence[ExecutionResult]) -> Calls[Judgement | None]:
         try:
@@ -245,3 +278,7 @@ def _changes(before: Sequence[ExecutionResult], after: Sequence[ExecutionResult]
         )
     if len(changed) > _MOST_CHANGES:
         yield f"and {counted(len(changed) - _MOST_CHANGES, 'other request')}"
+
+
+def _standing(result: ExecutionResult) -> tuple[str, str, str]:
+    return result.scenario.expected_decision, result.actual, result.rule
