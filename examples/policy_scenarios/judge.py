@@ -69,8 +69,9 @@ class Verdict(BaseModel):
 class ModelJudge:
     """Judges the executions of one run in one conversation: all results, then what is new.
 
-    Reasons stand before what follows from them, in the order in which a model writes. Failures are numbered for the model: it cannot misspell a number, and one that stands for
-    nothing is sent back to it.
+    Failures are numbered for the model: it cannot misspell a number, and one that stands for
+    nothing is sent back to it. Reasons stand before the verdicts that follow from them, for a
+    model writes from left to right.
 
     Args:
         provider: who answers.

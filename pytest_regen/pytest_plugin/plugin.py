@@ -23,7 +23,12 @@ from pytest_regen.pytest_plugin.session_fixtures import (
     generator_session,
     scenario_session,
 )
-from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, RECORD_KEY
+from pytest_regen.pytest_plugin.stash import (
+    CALL_FAILED,
+    CALL_PASSED,
+    RECORD_KEY,
+    SESSION_MAKERS,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.locate import Selection
@@ -197,6 +202,10 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
+    if call.excinfo is not None and SESSION_MAKERS in item.stash:
+        from pytest_regen.pytest_plugin.second_calls import without_our_lines  # noqa: PLC0415 - rare
+
+        call.excinfo = without_our_lines(item, call.excinfo)
     report = yield
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed

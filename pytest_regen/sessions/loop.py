@@ -17,6 +17,7 @@ agrees, and is reported as a disagreement where it does not. What could have bee
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.protocols import Policy
 from pytest_regen.sessions.report import LoopReport
 from pytest_regen.sessions.verification import Verification
-from pytest_regen.turns.driving import adrive, drive
+from pytest_regen.turns.driving import adrive, drive, tell
 
 if TYPE_CHECKING:
     from pytest_regen.sessions.values import TestScenario
@@ -59,7 +60,7 @@ def compile_verify_repair(
         artifact: where a verified policy and its scenarios are kept. If nothing they depend on
             has changed they are executed again, and nobody is asked if all pass. What a failed
             run reached is kept beside it as ``<name>.failed.json``, and never reused.
-        on_progress: called with one line per step.
+        on_progress: called with one line per step. What it raises is warned of and ends nothing.
 
     Returns:
         What happened. A run that did not reach agreement is a report with ``passed=False``, not
@@ -107,7 +108,7 @@ class _Run:
         parts: LoopParts,
         settings: LoopSettings | None,
         artifact: str | os.PathLike[str] | None,
-        tell: Callable[[str], None] | None,
+        on_progress: Callable[[str], None] | None,
     ) -> None:
         # Whatever can be known to fail is known before anything is paid.
         checked_handwritten(parts.handwritten)
@@ -115,7 +116,7 @@ class _Run:
         self._parts = parts
         self._settings = settings or LoopSettings()
         self._artifact = None if artifact is None else checked_path(artifact)
-        self._tell = tell or (lambda _: None)
+        self._tell = partial(tell, on_progress)
         # As they are before they were asked anything.
         self._asked = [fingerprint_of(parts.compiler), fingerprint_of(parts.judge)]
         self._unknown = [

@@ -33,7 +33,7 @@ from pytest_regen.sessions.transcript import usage_to_json
 from pytest_regen.sessions.turn_log import SessionBase, Turn
 from pytest_regen.sessions.values import ScenarioFeedback, TestScenario, ToolAnnotation
 from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
-from pytest_regen.turns.driving import Progress
+from pytest_regen.turns.driving import Progress, tell
 from pytest_regen.turns.values import CacheTtl, Message, Provider
 
 __all__ = ["ScenarioGeneratorSession", "scenario_input_hash"]
@@ -256,8 +256,7 @@ class ScenarioGeneratorSession(SessionBase):
             yield turn
 
     def _tell(self, message: str) -> None:
-        if self._progress:
-            self._progress(message)
+        tell(self._progress, message)
 
     def _check_first(self) -> None:
         if self.turn_count:

@@ -6,13 +6,14 @@ raises is thrown into it, so that it can account for the call.
 
 import contextvars
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from typing import Protocol, TypeVar, cast
 
 from pytest_regen.turns.values import Reply, TurnRequest
 
-__all__ = ["Progress", "Sender", "Steps", "adrive", "asend", "drive", "in_thread"]
+__all__ = ["Progress", "Sender", "Steps", "adrive", "asend", "drive", "in_thread", "tell"]
 
 R = TypeVar("R")
 Question = TypeVar("Question")
@@ -23,6 +24,16 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 Steps = Generator[TurnRequest, Reply, R]
 Progress = Callable[[str], None]
 """Called with one line per step."""
+
+
+def tell(progress: Progress | None, message: str) -> None:
+    """Pass one line on to whoever watches. What a watcher raises ends no turn: it is warned of."""
+    if progress is None:
+        return
+    try:
+        progress(message)
+    except Exception as error:  # noqa: BLE001 - what was paid must not be lost for a line
+        warnings.warn(f"on_progress raised {error!r} at {message!r}", RuntimeWarning, stacklevel=3)
 
 
 class Sender(Protocol[Question_contra, Answer_co]):

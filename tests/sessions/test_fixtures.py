@@ -379,3 +379,43 @@ def test_turns_are_recorded_and_replayed(
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"regenerated": 1}
     assert Path(pytester.path, "cassettes", "test_told", "test_two.yaml").is_file()
+
+
+def test_a_bare_all_tells_the_model_what_is_asserted(pytester: pytest.Pytester) -> None:
+    """Pytest knows nothing but a generator object."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+@pytest.mark.regen(attempts=2)
+def test_four(generator_session):
+    found = generator_session(system="Count.", response=Answer).ask("How many?")
+    assert all(
+        number == 2 for number in [found.number]
+    )
+
+def test_told():
+    told = PROVIDER.requests[1].messages[-1].content
+    assert "The test asserts: assert all(" in told
+    assert "number == 2 for number in [found.number]" in told
+"""
+    )
+    result = run(pytester)
+
+    assert result.parseoutcomes() == {"passed": 1, "regenerated": 1}
+
+
+def test_an_error_of_a_session_ends_at_the_line_of_the_test(pytester: pytest.Pytester) -> None:
+    """Our own lines say nothing to who reads it, nor do those of a JSON decoder."""
+    pytester.makepyfile(
+        COUNTING.replace("'{\"number\": 1}'", '"No.", "No!", "Never."')
+        + """
+def test_one(generator_session):
+    generator_session(system="Count.", response=Answer).ask("How many?")
+"""
+    )
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ReplyFormatError: the reply holds no whole JSON value*"])
+    result.stdout.no_fnmatch_line("*pytest_regen[/\\]*py:*")
+    result.stdout.no_fnmatch_line("*JSONDecodeError*")

@@ -125,3 +125,13 @@ def test_without_an_artifact_the_way_on_is_told_alone() -> None:
 
     (note,) = caught.value.__notes__
     assert note.startswith("pytest_regen.cassettes.journal(path)")
+
+
+def test_a_watcher_that_raises_ends_no_loop() -> None:
+    """Its line is lost, the run is not."""
+
+    def watch(line: str) -> None:
+        raise BrokenPipeError(line)
+
+    with pytest.warns(RuntimeWarning, match="on_progress raised"):
+        assert bench([A]).run(on_progress=watch).passed
