@@ -32,6 +32,8 @@ class ScenarioGenerationResult:
     input_hash: str
     session: ScenarioGeneratorSession | None = None
     """To regenerate with; ``None`` where the artifact was used and nobody was asked."""
+    untested_tools: tuple[tuple[str, str], ...] = ()
+    """Tools that were asked for twice, and that no scenario tests all the same."""
 
 
 def generate_scenarios(
@@ -87,10 +89,11 @@ def generate_test_scenarios(
     path = None if artifact is None else checked_path(artifact)
     stored = read_artifact(path) if path else None
     if stored and stored.input_hash == input_hash and stored.status != "failed":
-        return ScenarioGenerationResult(stored.scenarios, input_hash)
+        untested = _untested(tools, stored.scenarios)
+        return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
     session = ScenarioGeneratorSession(system, tools, own, provider=provider, **settings)
     scenarios = tuple(session.generate())
-    result = ScenarioGenerationResult(scenarios, input_hash, session)
+    result = ScenarioGenerationResult(scenarios, input_hash, session, _untested(tools, scenarios))
     if path:
         try:
             write_artifact(path, Artifact(input_hash, "generated", scenarios))
@@ -98,3 +101,10 @@ def generate_test_scenarios(
             error.unkept = result
             raise
     return result
+
+
+def _untested(
+    tools: Sequence[ToolAnnotation], scenarios: Sequence[TestScenario]
+) -> tuple[tuple[str, str], ...]:
+    tested = {one.request.tool for one in scenarios}
+    return tuple(one.tool for one in tools if one.tool not in tested)
