@@ -6,9 +6,13 @@ Through the real SDK against the emulator, which accounts for the cache as the A
 prices from genai-prices. The conversation is the same in each row: a first answer of realistic
 size, then four turns of feedback and replacements. Tokens are the emulator's estimates, so that
 the ratios mean something and the dollars are an order of magnitude.
+
+Below it, what our own code takes of a turn that corrects all of a large set.
 """
 
+import itertools
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,8 +22,23 @@ from pydantic import BaseModel
 from table import print_table
 
 from pytest_regen.emulator import Emulator
-from pytest_regen.sessions import GeneratorSession
-from pytest_regen.turns import AnthropicProvider, Message, TurnRequest, Usage, cost_of
+from pytest_regen.sessions import (
+    GeneratorSession,
+    ScenarioCorrection,
+    ScenarioFeedback,
+    ScenarioGeneratorSession,
+    ToolAnnotation,
+    apply_corrections,
+    merge_replacements,
+)
+from pytest_regen.turns import (
+    AnthropicProvider,
+    Message,
+    ScriptedProvider,
+    TurnRequest,
+    Usage,
+    cost_of,
+)
 from pytest_regen.turns.values import Reply
 
 MODEL = "claude-sonnet-5-5"
@@ -75,6 +94,41 @@ def main() -> None:
             )
     head = ("system", "way", "plain in", "read", "written", "out", "input costs", "all costs")
     print_table(head, rows)
+    print_table(("corrections", "told", "put in place", "merged"), [corrected(1_000)])
+
+
+def corrected(count: int) -> tuple[str, ...]:
+    """Return how long it takes to correct every scenario of a set, step by step."""
+    items = [
+        {
+            "description": f"read {number}",
+            "request": {
+                "server_name": "files",
+                "tool_name": "read",
+                "arguments": {"path": f"/home/ada/papers/{number}.txt"},
+            },
+            "reasoning": "so it is",
+            "expected_decision": "deny",
+        }
+        for number in range(count)
+    ]
+    provider = ScriptedProvider([json.dumps({"scenarios": items}), '{"scenarios": []}'])
+    tool = ToolAnnotation(server_name="files", tool_name="read")
+    session = ScenarioGeneratorSession("x", [tool], provider=provider)
+    scenarios = session.generate()
+    wrong = [
+        ScenarioCorrection(scenario_description=one.description, corrected_decision="allow")
+        for one in scenarios
+    ]
+    times = [time.perf_counter()]
+    replacements = session.regenerate(ScenarioFeedback(corrections=wrong))
+    times.append(time.perf_counter())
+    scenarios = apply_corrections(scenarios, wrong)
+    times.append(time.perf_counter())
+    merge_replacements(scenarios, replacements, wrong, [], accepts=lambda _: True)
+    times.append(time.perf_counter())
+    took = (f"{end - start:.3f} s" for start, end in itertools.pairwise(times))
+    return (f"{count:,}", *took)
 
 
 def single_shots(system: int, answer: int) -> Usage:

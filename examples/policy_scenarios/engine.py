@@ -374,13 +374,17 @@ def _domain_of(text: str, role: str) -> str:
 
 def _domain_matches(text: str, pattern: str, role: str) -> bool:
     """Whether a URL's domain is meant: ``*`` any name, ``*.x`` x and below, ``x/y`` exactly."""
-    domain = _domain_of(text, role)
-    host = domain.split("/")[0]
+    # Hosts have no letter case, with or without a scheme before them; repositories' paths have.
+    host, slash, path = _domain_of(text, role).partition("/")
+    host = host.lower()
     if pattern == "*":
         return bool(host) and not _is_address(host)
     if pattern.startswith("*."):
         return host == pattern[2:].lower() or host.endswith(pattern[1:].lower())
-    return domain == pattern if "/" in pattern else bool(host) and host == pattern.lower()
+    if "/" not in pattern:
+        return bool(host) and host == pattern.lower()
+    wanted, _, rest = pattern.partition("/")
+    return bool(slash) and (host, path) == (wanted.lower(), rest)
 
 
 def _is_address(host: str) -> bool:

@@ -42,8 +42,8 @@ class Blame(BaseModel):
     """Whose fault one failing scenario is."""
 
     number: int
-    fault: Literal["rule", "scenario", "both"]
     reasoning: str
+    fault: Literal["rule", "scenario", "both"]
     right_decision: Literal["allow", "escalate", "deny"] | None = None
 
 
@@ -54,8 +54,8 @@ class Probe(BaseModel):
     server_name: str
     tool_name: str
     arguments: dict[str, Any]
-    expected_decision: Literal["allow", "escalate", "deny"]
     reasoning: str
+    expected_decision: Literal["allow", "escalate", "deny"]
 
 
 class Verdict(BaseModel):
@@ -67,10 +67,11 @@ class Verdict(BaseModel):
 
 
 class ModelJudge:
-    """Judges every execution of one run in one conversation.
+    """Judges the executions of one run in one conversation: all results, then what is new.
 
     Failures are numbered for the model: it cannot misspell a number, and one that stands for
-    nothing is sent back to it.
+    nothing is sent back to it. Reasons stand before the verdicts that follow from them, for a
+    model writes from left to right.
 
     Args:
         provider: who answers.
@@ -86,7 +87,12 @@ class ModelJudge:
         failures = dict(enumerate((each for each in results if not each.passed), start=1))
         lines = [f"- {each}" for each in results if each.passed]
         lines += [f"{n}. {each} ({each.scenario.source})" for n, each in failures.items()]
-        parts = ["The engine's results:", "\n".join(lines)]
+        parts = [
+            "The engine's results:"
+            if self._told is None
+            else "What is new or has changed in the engine's results:",
+            "\n".join(lines),
+        ]
         if policy != self._told:
             parts = ["The rules:", json.dumps(policy, ensure_ascii=False), *parts]
         verdict = self._session.ask(

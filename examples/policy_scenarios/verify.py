@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from compiler import ModelCompiler
-from judge import SYSTEM as JUDGE_SYSTEM
 from judge import ModelJudge
 from library import (
     ALLOWLISTS,
@@ -53,12 +52,7 @@ def parts(provider: Provider) -> LoopParts:
         judge=ModelJudge(provider, MODEL),
         handwritten=handwritten(),
         annotations=tools(),
-        fingerprint=[
-            GENERATOR_SYSTEM,
-            JUDGE_SYSTEM,
-            MODEL,
-            canonical_json([PROTECTED, ALLOWLISTS, LISTS]),
-        ],
+        fingerprint=[canonical_json([PROTECTED, ALLOWLISTS, LISTS])],
     )
 
 

@@ -3,7 +3,7 @@
 from pytest_regen.cassettes.files.reading import CassetteFile, read_cassette
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Scrub
 from pytest_regen.cassettes.replay import ReplayProvider
-from pytest_regen.cassettes.running import CassetteRun, use_cassette
+from pytest_regen.cassettes.running import CassetteRun, journal, use_cassette
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.modes import RECORD_MODES, RecordMode
 
@@ -17,6 +17,7 @@ __all__ = [
     "RecordMode",
     "ReplayProvider",
     "Scrub",
+    "journal",
     "read_cassette",
     "use_cassette",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_regen.cassettes.clients.blocking import blocked_sockets
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.files.writing import CassetteWriter
+from pytest_regen.cassettes.files.writing import CassetteWriter, keep_answers
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift
 from pytest_regen.cassettes.playing import Player
@@ -22,7 +22,7 @@ from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.turns.interception import CassetteMiss, intercepting
 from pytest_regen.turns.values import Reply
 
-__all__ = ["CassetteRun", "use_cassette"]
+__all__ = ["CassetteRun", "journal", "use_cassette"]
 
 
 class _NotRecordedError(Exception):
@@ -333,6 +333,25 @@ def use_cassette(
     swallowed = run.take_untold_miss()
     if swallowed is not None:
         raise swallowed
+
+
+@contextlib.contextmanager
+def journal(path: Path | str) -> Iterator[CassetteRun]:
+    """Keep every answer of the block; run again, the block is given them and asks for the rest.
+
+    A cassette that is added to, however the block ends: also interrupted, failed or killed.
+    Requests that were refused, failed or broke off are sent again. Delete the file to start anew.
+
+    Args:
+        path: the cassette; its folder is made when something is recorded.
+
+    Raises:
+        CassetteUnreadableError: the file is no cassette.
+        CassetteError: the cassette cannot be written, or a credential would be.
+    """
+    keep_answers(Path(path))
+    with use_cassette(path, mode="new_episodes", keep_on_failure=True) as run:
+        yield run
 
 
 def _checked(path: Path, mode: RecordMode) -> RecordMode:

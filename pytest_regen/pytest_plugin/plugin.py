@@ -23,7 +23,12 @@ from pytest_regen.pytest_plugin.session_fixtures import (
     generator_session,
     scenario_session,
 )
-from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED
+from pytest_regen.pytest_plugin.stash import (
+    CALL_FAILED,
+    CALL_PASSED,
+    RECORD_KEY,
+    SESSION_MAKERS,
+)
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.locate import Selection
@@ -87,6 +92,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Check the choices, and take the arguments that name stores out of pytest's hands."""
     config = session.config
     if not is_used(config):
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(_Watch(config), "regen-watch")
         return
     from pytest_regen.pytest_plugin.choices import choices_of  # noqa: PLC0415 - unused above
     from pytest_regen.pytest_plugin.locate import refuse_unmatched, select  # noqa: PLC0415 - same
@@ -104,6 +111,30 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             from pytest_regen.pytest_plugin.reporting.log import report_to  # noqa: PLC0415 - rare
 
             report_to(config, selection.types, log)
+
+
+class _Watch:
+    """Begins the log of a run in which nothing is asked of us, where a marked test has a story.
+
+    A test that holds a session needs no option: its mark, and a recording or a provider, will do.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Look for what the item has to tell."""
+        if RECORD_KEY not in report.__dict__:
+            return
+        from pytest_regen.pytest_plugin.choices import choices_of  # noqa: PLC0415 - rare
+        from pytest_regen.pytest_plugin.summary import RunLog  # noqa: PLC0415 - same
+
+        manager = self._config.pluginmanager
+        log = manager.get_plugin("regen-log")
+        if log is None:
+            log = RunLog(self._config, choices_of(self._config))
+            manager.register(log, "regen-log")
+            log.pytest_runtest_logreport(report)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -171,6 +202,10 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
+    if call.excinfo is not None and SESSION_MAKERS in item.stash:
+        from pytest_regen.pytest_plugin.second_calls import without_our_lines  # noqa: PLC0415 - rare
+
+        call.excinfo = without_our_lines(item, call.excinfo)
     report = yield
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed

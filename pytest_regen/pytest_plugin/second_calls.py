@@ -2,9 +2,11 @@
 
 import pytest
 
+from pytest_regen.errors import RegenError
+from pytest_regen.pytest_plugin.cassettes.own_lines import own_lines
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 
-__all__ = ["left_after_healing"]
+__all__ = ["left_after_healing", "without_our_lines"]
 
 
 def left_after_healing(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -43,3 +45,21 @@ def _left_of_types(item: pytest.Item, failure: BaseException) -> BaseException |
 def _may_call_again(item: pytest.Item) -> bool:
     # pytest-rerunfailures starts the whole item again; healing it twice would pay twice.
     return getattr(item, "execution_count", 1) <= 1 and not item.get_closest_marker("xfail")
+
+
+def without_our_lines(
+    item: pytest.Item, failure: pytest.ExceptionInfo[BaseException]
+) -> pytest.ExceptionInfo[BaseException]:
+    """Return how a test of a session failed, to the last line of the project.
+
+    Our own lines below it, and errors of libraries that ours is about, tell a reader nothing.
+    ``--full-trace`` shows them.
+    """
+    error = failure.value
+    if not isinstance(error, RegenError) or item.config.option.fulltrace:
+        return failure
+    lines = own_lines(item, error.__traceback__)
+    if lines is None:
+        return failure
+    error.__cause__, error.__suppress_context__ = None, True
+    return pytest.ExceptionInfo.from_exception(error.with_traceback(lines))

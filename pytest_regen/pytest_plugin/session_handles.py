@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from pytest_regen.canonical import canonical_json
+from pytest_regen.errors import NoProgressError
 from pytest_regen.sessions import (
     GeneratorSession,
     ScenarioCorrection,
@@ -12,8 +14,14 @@ from pytest_regen.sessions import (
     apply_corrections,
     merge_replacements,
 )
-from pytest_regen.sessions.merging import find_corrected
-from pytest_regen.turns.structured import Schema, adapter_of, parse_json_with_schema
+from pytest_regen.sessions.merging import ScenarioIndex
+from pytest_regen.turns.json_text import load_json
+from pytest_regen.turns.structured import (
+    Schema,
+    adapter_of,
+    extract_json,
+    parse_json_with_schema,
+)
 from pytest_regen.turns.values import Usage
 
 __all__ = ["Tested", "TestedGeneratorSession", "TestedScenarioSession"]
@@ -54,6 +62,8 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         """Questions, each with the text of its last answer."""
         self._position = 0
         self._feedback = ""
+        self._told_before: set[tuple[str, str, str]] = set()
+        """Failures, each with the question and the answer it was about."""
 
     @property
     def has_answered(self) -> bool:
@@ -106,9 +116,26 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         if not self._feedback:
             return number, message
         told, self._feedback = self._feedback, ""
+        self._check_progress(told, message, self._asked[number][1])
         # A question that the body words anew would not tell by itself that the old one went wrong.
         wanted = "Answer again, in full." if is_known else message
         return number, f"Your last answer was tested, and is wrong:\n\n{told}\n\n{wanted}"
+
+    def _check_progress(self, told: str, message: str, answer: str) -> None:
+        """Check that an answer is not told again what it was told before.
+
+        Raises:
+            NoProgressError: it is.
+        """
+        said = (told, message, canonical_json(load_json(extract_json(answer))))
+        if said in self._told_before:
+            raise NoProgressError(
+                "the model gave an answer again that had failed with the same words",
+                why="asking again in the same words would be answered as before",
+                hint="say more in the assertion, as what was found and what is wanted, or change "
+                "the prompt",
+            )
+        self._told_before.add(said)
 
     def _keep(self, number: int, message: str, value: T) -> T:
         self._asked[number:] = [(message, self.history[-1].content)]
@@ -128,6 +155,7 @@ class TestedScenarioSession(ScenarioGeneratorSession):
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*args, **settings)
         self._current: list[TestScenario] | None = None
+        self._index = ScenarioIndex(())
         self._feedback = ScenarioFeedback()
 
     @property
@@ -146,11 +174,12 @@ class TestedScenarioSession(ScenarioGeneratorSession):
         Raises:
             UsageError: several are called so, and the correction does not tell them apart.
         """
-        return next(iter(find_corrected(self._current or (), [correction])), None)
+        found = self._index.find(correction)
+        return None if found is None else found[1]
 
     def holds(self, scenario: TestScenario) -> bool:
         """Return whether a scenario of this request is in the set."""
-        return any(one.id == scenario.id for one in self._current or ())
+        return scenario.id in self._index.by_id
 
     def has_tool(self, tool: tuple[str, str]) -> bool:
         """Return whether a tool, by server and name, is annotated."""
@@ -171,19 +200,22 @@ class TestedScenarioSession(ScenarioGeneratorSession):
         """
         told, corrected = self._due()
         if corrected is None:
-            self._current = self.generate()
+            self._keep(self.generate())
         elif told.asks_for_replacements:
-            self._current = _mended(corrected, told, self.regenerate(told))
+            self._keep(_mended(corrected, told, self.regenerate(told)))
         return self._copies()
 
     async def ascenarios(self) -> list[TestScenario]:
         """Return the set without blocking the event loop; as ``scenarios``."""
         told, corrected = self._due()
         if corrected is None:
-            self._current = await self.agenerate()
+            self._keep(await self.agenerate())
         elif told.asks_for_replacements:
-            self._current = _mended(corrected, told, await self.aregenerate(told))
+            self._keep(_mended(corrected, told, await self.aregenerate(told)))
         return self._copies()
+
+    def _keep(self, scenarios: list[TestScenario]) -> None:
+        self._current, self._index = scenarios, ScenarioIndex(scenarios)
 
     def _due(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
         """Return what is to be told, and the set with its corrections; ``None`` if there is none.

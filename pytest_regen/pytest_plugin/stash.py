@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from pytest_regen.cassettes import CassetteRun
     from pytest_regen.cassettes.clients.vcr.run import VcrRun
 
-__all__ = ["CALL_FAILED", "CALL_PASSED", "CASSETTE", "SESSION_MAKERS", "VCR_RUN"]
+__all__ = ["CALL_FAILED", "CALL_PASSED", "CASSETTE", "RECORD_KEY", "SESSION_MAKERS", "VCR_RUN"]
+
+RECORD_KEY = "regen_record"
+"""Attribute of a report that carries what its item has to tell."""
 
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself failed: one that skipped or was expected to fail did not."""

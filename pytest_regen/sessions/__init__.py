@@ -55,6 +55,7 @@ from pytest_regen.sessions.report import (
 )
 from pytest_regen.sessions.scenario_session import (
     ScenarioGeneratorSession,
+    scenario_input_hash,
 )
 from pytest_regen.sessions.session import (
     GeneratorSession,
@@ -63,7 +64,6 @@ from pytest_regen.sessions.single import (
     ScenarioGenerationResult,
     generate_scenarios,
     generate_test_scenarios,
-    scenario_input_hash,
 )
 from pytest_regen.sessions.structural import (
     structural_conflict,

@@ -13,10 +13,10 @@ __all__ = ["argument_problems", "undecided_roles"]
 def argument_problems(request: ScenarioRequest, annotation: ToolAnnotation) -> tuple[str, ...]:
     """Return what the tool's input schema has against the arguments of ``request``.
 
-    Unknown names, required names and choices are looked at, in objects inside as well; types are
-    not. A name that the schema does not list is unknown unless it says that others may be there;
-    in objects inside only where it says that they may not. A tool without a schema of its
-    arguments has no objections.
+    Unknown names, required names, choices and types are looked at, in objects inside as well. A
+    name that the schema does not list is unknown unless it says that others may be there; in
+    objects inside only where it says that they may not. A tool without a schema of its arguments
+    has no objections.
     """
     return tuple(InputSchema(annotation.input_schema or {}).problems(request.arguments))
 

@@ -1,5 +1,6 @@
 """Which failing scenario each verdict of the judge is about."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -20,44 +21,62 @@ def attributed(
     description, else the only failing one whose description is nearly that. The first verdict on
     a scenario counts. Nothing is guessed beyond that: a wrong guess would correct a right scenario.
     """
+    index = _Failures(results)
     found: dict[str, Attribution] = {}
     notes = []
     for attribution in attributions:
-        result, problem = _meant(attribution, results)
-        if result is None:
+        id_, problem = index.meant(attribution)
+        if id_ is None:
             notes.append(problem)
         else:
-            found.setdefault(result.scenario.id, attribution)
+            found.setdefault(id_, attribution)
     return found, notes
 
 
-def _meant(
-    attribution: Attribution, results: Sequence[ExecutionResult]
-) -> tuple[ExecutionResult | None, str]:
-    said = attribution.scenario_id or attribution.scenario_description
-    named = [one for one in results if _names(attribution, one)]
-    failing = [one for one in named if not one.passed]
-    if len(failing) == 1:
-        return failing[0], ""
-    if len(failing) > 1:
-        return (
-            None,
-            f"the judge blames {said!r}, and {len(failing)} failing scenarios are called so",
-        )
-    if named:
-        return None, f"the judge blames {said!r}, which passes; ignored"
-    near = [one for one in results if not one.passed and _nearly_names(attribution, one)]
-    if len(near) == 1:
-        return near[0], ""
-    return None, f"the judge blames {said!r}, and no failing scenario is called so"
+class _Failures:
+    """Results by what a judge may call them."""
 
+    def __init__(self, results: Sequence[ExecutionResult]) -> None:
+        self._ids: set[str] = set()
+        self._descriptions: set[str] = set()
+        self._failing: set[str] = set()
+        self._by_description: dict[str, list[str]] = defaultdict(list)
+        self._by_lower: dict[str, list[str]] = defaultdict(list)
+        for one in results:
+            id_, description = one.scenario.id, one.scenario.description
+            self._ids.add(id_)
+            self._descriptions.add(description)
+            if not one.passed:
+                self._failing.add(id_)
+                self._by_description[description].append(id_)
+                self._by_lower[description.lower()].append(id_)
 
-def _names(attribution: Attribution, result: ExecutionResult) -> bool:
-    if attribution.scenario_id is not None:
-        return result.scenario.id == attribution.scenario_id
-    return result.scenario.description == attribution.scenario_description
+    def meant(self, attribution: Attribution) -> tuple[str | None, str]:
+        """Return the id of the failing scenario that is meant; else why it cannot be told."""
+        id_, description = attribution.scenario_id, attribution.scenario_description
+        said = id_ or description
+        if id_ is not None:
+            named, failing = id_ in self._ids, [id_] if id_ in self._failing else []
+        else:
+            named, failing = (
+                description in self._descriptions,
+                self._by_description.get(description, []),
+            )
+        if len(failing) == 1:
+            return failing[0], ""
+        if failing:
+            return (
+                None,
+                f"the judge blames {said!r}, and {len(failing)} failing scenarios are called so",
+            )
+        if named:
+            return None, f"the judge blames {said!r}, which passes; ignored"
+        near = self._near(description)
+        if len(near) == 1:
+            return near[0], ""
+        return None, f"the judge blames {said!r}, and no failing scenario is called so"
 
-
-def _nearly_names(attribution: Attribution, result: ExecutionResult) -> bool:
-    said, name = attribution.scenario_description.lower(), result.scenario.description.lower()
-    return bool(said and get_close_matches(said, [name], n=1, cutoff=_ALMOST))
+    def _near(self, said: str) -> list[str]:
+        """Return the failing scenarios that are called nearly so, two at most."""
+        names = get_close_matches(said.lower(), self._by_lower, n=2, cutoff=_ALMOST) if said else []
+        return [id_ for name in names for id_ in self._by_lower[name]]

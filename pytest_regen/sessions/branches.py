@@ -6,19 +6,23 @@ the first call writes it to the cache, and the others, in parallel, read it.
 """
 
 import asyncio
+import contextvars
 import itertools
 import math
+import threading
+from collections import deque
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import cast
 
-from pytest_regen.errors import ReplyFormatError
+from pytest_regen.errors import BudgetError, ProviderError, ReplyFormatError
 from pytest_regen.sessions.conversation import Conversation, Draft, check_limits
 from pytest_regen.sessions.reading import Expectations, ScenarioReader
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
 from pytest_regen.turns.driving import Steps, adrive, drive
-from pytest_regen.turns.values import Message, Provider
+from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest
 
 __all__ = [
     "Branch",
@@ -125,6 +129,8 @@ def branch_steps(
 ) -> Steps[BranchAnswer]:
     """Ask one branch, and keep whatever of its answer can be used.
 
+    Where only scenarios of forgotten tools were still asked for, no failure takes the others away.
+
     Raises:
         ReplyFormatError: nothing of it can.
     """
@@ -134,13 +140,14 @@ def branch_steps(
             message, reader.read, turn=turn, salvage=reader.salvage
         )
         said = answered.assistant.content
-    except ReplyFormatError:
-        if not reader.give_up():
+    except (ProviderError, BudgetError) as error:
+        is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_tools_alone
+        if not (is_enough and reader.give_up()):
             raise
         said = ""
     assistant = Message("assistant", reader.committed_text(said))
     draft = Draft(reader.scenarios, Message("user", message), assistant)
-    return BranchAnswer(branch, draft, tuple(reader.notes), reader.is_salvaged)
+    return BranchAnswer(branch, draft, reader.notes, reader.is_salvaged)
 
 
 def run_wave(wave: list[Steps[BranchAnswer]]) -> Waves:
@@ -153,36 +160,85 @@ def run_wave(wave: list[Steps[BranchAnswer]]) -> Waves:
 
 
 def drive_waves(waves: Waves, provider: Provider, parallel: int) -> list[BranchAnswer]:
-    """Run each wave in threads, ``parallel`` at a time, and return the answers."""
+    """Run each wave, ``parallel`` groups at a time, and return the answers.
+
+    An interruption ends it at once. What was not asked yet never is; of what is under way nobody
+    waits for the answer: it counts with what was sent.
+    """
     try:
         wave = next(waves)
         while True:
-            wave = waves.send([_result(future) for future in _driven(wave, provider, parallel)])
+            if min(parallel, len(wave)) <= 1:
+                done: list[Result] = [_result(_outcome(steps, provider)) for steps in wave]
+            else:
+                done = [_result(one) for one in _in_threads(wave, provider, parallel)]
+            wave = waves.send(done)
     except StopIteration as end:
         return cast("list[BranchAnswer]", end.value)
 
 
-def _driven(
+class _Stopped(Exception):  # noqa: N818 - not raised past this module
+    """A call is not made any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stoppable:
+    """A provider that is asked nothing after a turn was interrupted."""
+
+    provider: Provider
+    stop: threading.Event
+
+    def send(self, request: TurnRequest) -> Reply:
+        if self.stop.is_set():
+            raise _Stopped("the turn was interrupted before this call")
+        return self.provider.send(request)
+
+
+def _in_threads(
     wave: list[Steps[BranchAnswer]], provider: Provider, parallel: int
-) -> "list[Future[BranchAnswer]]":
-    with ThreadPoolExecutor(max(1, min(parallel, len(wave)))) as pool:
-        try:
-            futures = [pool.submit(drive, steps, provider) for steps in wave]
-            wait(futures)
-        except BaseException:
-            # Interrupted: what was not asked yet never is; what was is paid, and waited for.
-            pool.shutdown(cancel_futures=True)
-            raise
-    return futures
+) -> list[BranchAnswer | BaseException]:
+    """Drive steps in threads for which neither an interruption nor the end of the process waits.
+
+    A pool of ``concurrent.futures`` would: its threads are joined at exit.
+    """
+    stop = threading.Event()
+    waiting = deque(enumerate(wave))
+    ended: SimpleQueue[tuple[int, BranchAnswer | BaseException]] = SimpleQueue()
+    asked = _Stoppable(provider, stop)
+
+    def work() -> None:
+        while not stop.is_set():
+            try:
+                number, steps = waiting.popleft()
+            except IndexError:
+                return
+            ended.put((number, _outcome(steps, asked)))
+
+    for _ in range(min(parallel, len(wave))):
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(work,), daemon=True).start()
+    try:
+        found = dict(ended.get() for _ in wave)
+    except BaseException:
+        stop.set()
+        for steps in wave:
+            with suppress(ValueError):  # It reads an answer just now, and will ask nothing more.
+                steps.close()
+        raise
+    return [found[number] for number in range(len(wave))]
 
 
-def _result(future: "Future[BranchAnswer]") -> Result:
-    error = future.exception()
-    if error is None:
-        return future.result()
-    if isinstance(error, Exception):
+def _outcome(steps: Steps[BranchAnswer], provider: Provider) -> BranchAnswer | BaseException:
+    try:
+        return drive(steps, provider)
+    except BaseException as error:  # noqa: BLE001 - raised where the wave ends
         return error
-    raise error
+
+
+def _result(outcome: BranchAnswer | BaseException) -> Result:
+    if isinstance(outcome, BranchAnswer | Exception):
+        return outcome
+    raise outcome
 
 
 async def adrive_waves(waves: Waves, provider: Provider, parallel: int) -> list[BranchAnswer]:

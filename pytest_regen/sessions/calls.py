@@ -5,12 +5,12 @@ asynchronous run awaits ``ajudge`` where a part has it, and calls ``judge`` in a
 not; so with everything that is asked for.
 """
 
-import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pytest_regen.errors import UsageError
+from pytest_regen.turns.driving import in_thread
 
 __all__ = ["Call", "Caller", "Calls"]
 
@@ -50,7 +50,7 @@ class Caller:
         twin = getattr(call.part, f"a{call.method}", None)
         if twin is not None:
             return await twin(*call.arguments)
-        return await asyncio.to_thread(_method(call), *call.arguments)
+        return await in_thread(_method(call), *call.arguments)
 
 
 def _method(call: Call) -> Callable[..., object]:

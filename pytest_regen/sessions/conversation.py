@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from pytest_regen.errors import BudgetError, ProviderError, UsageError
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript
-from pytest_regen.turns.driving import Progress, Steps
+from pytest_regen.turns.driving import Progress, Steps, tell
 from pytest_regen.turns.joining import CONTINUE
 from pytest_regen.turns.repairing import object_steps
 from pytest_regen.turns.values import CacheTtl, Message, Provider, Reply, TurnRequest, Usage
@@ -87,8 +87,7 @@ class SessionSettings:
 
     def tell(self, message: str) -> None:
         """Pass one line on to whoever watches."""
-        if self.on_progress:
-            self.on_progress(message)
+        tell(self.on_progress, message)
 
 
 def check_limits(**limits: tuple[int | None, int]) -> None:

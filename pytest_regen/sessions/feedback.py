@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, get_args
 
 from pytest_regen.canonical import canonical_hash
+from pytest_regen.prompts.encoding import flatten, quote
 from pytest_regen.sessions.values import (
     ActualDecision,
     DiscardedScenario,
@@ -17,14 +18,9 @@ __all__ = ["Said", "format_feedback_message"]
 
 V = TypeVar("V", bound=Value | str | tuple[str, str])
 
-_OPENING = "Some of your scenarios were wrong. Here is what verification found."
+_KINDS = ("corrected", "discarded")
 
-_CLOSING = (
-    "Generate replacement scenarios for the corrected and discarded ones above. Keep your new "
-    "scenarios consistent with the corrections. Do not repeat discarded scenarios or reproduce "
-    "the original wrong expectations. Answer in the same JSON form as before, with the "
-    "replacements only.\n"
-)
+_OPENING = "Some of your scenarios were wrong. Here is what verification found."
 
 
 def format_feedback_message(feedback: ScenarioFeedback) -> str:
@@ -34,7 +30,10 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
     - A correction tells the old decision and the request beside the right decision: a title and a
       verdict alone do not say what was wrong.
     - The closing asks for replacements of the discarded scenarios as well as of the corrected
-      ones. A discarded one is gone, so that its place is the one that really is empty.
+      ones, and says how many and of which requests. A corrected one gives way only to the same
+      request; a discarded one is gone, so that another request has to take its place.
+    - What people, models and servers wrote cannot leave its line: texts are quoted, names and
+      rules written on one line, later lines of a note indented.
     - The schema is not repeated: it stands in the first message.
     """
     sections = [
@@ -52,13 +51,14 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
         ),
         _section(
             "Coverage Gaps Found by Verifier",
-            "The verifier generated probe scenarios that found gaps. Consider these areas:",
+            "The verifier generated probe scenarios that found gaps. They are in the set now: "
+            "consider the areas around them, and do not repeat them:",
             (f"{one.request} -> {one.expected_decision}" for one in feedback.probe_scenarios),
         ),
         _section(
             "Changed Rules",
             "The rules were changed since your last answer:",
-            feedback.rule_changes,
+            map(flatten, feedback.rule_changes),
         ),
         _section(
             "Other Findings",
@@ -68,12 +68,12 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
         _section(
             "Untested Tools",
             "No scenario is left for these tools. Write at least one for each:",
-            map("/".join, feedback.untested_tools),
+            (flatten("/".join(tool)) for tool in feedback.untested_tools),
         ),
     ]
     said = [section for section in sections if section]
     opening = [_OPENING] if said else []
-    return "\n\n".join([*opening, *said, _CLOSING])
+    return "\n\n".join([*opening, *said, _closing(feedback)])
 
 
 def _section(title: str, explanation: str, lines: Iterable[str]) -> str:
@@ -84,22 +84,52 @@ def _section(title: str, explanation: str, lines: Iterable[str]) -> str:
 def _correction(correction: ScenarioCorrection) -> str:
     said = f"you said '{correction.original_decision}', " if correction.original_decision else ""
     request = f" [{correction.request}]" if correction.request else ""
-    rule = f"; the rule that decides is {correction.rule}" if correction.rule else ""
-    reason = f" (reason: {_note(correction.corrected_reasoning)}{rule})"
-    if not correction.corrected_reasoning:
-        reason = f" ({rule[2:]})" if rule else ""
+    reasons = [f"reason: {quote(text)}"] if (text := correction.corrected_reasoning.strip()) else []
+    if correction.rule:
+        reasons.append(f"the rule that decides is {flatten(correction.rule)}")
     return (
-        f'"{correction.scenario_description}"{request}: {said}correct decision is '
-        f"'{correction.corrected_decision}'{reason}"
+        f"{quote(correction.scenario_description)}{request}: {said}correct decision is "
+        f"'{correction.corrected_decision}'" + (f" ({'; '.join(reasons)})" if reasons else "")
     )
 
 
 def _discard(discarded: DiscardedScenario) -> str:
     scenario = discarded.scenario
     return (
-        f'"{scenario.description}" [{scenario.request}]: {discarded.rule} always returns '
-        f"{discarded.actual}, you expected {scenario.expected_decision}"
+        f"{quote(scenario.description)} [{scenario.request}]: {flatten(discarded.rule)} always "
+        f"returns {discarded.actual}, you expected {scenario.expected_decision}"
     )
+
+
+def _closing(feedback: ScenarioFeedback) -> str:
+    """Return what is to be written, and how many of each."""
+    wrong, gone = len(feedback.corrections), len(feedback.discarded_scenarios)
+    tools = len(feedback.untested_tools)
+    kinds = [kind for kind, count in zip(_KINDS, (wrong, gone), strict=True) if count]
+    asked = []
+    if wrong:
+        asked.append(
+            f"- {wrong} for the corrected ones: the same request each, to the letter (only the "
+            "same request takes its place), with the correct decision and its reason"
+        )
+    if gone:
+        asked.append(f"- {gone} for the discarded ones: another request of the same tool each")
+    if tools:
+        asked.append(f"- at least {tools} for the untested tools: one for each")
+    if kinds or feedback.is_empty:
+        what = f"replacement scenarios for the {' and '.join(kinds or _KINDS)} ones above"
+    else:
+        what = "the scenarios that the findings above ask for"
+    lines = [f"Generate {what}{':' if asked else '.'}", *asked]
+    rules = ["Keep your new scenarios consistent with the corrections."] if wrong else []
+    dont = ["repeat discarded scenarios"] if gone else []
+    dont += ["reproduce the original wrong expectations"] if wrong else []
+    if feedback.is_empty:
+        rules = ["Keep your new scenarios consistent with the corrections."]
+        dont = ["repeat discarded scenarios", "reproduce the original wrong expectations"]
+    rules += [f"Do not {' or '.join(dont)}."] if dont else []
+    rules.append("Answer in the same JSON form as before, with the replacements only.")
+    return "\n".join(lines) + ("\n\n" if asked else " ") + " ".join(rules) + "\n"
 
 
 def _note(text: str) -> str:

@@ -14,10 +14,9 @@ from pytest_regen.sessions.branches import (
 )
 from pytest_regen.sessions.conversation import SessionSettings
 from pytest_regen.sessions.prompts import first_message
-from pytest_regen.sessions.reading import Expectations, response_adapter
+from pytest_regen.sessions.reading import Expectations, response_hint
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
 from pytest_regen.turns.driving import Steps
-from pytest_regen.turns.structured import schema_to_prompt_hint
 
 __all__ = ["FirstTurn"]
 
@@ -42,6 +41,11 @@ class FirstTurn:
         self._settings = settings
         self._batch_size = batch_size
         self._answered: dict[tuple[tuple[str, str], ...], BranchAnswer] = {}
+
+    @property
+    def scenarios(self) -> tuple[TestScenario, ...]:
+        """What was answered and is not committed yet."""
+        return tuple(one for answer in self._answered.values() for one in answer.scenarios)
 
     def forget(self) -> None:
         """Drop what is now in the history."""
@@ -86,9 +90,14 @@ class FirstTurn:
         tools = {one.tool: one for one in branch.tools}
         mine = [one for one in self._handwritten if is_all or one.request.tool in tools]
         message = first_message(mine, None if is_all else branch.tools)
-        message += schema_to_prompt_hint(response_adapter(branch.tools))
+        message += response_hint(branch.tools)
         handwritten = {one.id: one for one in self._handwritten}
-        expected = Expectations(tools, handwritten)
+        expected = Expectations(
+            tools,
+            handwritten,
+            untested=frozenset(tools) - {one.request.tool for one in self._handwritten},
+            asks_for_untested=True,
+        )
         return self._kept(branch_steps(branch, message, expected, turn))
 
     def _kept(self, steps: Steps[BranchAnswer]) -> Steps[BranchAnswer]:

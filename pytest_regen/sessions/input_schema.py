@@ -1,9 +1,9 @@
 """What the input schema of a tool says about names and values, wherever in it that stands.
 
 Servers publish schemas that programs wrote: choices behind ``$ref``, optional ones as ``anyOf``
-with ``null``, objects in objects. Looked at are names, required names and choices; types only to
-tell which of several forms is meant: tools convert them, and a false alarm costs a paid reply. So
-what cannot be known (a remote ``$ref``, ``if``, ``not``) has no objections.
+with ``null``, objects in objects. Looked at are names, required names, choices and types. A false
+alarm costs a paid reply: what cannot be known (a remote ``$ref``, ``if``, ``not``, a type that JSON
+Schema does not have) has no objections.
 """
 
 import re
@@ -16,6 +16,8 @@ from pytest_regen.sessions.values import plain_numbers
 
 __all__ = ["InputSchema", "among"]
 
+_SHOWN: Final = 60
+"""Characters of a value that are shown."""
 _FORMS: Final = ("anyOf", "oneOf")
 _UNKNOWABLE: Final = frozenset(
     {"if", "dependentSchemas", "$dynamicRef", "$recursiveRef", "unevaluatedProperties"}
@@ -52,10 +54,35 @@ class InputSchema:
         """Yield each argument, or place in one, that takes certain values only, with these."""
         yield from self._choices("", self._root, frozenset())
 
+    def types(self) -> dict[str, str]:
+        """Return what each argument that is named takes, in words; empty where all may be taken."""
+        found: dict[str, str] = {}
+        for part in self._parts(self._root, with_forms=True):
+            for name, inner in _mapping(part.get("properties")).items():
+                found.setdefault(name, self._kind(inner, frozenset()))
+        return found
+
+    def _kind(self, schema: Any, seen: Seen) -> str:  # noqa: ANN401 - JSON
+        """Return the type of a schema in words: ``array of string``, ``integer or null``."""
+        if not isinstance(schema, Mapping) or id(schema) in seen:
+            return ""
+        seen |= {id(schema)}
+        for part in self._parts(schema):
+            names = _names(part.get("type")) or _names([part.get("type")])
+            if names:
+                items = self._kind(part.get("items"), seen) if "array" in names else ""
+                told = [f"{one} of {items}" if items and one == "array" else one for one in names]
+                return " or ".join(told)
+            forms = [self._kind(one, seen) for key in _FORMS for one in _list(part.get(key))]
+            if forms:
+                return " or ".join(dict.fromkeys(forms)) if all(forms) else ""
+        return ""
+
     def problems(self, arguments: Mapping[str, Any]) -> Iterator[str]:
         """Yield what it has against ``arguments``, in words."""
         yield from self._unknown_names("", arguments, self._root, is_closed=True)
-        yield from self._problems("", arguments, self._root, frozenset())
+        # What a schema refers to may say the same once more.
+        yield from dict.fromkeys(self._problems("", arguments, self._root, frozenset()))
 
     def _problems(self, name: str, value: Any, schema: Any, seen: Seen) -> Iterator[str]:  # noqa: ANN401 - JSON
         """Yield what a schema has against one value, except names at the top."""
@@ -68,6 +95,9 @@ class InputSchema:
             if allowed is not None and not among(value, allowed):
                 told = ", ".join(canonical_json(one) for one in allowed)
                 yield f"the argument {name!r} is {canonical_json(value)}; it takes {told}"
+            elif allowed is None and "type" in part and not _is_of(value, part["type"]):
+                kind = self._kind(part, frozenset())
+                yield f"the argument {name!r} is {_shown(value)}; its type is {kind}"
             if isinstance(value, Mapping):
                 yield from self._object_problems(f"{name}." if name else "", value, part)
             if isinstance(value, list):
@@ -90,6 +120,9 @@ class InputSchema:
         """Yield what all forms that can be meant have against a value; nothing if one has not."""
         meant = [one for one in _list(forms) if self._can_mean(value, one)]
         found = [list(self._problems(name, value, one, seen)) for one in meant]
+        if name and not meant and _list(forms):
+            kind = self._kind({"anyOf": forms}, frozenset())
+            yield f"the argument {name!r} is {_shown(value)}; its type is {kind or 'another'}"
         if found and all(found):
             yield " or ".join(dict.fromkeys("; ".join(one) for one in found))
 
@@ -198,6 +231,11 @@ def among(value: Any, allowed: list[Any]) -> bool:  # noqa: ANN401 - JSON
     """Return whether a value is one of these, as JSON has it: 1.0 is 1, and ``true`` is not."""
     told = canonical_json(plain_numbers(value))
     return any(told == canonical_json(plain_numbers(one)) for one in allowed)
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - JSON
+    text = canonical_json(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _allowed(part: Mapping[str, Any]) -> list[Any] | None:

@@ -1,9 +1,10 @@
 """What the compile-verify-repair loop is made of, and its limits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_regen.errors import UsageError
+from pytest_regen.sessions.artifacts import content_hash
 from pytest_regen.sessions.protocols import (
     AsyncJudge,
     AsyncPolicyCompiler,
@@ -16,9 +17,10 @@ from pytest_regen.sessions.protocols import (
     StructuralFilter,
 )
 from pytest_regen.sessions.structural import structural_conflict
+from pytest_regen.sessions.turn_log import SessionBase
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
 
-__all__ = ["LoopParts", "LoopSettings"]
+__all__ = ["LoopParts", "LoopSettings", "fingerprint_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class LoopParts:
 
     compiler: PolicyCompiler | AsyncPolicyCompiler
     generator: Callable[[Policy], ScenarioSource | AsyncScenarioSource]
-    """Makes the session for a policy; called only where scenarios are really generated."""
+    """Makes the session for a policy. Also called, and not asked, to learn what it depends on."""
     engine: Callable[[Policy], Engine]
     """Makes the engine for a policy."""
     judge: Judge | AsyncJudge
@@ -38,8 +40,8 @@ class LoopParts:
     their schemas. Without any, the tools of the first answer count."""
     structural: StructuralFilter = structural_conflict
     fingerprint: Sequence[str] = ()
-    """What else the result depends on, beside the compiler's own fingerprint: the generator's and
-    the judge's prompts and models, protected paths, allowlists, versions of the engine."""
+    """What else the result depends on: protected paths, allowlists, versions of the engine. What
+    compiler, generator and judge depend on they say themselves, see ``fingerprint_of``."""
     needs_generated: bool = True
     """Whether a set of handwritten scenarios alone is an empty one."""
 
@@ -72,3 +74,40 @@ class LoopSettings:
                 hint="max_repairs and max_probes are 0 or more, max_rounds 1 or more, min_coverage "
                 "lies between 0 and 1",
             )
+
+
+_DEPTH = 3
+"""How deep in a part sessions are looked for: a list or mapping counts, as any object does."""
+
+
+def fingerprint_of(part: object) -> str:
+    """Return a hash of what a part's answers depend on; empty where that cannot be known.
+
+    That is what its ``fingerprint`` says, where it has one, and what the sessions that it holds
+    know: system prompt, model, tools, limits, schema.
+    """
+    own = getattr(part, "fingerprint", "")
+    held = () if isinstance(part, SessionBase) else sorted(set(_held(part, _DEPTH, set())))
+    return content_hash(type(part).__name__, str(own), *held) if own or held else ""
+
+
+def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
+    """Yield the fingerprints of the sessions within ``thing``; no property of it is called."""
+    if depth == 0 or id(thing) in seen or isinstance(thing, type | str | bytes | int | float):
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Mapping):
+        inner = list(thing.values())
+    elif isinstance(thing, list | tuple | set | frozenset):
+        inner = list(thing)
+    else:
+        slots = (name for one in type(thing).__mro__ for name in getattr(one, "__slots__", ()))
+        inner = [*getattr(thing, "__dict__", {}).values()]
+        inner += [
+            getattr(thing, name) for name in slots if name != "__dict__" and hasattr(thing, name)
+        ]
+    for one in inner:
+        if isinstance(one, SessionBase):
+            yield one.fingerprint
+        else:
+            yield from _held(one, depth - 1, seen)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from pytest_regen.errors import UsageError
+from pytest_regen.prompts.encoding import flatten
 from pytest_regen.sessions.feedback import Said
-from pytest_regen.sessions.merging import find_corrected
+from pytest_regen.sessions.merging import ScenarioIndex
 from pytest_regen.sessions.state import StoredMemory
 from pytest_regen.sessions.values import (
     ExpectedDecision,
@@ -35,6 +36,8 @@ class Memory:
     """By id; corrected expectations in place."""
     wrong: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Scenario id to expectations that were corrected or discarded."""
+    discarded: Mapping[str, str] = field(default_factory=dict)
+    """Scenario id to the rule that no expectation gets past, and what it says."""
     said: Said = field(default_factory=Said)
     hints: ScenarioFeedback = field(default_factory=ScenarioFeedback)
     """Probes and changed rules of all turns. A conversation that had nothing to replace then hears
@@ -89,9 +92,13 @@ class Memory:
             self._check_spares_people(discarded.scenario, "discarded", None)
         for probe in feedback.probe_scenarios:
             self._check_spares_people(probe, "contradicted by a probe", probe.expected_decision)
-        completed = tuple(self._completed(one) for one in feedback.corrections)
+        index = ScenarioIndex(self.known.values())
+        completed = tuple(_completed(one, index) for one in feedback.corrections)
         _check_agree(completed)
-        return feedback.model_copy(update={"corrections": completed})
+        # What the model wrote itself is no gap to it.
+        own = {id_ for id_, one in self.known.items() if not one.is_handwritten}
+        gaps = tuple(one for one in feedback.probe_scenarios if one.id not in own)
+        return feedback.model_copy(update={"corrections": completed, "probe_scenarios": gaps})
 
     def _check_spares_people(
         self, scenario: TestScenario, what: str, expected: ExpectedDecision | None
@@ -129,34 +136,6 @@ class Memory:
         known = self.known.get(correction.id or "")
         return known is not None and known.expected_decision != correction.corrected_decision
 
-    def _completed(self, correction: ScenarioCorrection) -> ScenarioCorrection:
-        """Return a correction that tells the old decision and the request."""
-        named = find_corrected(list(self.known.values()), [correction])
-        if not named:
-            if correction.request is not None:
-                return correction
-            said = correction.scenario_id
-            by_id = f" with the id {said}, called" if said else " called"
-            raise UsageError(
-                f"this session knows no scenario{by_id} {correction.scenario_description!r}",
-                why="a correction that names nothing would be lost",
-                hint="give it the scenario_id or the request it is about",
-            )
-        scenario = named[0]
-        if scenario.is_handwritten:
-            raise UsageError(
-                f"{scenario.description!r} is handwritten and cannot be corrected",
-                why="what a person wrote is never contradicted",
-                hint="take the correction for a fault of the rules, or change the scenario by hand",
-            )
-        return correction.model_copy(
-            update={
-                "scenario_id": scenario.id,
-                "request": scenario.request,
-                "original_decision": correction.original_decision or scenario.expected_decision,
-            }
-        )
-
     def standing(self, told: Iterable[ScenarioFeedback]) -> dict[str, TestScenario]:
         """Return the known scenarios for which no replacement is asked, by id."""
         asked = set()
@@ -185,6 +164,7 @@ class Memory:
     def _corrected(self, feedback: ScenarioFeedback) -> Self:
         known = dict(self.known)
         wrong = {id_: set(decisions) for id_, decisions in self.wrong.items()}
+        gone = dict(self.discarded)
         for one in feedback.corrections:
             if one.id is None:
                 continue
@@ -198,14 +178,16 @@ class Memory:
             scenario = discarded.scenario
             wrong.setdefault(scenario.id, set()).add(scenario.expected_decision)
             known.pop(scenario.id, None)
+            gone[scenario.id] = f"{flatten(discarded.rule)} always returns {discarded.actual}"
         frozen = {id_: frozenset(decisions) for id_, decisions in wrong.items()}
-        return replace(self, known=known, wrong=frozen)
+        return replace(self, known=known, wrong=frozen, discarded=gone)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {
             "known": [one.to_json() for one in self.known.values()],
             "wrong": {id_: sorted(decisions) for id_, decisions in self.wrong.items()},
+            "discarded": dict(sorted(self.discarded.items())),
             "said": sorted(self.said.keys),
             "probes": [one.to_json() for one in self.hints.probe_scenarios],
             "rule_changes": list(self.hints.rule_changes),
@@ -217,11 +199,41 @@ class Memory:
         return cls(
             {one.id: one for one in stored.known},
             {id_: frozenset(decisions) for id_, decisions in stored.wrong.items()},
+            dict(stored.discarded),
             Said(frozenset(stored.said)),
             ScenarioFeedback(
                 probe_scenarios=tuple(stored.probes), rule_changes=tuple(stored.rule_changes)
             ),
         )
+
+
+def _completed(correction: ScenarioCorrection, known: ScenarioIndex) -> ScenarioCorrection:
+    """Return a correction that tells the old decision and the request."""
+    named = known.find(correction)
+    if named is None:
+        if correction.request is not None:
+            return correction
+        said = correction.scenario_id
+        by_id = f" with the id {said}, called" if said else " called"
+        raise UsageError(
+            f"this session knows no scenario{by_id} {correction.scenario_description!r}",
+            why="a correction that names nothing would be lost",
+            hint="give it the scenario_id or the request it is about",
+        )
+    id_, scenario = named
+    if scenario.is_handwritten:
+        raise UsageError(
+            f"{scenario.description!r} is handwritten and cannot be corrected",
+            why="what a person wrote is never contradicted",
+            hint="take the correction for a fault of the rules, or change the scenario by hand",
+        )
+    return correction.model_copy(
+        update={
+            "scenario_id": id_,
+            "request": scenario.request,
+            "original_decision": correction.original_decision or scenario.expected_decision,
+        }
+    )
 
 
 def _check_agree(corrections: Sequence[ScenarioCorrection]) -> None:

@@ -7,6 +7,7 @@ then, when the text changes.
 import json
 from collections.abc import Mapping, Sequence
 
+from pytest_regen.prompts.encoding import flatten, quote
 from pytest_regen.sessions.input_schema import InputSchema
 from pytest_regen.sessions.values import ConditionalRoles, TestScenario, ToolAnnotation
 
@@ -17,7 +18,7 @@ __all__ = [
     "scenarios_as_json",
 ]
 
-PROMPT_FORMAT = 2
+PROMPT_FORMAT = 3
 
 _INSTRUCTIONS = """\
 You write test scenarios for an access policy. A scenario is one request to a tool and the \
@@ -33,13 +34,14 @@ what the constitution does not mention is denied, not escalated.
 
 ## What makes a good set
 
-- Every tool has scenarios; tools that change things have more of them than tools that read.
+- Every tool has scenarios: about three if it changes things, about two if it only reads.
 - Each statement of the constitution has a request that it permits and one just beyond it.
 - Edges: a path that only begins like a permitted one, a parent folder, a second argument \
 elsewhere, a mixed list.
-- Arguments have the names and values that the tool's schema gives, the required ones all present.
-- Each request stands once; each has a concrete description and a reason that names the statement \
-or invariant it rests on."""
+- Arguments have the names, types and values that the tool's schema gives, the required ones all \
+present.
+- Each request stands once. Each has a concrete description, and a reason that names the statement \
+or invariant it rests on: find the reason first, then the decision that follows from it."""
 
 
 def build_generator_system_prompt(
@@ -98,22 +100,31 @@ def _listed(title: str, lines: "Sequence[str] | map[str]") -> str:
 
 
 def _tool(annotation: ToolAnnotation) -> str:
-    head = f"{annotation.server_name}/{annotation.tool_name}"
-    text = f"{head}: {annotation.comment.strip()}" if annotation.comment.strip() else head
-    arguments = [f"  - {name}: {_roles(roles)}" for name, roles in annotation.args.items()]
+    # Servers word names and comments: those stay on their line, or in their place of the list.
+    text = flatten("/".join(annotation.tool))
+    if annotation.comment.strip():
+        text += f": {_indented(annotation.comment)}"
     schema = InputSchema(annotation.input_schema or {})
+    types = schema.types()
+    typed = {name: flatten(f"{name} ({kind})" if kind else name) for name, kind in types.items()}
+    arguments = [
+        f"  - {typed.get(name) or flatten(name)}: {flatten(_roles(roles))}"
+        for name, roles in annotation.args.items()
+    ]
     required = schema.required
     if required:
-        arguments.append(f"  - required: {', '.join(required)}")
-    told = {*annotation.args, *required}
-    optional = [name for name in schema.names if name not in told]
+        told = [flatten(one) if one in annotation.args else typed.get(one, one) for one in required]
+        arguments.append(f"  - required: {', '.join(told)}")
+    known = {*annotation.args, *required}
+    optional = [typed[name] for name in schema.names if name not in known]
     if optional:
         arguments.append(f"  - optional: {', '.join(optional)}")
-    arguments += [
-        f"  - values of {name}: {json.dumps(values, ensure_ascii=False)}"
-        for name, values in schema.choices()
-    ]
+    arguments += [f"  - values of {flatten(name)}: {quote(v)}" for name, v in schema.choices()]
     return "\n".join([text, *arguments])
+
+
+def _indented(text: str) -> str:
+    return "\n    ".join(flatten(line) for line in text.strip().splitlines())
 
 
 def _roles(roles: tuple[str, ...] | ConditionalRoles) -> str:
@@ -158,5 +169,7 @@ def first_message(
 
 def scenarios_as_json(scenarios: Sequence[TestScenario]) -> str:
     """Return scenarios in the form in which a model gives them, without their source."""
-    items = [one.model_dump(mode="json", exclude={"source"}) for one in scenarios]
+    # In the order in which they are asked for: the reason before the decision.
+    fields = ("description", "request", "reasoning", "expected_decision")
+    items = [{name: one.to_json()[name] for name in fields} for one in scenarios]
     return json.dumps({"scenarios": items}, ensure_ascii=False, indent=1)

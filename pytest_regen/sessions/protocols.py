@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import model_validator
 
+from pytest_regen.prompts.encoding import flatten
 from pytest_regen.sessions.values import (
     ActualDecision,
     DiscardedScenario,
@@ -78,7 +79,7 @@ class ExecutionResult:
         verdict = "PASS" if self.passed else "FAIL"
         return (
             f"{verdict} {scenario.description!r}: {scenario.request}: expected "
-            f"{scenario.expected_decision}, the engine says {self.actual} ({self.rule})"
+            f"{scenario.expected_decision}, the engine says {self.actual} ({flatten(self.rule)})"
         )
 
 
@@ -208,7 +209,11 @@ class Judge(Protocol):
     """Says whose fault failures are, and which requests nobody has tested."""
 
     def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-        """Return an opinion about ``results``, passed and failed ones."""
+        """Return an opinion about ``results``.
+
+        These are all results the first time. Later they are the failures that it has not judged
+        yet, and what else is new or has changed; where nothing of that fails, it is not asked.
+        """
         ...
 
 
@@ -216,5 +221,5 @@ class AsyncJudge(Protocol):
     """Says the same as a ``Judge``, in an event loop."""
 
     async def ajudge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
-        """Return an opinion about ``results``, passed and failed ones."""
+        """Return an opinion about ``results``; as ``Judge.judge``."""
         ...

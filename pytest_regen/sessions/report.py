@@ -155,15 +155,15 @@ class LoopReport:
 class Fates:
     """The notebook of a run."""
 
-    notes: list[str] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    """In order, each once."""
     _scenarios: dict[str, TestScenario] = field(default_factory=dict)
     _events: dict[str, list[str]] = field(default_factory=dict)
     _outcomes: dict[str, Outcome] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Remember what is about no scenario in particular, once."""
-        if text not in self.notes:
-            self.notes.append(text)
+        self.notes[text] = None
 
     def saw(self, scenario: TestScenario, event: str = "", outcome: Outcome | None = None) -> None:
         """Remember a scenario as it is now, and what happened to it."""

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pytest_regen.errors import UsageError
 from pytest_regen.plurals import counted
+from pytest_regen.sessions.artifacts import content_hash
 from pytest_regen.sessions.branches import (
     Branch,
     BranchAnswer,
@@ -24,17 +25,18 @@ from pytest_regen.sessions.conversation import (
 from pytest_regen.sessions.feedback import format_feedback_message
 from pytest_regen.sessions.first_turn import FirstTurn
 from pytest_regen.sessions.memory import Memory, checked_handwritten, checked_tools
-from pytest_regen.sessions.reading import Expectations
+from pytest_regen.sessions.prompts import PROMPT_FORMAT
+from pytest_regen.sessions.reading import Expectations, response_hint
 from pytest_regen.sessions.routing import Part, route
 from pytest_regen.sessions.state import VERSION, ScenarioState, messages_to_json, opened
 from pytest_regen.sessions.transcript import usage_to_json
 from pytest_regen.sessions.turn_log import SessionBase, Turn
 from pytest_regen.sessions.values import ScenarioFeedback, TestScenario, ToolAnnotation
 from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
-from pytest_regen.turns.driving import Progress
+from pytest_regen.turns.driving import Progress, tell
 from pytest_regen.turns.values import CacheTtl, Message, Provider
 
-__all__ = ["ScenarioGeneratorSession"]
+__all__ = ["ScenarioGeneratorSession", "scenario_input_hash"]
 
 
 class ScenarioGeneratorSession(SessionBase):
@@ -103,6 +105,7 @@ class ScenarioGeneratorSession(SessionBase):
         self.system = system
         self.annotations = checked_tools(annotations)
         self.handwritten = checked_handwritten(handwritten)
+        self._batch_size = batch_size
         self._parallel = parallel
         self._branches: tuple[Branch, ...] = ()
         self._memory = Memory.of(self.handwritten)
@@ -114,6 +117,25 @@ class ScenarioGeneratorSession(SessionBase):
     def history(self) -> tuple[Message, ...]:
         """The committed messages; of several groups, one conversation after the other."""
         return tuple(message for one in self._branches for message in one.conversation.history)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what its scenarios depend on: prompt, model, tools, ground truth, limits."""
+        settings = self._settings
+        return scenario_input_hash(
+            self.system,
+            self.annotations,
+            self.handwritten,
+            model=settings.model,
+            max_tokens=settings.max_tokens,
+            batch_size=self._batch_size,
+            max_repairs=settings.max_repairs,
+        )
+
+    @property
+    def answered(self) -> tuple[TestScenario, ...]:
+        """Scenarios of a first turn that did not end: of the groups that were answered."""
+        return tuple(_copies(self._first.scenarios))
 
     def generate(self, on_progress: Progress | None = None) -> list[TestScenario]:
         """Take the first turn; return the handwritten scenarios, then the generated ones.
@@ -234,8 +256,7 @@ class ScenarioGeneratorSession(SessionBase):
             yield turn
 
     def _tell(self, message: str) -> None:
-        if self._progress:
-            self._progress(message)
+        tell(self._progress, message)
 
     def _check_first(self) -> None:
         if self.turn_count:
@@ -281,12 +302,19 @@ class ScenarioGeneratorSession(SessionBase):
 
     def _next_waves(self, parts: Sequence[Part], turn: Turn) -> Waves:
         self._tell(f"Regenerating scenarios (turn {turn.number})...")
-        wrong = self._memory.after(parts).wrong
+        after = self._memory.after(parts)
         handwritten = {one.id: one for one in self.handwritten}
         wave = []
         for branch, part in parts:
             tools = {one.tool: one for one in branch.tools}
-            expected = Expectations(tools, handwritten, wrong, may_be_empty=True)
+            expected = Expectations(
+                tools,
+                handwritten,
+                after.wrong,
+                after.discarded,
+                untested=frozenset(part.untested_tools),
+                may_be_empty=True,
+            )
             wave.append(branch_steps(branch, format_feedback_message(part), expected, turn.number))
         return run_wave(wave)
 
@@ -312,3 +340,33 @@ class ScenarioGeneratorSession(SessionBase):
 def _copies(scenarios: Iterable[TestScenario]) -> list[TestScenario]:
     """Return scenarios that the caller may change without changing what the session knows."""
     return [one.model_copy(deep=True) for one in scenarios]
+
+
+def scenario_input_hash(
+    system: str,
+    annotations: Sequence[ToolAnnotation],
+    handwritten: Sequence[TestScenario] = (),
+    *,
+    model: str = DEFAULT_MODEL,
+    max_tokens: int = SESSION_MAX_TOKENS,
+    batch_size: int | None = None,
+    max_repairs: int = 2,
+    **_: object,
+) -> str:
+    """Return the hash of everything a generated set depends on.
+
+    Prompts, model, schema, limits and the number of our prompt format are in it; budgets, progress
+    and the version of this package are not: they change no scenario.
+    """
+    return content_hash(
+        "scenarios",
+        PROMPT_FORMAT,
+        system,
+        annotations,
+        handwritten,
+        model,
+        response_hint(annotations),
+        max_tokens,
+        batch_size,
+        max_repairs,
+    )

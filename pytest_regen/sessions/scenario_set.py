@@ -1,6 +1,6 @@
 """The scenarios of a run: who may enter, who is corrected, what the generator is to be told."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_regen.sessions.arguments import argument_problems, undecided_roles
@@ -309,9 +309,10 @@ class ScenarioSet:
         self._told_tools.update(told.untested_tools)
         self._probes.update({one.id: True for one in told.probe_scenarios})
         possible: dict[str, TestScenario] = {}
+        corrected = {correction.id for correction in told.corrections}
         for one in self._generated(replacements):
             # Of two that ask the same, one that passes is the better one.
-            if self._is_new(one, told) and (one.id not in possible or self._passes(one)):
+            if self._is_new(one, corrected) and (one.id not in possible or self._passes(one)):
                 possible[one.id] = one
         passing = {id_ for id_, one in possible.items() if self._passes(one)}
         merged = merge_replacements(
@@ -343,10 +344,9 @@ class ScenarioSet:
             else:
                 yield one.model_copy(update={"source": "generated"})
 
-    def _is_new(self, one: TestScenario, told: ScenarioFeedback) -> bool:
+    def _is_new(self, one: TestScenario, corrected: Collection[str | None]) -> bool:
         """Return whether a replacement may stand for what it replaces, or beside the others."""
         known = self._scenarios.get(one.id)
-        corrected = {correction.id for correction in told.corrections}
         if known is not None and (known.is_handwritten or known.id not in corrected):
             self.fates.saw(known, f"asked again by replacement {one.description!r}; left out")
             return False

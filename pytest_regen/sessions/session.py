@@ -5,6 +5,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.errors import ReplyFormatError, UsageError
+from pytest_regen.sessions.artifacts import content_hash
 from pytest_regen.sessions.closed_schema import closed_schema
 from pytest_regen.sessions.conversation import Conversation, Draft, SessionSettings, TokenBudget
 from pytest_regen.sessions.state import VERSION, GeneratorState, messages_to_json, opened
@@ -96,6 +97,21 @@ class GeneratorSession(SessionBase, Generic[T]):
     def system(self) -> str:
         """The system prompt."""
         return self._conversation.system
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what its replies depend on, beside what is asked: prompt, model, form, limits."""
+        settings = self._settings
+        return content_hash(
+            "session",
+            self.system,
+            settings.model,
+            self._schema_hash,
+            settings.max_tokens,
+            settings.max_repairs,
+            settings.max_turns,
+            int(self._schema is not None),
+        )
 
     @property
     def history(self) -> tuple[Message, ...]:

@@ -9,24 +9,18 @@ from pytest_regen.errors import StoreWriteError
 from pytest_regen.sessions.artifacts import (
     Artifact,
     checked_path,
-    content_hash,
     read_artifact,
     write_artifact,
 )
 from pytest_regen.sessions.memory import checked_handwritten, checked_tools
-from pytest_regen.sessions.prompts import PROMPT_FORMAT
-from pytest_regen.sessions.reading import response_adapter
-from pytest_regen.sessions.scenario_session import ScenarioGeneratorSession
+from pytest_regen.sessions.scenario_session import ScenarioGeneratorSession, scenario_input_hash
 from pytest_regen.sessions.values import TestScenario, ToolAnnotation
-from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
-from pytest_regen.turns.structured import schema_to_prompt_hint
 from pytest_regen.turns.values import Provider
 
 __all__ = [
     "ScenarioGenerationResult",
     "generate_scenarios",
     "generate_test_scenarios",
-    "scenario_input_hash",
 ]
 
 
@@ -38,6 +32,8 @@ class ScenarioGenerationResult:
     input_hash: str
     session: ScenarioGeneratorSession | None = None
     """To regenerate with; ``None`` where the artifact was used and nobody was asked."""
+    untested_tools: tuple[tuple[str, str], ...] = ()
+    """Tools that were asked for twice, and that no scenario tests all the same."""
 
 
 def generate_scenarios(
@@ -93,10 +89,11 @@ def generate_test_scenarios(
     path = None if artifact is None else checked_path(artifact)
     stored = read_artifact(path) if path else None
     if stored and stored.input_hash == input_hash and stored.status != "failed":
-        return ScenarioGenerationResult(stored.scenarios, input_hash)
+        untested = _untested(tools, stored.scenarios)
+        return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
     session = ScenarioGeneratorSession(system, tools, own, provider=provider, **settings)
     scenarios = tuple(session.generate())
-    result = ScenarioGenerationResult(scenarios, input_hash, session)
+    result = ScenarioGenerationResult(scenarios, input_hash, session, _untested(tools, scenarios))
     if path:
         try:
             write_artifact(path, Artifact(input_hash, "generated", scenarios))
@@ -106,31 +103,8 @@ def generate_test_scenarios(
     return result
 
 
-def scenario_input_hash(
-    system: str,
-    annotations: Sequence[ToolAnnotation],
-    handwritten: Sequence[TestScenario] = (),
-    *,
-    model: str = DEFAULT_MODEL,
-    max_tokens: int = SESSION_MAX_TOKENS,
-    batch_size: int | None = None,
-    max_repairs: int = 2,
-    **_: object,
-) -> str:
-    """Return the hash of everything a generated set depends on.
-
-    Prompts, model, schema, limits and the number of our prompt format are in it; budgets, progress
-    and the version of this package are not: they change no scenario.
-    """
-    return content_hash(
-        "scenarios",
-        PROMPT_FORMAT,
-        system,
-        annotations,
-        handwritten,
-        model,
-        schema_to_prompt_hint(response_adapter(annotations)),
-        max_tokens,
-        batch_size,
-        max_repairs,
-    )
+def _untested(
+    tools: Sequence[ToolAnnotation], scenarios: Sequence[TestScenario]
+) -> tuple[tuple[str, str], ...]:
+    tested = {one.request.tool for one in scenarios}
+    return tuple(one.tool for one in tools if one.tool not in tested)

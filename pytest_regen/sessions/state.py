@@ -102,6 +102,7 @@ class StoredMemory(_Stored):
 
     known: list[TestScenario]
     wrong: dict[str, list[str]]
+    discarded: dict[str, str] = {}
     said: list[str]
     probes: list[TestScenario]
     rule_changes: list[str]

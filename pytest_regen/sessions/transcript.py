@@ -278,7 +278,12 @@ def _notes(transcript: Transcript, exchange: Exchange) -> Iterator[str]:
         return
     size, least = exchange.input_tokens or 0, minimum_of(request.model)
     read, written = reply.usage.cache_read_tokens, reply.usage.cache_write_tokens or 0
-    if not read and not written:
+    if not read and not written and least is not None and size >= least:
+        yield (
+            f"the provider reports nothing as cached, neither read nor written, though the request "
+            f"has {size:,} tokens: it may cache without saying so, or not at all"
+        )
+    elif not read and not written:
         limit = f"{least:,}" if least is not None else "an unknown number of"
         yield (
             f"nothing was cached: the request has {size:,} tokens, and {request.model} caches "

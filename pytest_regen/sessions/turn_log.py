@@ -111,6 +111,11 @@ class SessionBase:
         self._log = TurnLog(self._account, settings.max_turns)
 
     @property
+    def fingerprint(self) -> str:
+        """Hash of what its replies depend on, whatever was asked so far."""
+        raise NotImplementedError  # pragma: no cover - each session says it
+
+    @property
     def transcript(self) -> Transcript:
         """Every call made: failed and cancelled ones, repairs and continuations included."""
         return self._account.transcript

@@ -20,6 +20,7 @@ from pydantic.alias_generators import to_camel
 
 from pytest_regen.canonical import canonical_hash, canonical_json
 from pytest_regen.errors import UsageError
+from pytest_regen.prompts.encoding import flatten
 
 __all__ = [
     "ActualDecision",
@@ -61,6 +62,8 @@ class Value(BaseModel):
         alias_generator=AliasGenerator(validation_alias=to_camel),
         validate_by_name=True,
         validate_by_alias=True,
+        # Problems name a field as the schema shows it, not by the alias.
+        loc_by_alias=False,
     )
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +84,8 @@ class ScenarioRequest(Value):
         return self.server_name, self.tool_name
 
     def __str__(self) -> str:
-        return f"{self.server_name}/{self.tool_name} {canonical_json(self.arguments)}"
+        # Each part may come from a model or a server: it stands in lists, and stays on its line.
+        return flatten(f"{self.server_name}/{self.tool_name} {canonical_json(self.arguments)}")
 
 
 class TestScenario(Value):

@@ -1,6 +1,6 @@
 """One run of verifying and repairing, from a policy and a set of scenarios to their agreement."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from pytest_regen.errors import BudgetError, NoProgressError, ProviderError
@@ -24,6 +24,9 @@ __all__ = ["Verification"]
 
 _FAILED_TURN = (ProviderError, BudgetError, NoProgressError)
 """What ends one turn with a model and not the run: what was reached so far is kept."""
+
+_MOST_CHANGES = 10
+"""Decisions of new rules that the generator is told."""
 
 
 class Verification:
@@ -59,6 +62,8 @@ class Verification:
         self._judgements = 0
         self._analysis = ""
         self._rule_changes: list[str] = []
+        self._shown: dict[str, tuple[str, str, str]] = {}
+        """By scenario id, how it stood when the judge last heard of it."""
 
     def repaired(self, source: ScenarioSource | AsyncScenarioSource) -> Calls[RunStop]:
         """Verify and repair until all is well, attempts are used up or nothing moves."""
@@ -79,28 +84,59 @@ class Verification:
         raise AssertionError("unreachable: the last attempt returns")  # pragma: no cover
 
     def _verify(self, attempt: int) -> Calls[tuple[tuple[ExecutionResult, ...], bool]]:
-        """Execute everything, hear the judge, execute its probes.
+        """Execute everything, hear the judge about what is new, execute its probes.
 
         Returns:
             What fails, and whether the judge was heard about all of it.
         """
         rounds, verification = self._settings.max_rounds, f"verification {attempt}, "
-        is_heard = False
+        is_heard = True
         for number in range(1, rounds + 1):
             results = self.set.execute()
+            news = self._news(results, repeats_questions=number == 1)
+            if not news:
+                break
             which = f"{verification if attempt > 1 else ''}round {number}"
-            self._tell(f"Judging {counted(len(results), 'scenario')} ({which})...")
-            judgement = yield from self._judge(results)
+            self._tell(f"Judging {counted(len(news), 'scenario')} ({which})...")
+            judgement = yield from self._judge(news)
             is_heard = judgement is not None
             if judgement is None:
                 break
             self.set.take_verdicts(judgement, results)
+            judged = {one.scenario.id for one in news}
+            for one in self.set.execute():
+                if one.scenario.id in judged:
+                    self._shown[one.scenario.id] = _standing(one)
             added = self.set.add_probes(
                 judgement.probes, self._settings.max_probes, are_judged=number < rounds
             )
             if not added:
                 break
         return tuple(one for one in self.set.execute() if not one.passed), is_heard
+
+    def _news(
+        self, results: Sequence[ExecutionResult], *, repeats_questions: bool
+    ) -> tuple[ExecutionResult, ...]:
+        """Return what the judge is to be asked about: everything once, then what it has not judged.
+
+        That are failures that are new, changed, or stand without a verdict, and with them what else
+        has changed. Where nothing fails that it has not judged, there is nothing to ask.
+
+        Args:
+            results: of the whole set.
+            repeats_questions: whether a failure that it left without a verdict is asked again.
+        """
+        if not self._shown:
+            return tuple(results)
+        changed, is_open = [], False
+        for one in results:
+            id_ = one.scenario.id
+            is_new = self._shown.get(id_) != _standing(one)
+            is_unjudged = not one.passed and self.set.verdict_on(id_) is None
+            if is_new or (repeats_questions and is_unjudged):
+                changed.append(one)
+                is_open = is_open or not one.passed
+        return tuple(changed) if is_open else ()
 
     def _judge(self, results: Sequence[ExecutionResult]) -> Calls[Judgement | None]:
         try:
@@ -165,6 +201,7 @@ class Verification:
             self.set.fates.note(f"repair {attempt} changed no rule")
             return
         engine = self._parts.engine(candidate)
+        before, after = self.set.execute(), self.set.execute(engine)
         was, now = self.set.score(), self.set.score(engine)
         if not (now.failing < was.failing and now.handwritten <= was.handwritten):
             self.set.fates.note(
@@ -175,9 +212,7 @@ class Verification:
         self.policy = candidate
         self.set.use(engine)
         self.set.settle_wanted()
-        self._rule_changes.append(
-            f"{counted(was.failing, 'failure')} led to new rules; {now.failing} are left"
-        )
+        self._rule_changes += _changes(before, after)
 
     def _state(self) -> str:
         """Return what a repair must change to be one: the rules, the set, or what is to be told."""
@@ -229,3 +264,21 @@ class Verification:
             # Where rules are blamed the expectation is held right, whatever else the verdict says.
             verdict.corrected_decision if verdict and verdict.kind != "rule" else None,
         )
+
+
+def _changes(before: Sequence[ExecutionResult], after: Sequence[ExecutionResult]) -> Iterator[str]:
+    """Yield what new rules decide otherwise, as far as the set shows it."""
+    changed = [
+        (was, now) for was, now in zip(before, after, strict=True) if was.actual != now.actual
+    ]
+    for was, now in changed[:_MOST_CHANGES]:
+        yield (
+            f"{was.scenario.request}: was {was.actual} ({was.rule}), is now {now.actual} "
+            f"({now.rule})"
+        )
+    if len(changed) > _MOST_CHANGES:
+        yield f"and {counted(len(changed) - _MOST_CHANGES, 'other request')}"
+
+
+def _standing(result: ExecutionResult) -> tuple[str, str, str]:
+    return result.scenario.expected_decision, result.actual, result.rule

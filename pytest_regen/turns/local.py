@@ -5,6 +5,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable
 
 from pytest_regen.errors import ProviderError, TransportError, UsageError
+from pytest_regen.turns.driving import in_thread
 from pytest_regen.turns.values import Reply, TurnRequest
 
 __all__ = ["CallableProvider", "DryRunProvider", "ScriptedProvider"]
@@ -38,7 +39,7 @@ class CallableProvider:
 
     @property
     def is_async(self) -> bool:
-        """Whether ``asend`` waits without blocking the event loop: the function is asynchronous."""
+        """Whether the function is asynchronous; a plain one is called in a thread by ``asend``."""
         return inspect.iscoroutinefunction(self._fn)
 
     def send(self, request: TurnRequest) -> Reply:
@@ -59,8 +60,12 @@ class CallableProvider:
         return self._reply(said, request)
 
     async def asend(self, request: TurnRequest) -> Reply:
-        """Return what the function says, awaited if need be; raises as ``send`` does."""
-        said = self._called(request)
+        """Return what the function says, awaited if need be; raises as ``send`` does.
+
+        A plain function is called in a thread: in the event loop it would block all else, and
+        Ctrl-C would wait for it.
+        """
+        said = self._called(request) if self.is_async else await in_thread(self._called, request)
         if inspect.isawaitable(said):
             try:
                 said = await said

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from pytest_regen.errors import ReplyFormatError, UsageError
+from pytest_regen.plurals import counted
 from pytest_regen.turns.driving import Progress, Steps
 from pytest_regen.turns.joining import Whole, extended, join, whole_reply
 from pytest_regen.turns.values import TurnRequest, Usage
@@ -14,6 +15,21 @@ __all__ = ["Parsed", "object_steps"]
 T = TypeVar("T")
 
 _MEND = "Reply with the whole corrected JSON value, and with nothing else."
+_STOPPED = {
+    "max_tokens": (
+        "the reply was cut at max_tokens, its continuations as well",
+        "raise max_tokens, or ask for less",
+    ),
+    "model_context_window_exceeded": (
+        "stop_reason 'model_context_window_exceeded': prompt and reply fill the model's window",
+        "send less, in the system prompt or in the turns before, or take a model with more room",
+    ),
+    "tool_use": (
+        "stop_reason 'tool_use': the model called a tool instead of answering",
+        "offer the model no tools where it is to answer in JSON",
+    ),
+}
+"""Why a reply ended, where more of the same would not help, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +53,8 @@ def object_steps(
     """Ask until ``parse`` takes the reply.
 
     The wrong reply and what is wrong with it are appended to the request, so that each call reads
-    the one before it from the cache.
+    the one before it from the cache. A reply that was sent back before, with the same words, is
+    not sent back again: it would be answered as before.
 
     Args:
         request: the first request; its last message carries the cache breakpoint, if any.
@@ -62,6 +79,7 @@ def object_steps(
     tell = progress or (lambda _: None)
     usage = Usage()
     repairs = 0
+    sent: set[tuple[str, str]] = set()
     while True:
         whole = yield from whole_reply(request, progress=tell)
         usage += whole.usage
@@ -69,14 +87,32 @@ def object_steps(
             value, text = _understood(whole, parse, salvage)
         except ReplyFormatError as error:
             error.is_truncated = whole.is_truncated
-            if whole.is_truncated or repairs == max_repairs:
-                raise
             ask = f"{error.problem}\n\n{error.asks or _MEND}"
+            said = "".join(whole.pieces).strip()
+            again = (said, ask) in sent
+            if whole.is_truncated or again or repairs == max_repairs:
+                _explain(error, whole.reply.stop_reason, repairs, again=again)
+                raise
+            if said:
+                sent.add((said, ask))
             request = extended(whole.request, whole.reply.text, ask)
         else:
             return Parsed(value, text, repairs, usage)
         repairs += 1
         tell(f"Repairing the reply ({repairs}/{max_repairs})...")
+
+
+def _explain(error: ReplyFormatError, stop: str | None, repairs: int, *, again: bool) -> None:
+    """Say why no further reply is asked for, and what can be done about it."""
+    why, hint = _STOPPED.get(stop or "", ("", ""))
+    if again:
+        why = "told what is wrong with it, the model gave the same reply again"
+    elif repairs and not why:
+        why = f"{counted(repairs, 'repair')} did not help"
+    error.why = "\n".join(filter(None, (error.why, why)))
+    error.hint = hint or "say in the prompt what is wanted, or try another model" + (
+        "" if again else ", or raise max_repairs"
+    )
 
 
 def _understood(

@@ -380,6 +380,20 @@ def test_domains_of_git_remotes(remote: str, pattern: str, *, matches: bool) -> 
     assert (hosted.evaluate(call("git", "push", remote=remote)).decision == "allow") == matches
 
 
+@pytest.mark.parametrize("pattern", ["GitHub.com", "github.com", "*.GitHub.com", "*.github.com"])
+@pytest.mark.parametrize("value", ["GitHub.com", "github.com", "https://GITHUB.com/a"])
+def test_hosts_have_no_letter_case(value: str, pattern: str) -> None:
+    """With a scheme or without, in values and in patterns; paths of repositories have one."""
+    ours = engine(rule("ours", domains={"roles": ["git-remote-url"], "allowed": [pattern]}))
+    repository = f"{pattern.removeprefix('*.')}/Ada/notes"
+    exact = engine(rule("ours", domains={"roles": ["git-remote-url"], "allowed": [repository]}))
+    remote = "https://GitHub.com/Ada/notes"
+
+    assert ours.evaluate(call("git", "push", remote=value)).decision == "allow"
+    assert exact.evaluate(call("git", "push", remote=remote)).decision == "allow"
+    assert exact.evaluate(call("git", "push", remote=remote.lower())).decision == "deny"
+
+
 def test_a_url_outside_the_servers_domains_is_escalated() -> None:
     """No rule lets a server reach a domain it was not given; inside, rules decide."""
     gated = engine(rule("all", tool=["fetch"]), allowlists={"web": ["*.example"]})

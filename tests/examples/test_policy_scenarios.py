@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,11 +11,17 @@ from compiler import ModelCompiler
 from example_runs import run
 from judge import ModelJudge
 from library import engine, handwritten
-from verify import MODEL
+from verify import MODEL, parts
 from verify import run as replay
 
-from pytest_regen import AnthropicProvider, Reply, ScriptedProvider, TurnRequest
-from pytest_regen.sessions import ExecutionResult, RepairContext
+from pytest_regen import AnthropicProvider, Emulator, Reply, ScriptedProvider, TurnRequest
+from pytest_regen.cassettes import journal
+from pytest_regen.sessions import (
+    ExecutionResult,
+    LoopReport,
+    RepairContext,
+    compile_verify_repair,
+)
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "policy_scenarios"
 RULES = (EXAMPLE / "replies" / "rules_2.json").read_text("utf-8")
@@ -55,7 +62,7 @@ def test_the_gate_catches_a_changed_rule(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "told"),
     [
-        ("two_repairs", 0, "2 repairs, 3 judgements, 2 corrections, 0 disagreements"),
+        ("two_repairs", 0, "2 repairs, 2 judgements, 2 corrections, 0 disagreements"),
         ("disagreement", 1, "the engine says escalate (letters-to-others), the judge says deny"),
     ],
 )
@@ -95,7 +102,7 @@ def test_every_turn_reads_the_one_before_from_the_cache() -> None:
 
     replay("two_repairs", provider=listening)
 
-    assert [len(turns) for turns in listening.heard.values()] == [2, 3, 3]
+    assert [len(turns) for turns in listening.heard.values()] == [2, 3, 2]
     for turns in listening.heard.values():
         for (before, answered), (after, reply) in pairwise(turns):
             said = [message.content for message in before.messages]
@@ -204,3 +211,30 @@ def test_the_engine_of_the_library_decides_what_people_wrote() -> None:
     strict = engine({"rules": []})
 
     assert {strict.evaluate(one.request).decision for one in handwritten()} == {"deny"}
+
+
+def test_an_interrupted_run_goes_on_from_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was answered is asked again, by compiler, generator or judge."""
+    with Emulator(script=EXAMPLE / "replies" / "two_repairs.yaml") as emulator:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", emulator.base_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "none-needed")
+
+        def interrupt(line: str) -> None:
+            if "Asking for replacements" in line:
+                raise KeyboardInterrupt
+
+        def go(on_progress: Callable[[str], None] | None = None) -> LoopReport:
+            with journal(tmp_path / "journal.yaml"):
+                return compile_verify_repair(parts(AnthropicProvider()), on_progress=on_progress)
+
+        with pytest.raises(KeyboardInterrupt):
+            go(interrupt)
+        before = len(emulator.requests)
+        report = go()
+        asked = [request.body["messages"] for request in emulator.requests]
+
+    assert report.passed
+    assert 3 < before < len(asked)
+    assert all(asked.count(one) == 1 for one in asked)

@@ -93,7 +93,7 @@ def test_without_an_artifact_nothing_is_kept() -> None:
     """Every call generates."""
     provider = ScriptedProvider([said([A]), said([B])])
 
-    found = [generate_test_scenarios("x", TOOLS, provider=provider).scenarios for _ in range(2)]
+    found = [generate_test_scenarios("x", TOOLS[:1], provider=provider).scenarios for _ in range(2)]
 
     assert found == [(A,), (B,)]
 
@@ -182,3 +182,14 @@ def test_a_generation_is_neither_paid_in_vain_nor_lost(tmp_path: Path) -> None:
 
     assert found.scenarios == (A,)
     assert read_artifact(tmp_path / "s.json") is not None
+
+
+def test_tools_that_stay_untested_are_told_also_from_the_artifact(tmp_path: Path) -> None:
+    """Who uses the set again must know what it does not test."""
+    path = tmp_path / "set.json"
+    lines = [said([A]), said([])]
+    first = generate_test_scenarios("x", TOOLS[:2], provider=ScriptedProvider(lines), artifact=path)
+    again = generate_test_scenarios("x", TOOLS[:2], provider=ScriptedProvider([]), artifact=path)
+
+    assert again.session is None
+    assert first.untested_tools == again.untested_tools == (("files", "write"),)

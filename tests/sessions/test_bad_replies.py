@@ -58,7 +58,12 @@ def answering(*replies: str) -> tuple[ScriptedProvider, GeneratorSession[Answer]
 def generating(*replies: str) -> tuple[ScriptedProvider, ScenarioGeneratorSession]:
     """Return a session about scenarios and who answers."""
     provider = ScriptedProvider(replies)
-    return provider, ScenarioGeneratorSession("Be exact.", TOOLS, provider=provider)
+    return provider, ScenarioGeneratorSession("Be exact.", TOOLS[:1], provider=provider)
+
+
+def reworded(bad: str) -> list[str]:
+    """Return three replies that are as bad; the very same one would be sent back once."""
+    return [f"So:\n{bad}", f"Then:\n{bad}", bad]
 
 
 @any_answer
@@ -74,7 +79,7 @@ def test_a_bad_answer_is_repaired_and_forgotten(bad: str) -> None:
 @any_answer
 def test_bad_answers_to_the_end_are_an_error_and_no_turn(bad: str) -> None:
     """The next turn is asked as if nothing had been."""
-    provider, talk = answering(GOOD, bad, bad, bad, GOOD)
+    provider, talk = answering(GOOD, *reworded(bad), GOOD)
     talk.ask("How many?")
 
     with pytest.raises(ReplyFormatError) as caught:
@@ -98,7 +103,7 @@ def test_a_bad_set_is_repaired_and_forgotten(bad: str) -> None:
 @any_set
 def test_no_correction_is_lost_in_a_turn_that_failed(bad: str) -> None:
     """It is told again in the next turn, whole: the failed one has told nothing."""
-    provider, talk = generating(said([A, B]), bad, bad, bad, said([C]))
+    provider, talk = generating(said([A, B]), *reworded(bad), said([C]))
     talk.generate()
     with pytest.raises(ReplyFormatError):
         talk.regenerate(CORRECTED)
@@ -156,13 +161,36 @@ def test_a_list_without_the_object_around_it_is_a_set() -> None:
     assert len(provider.requests) == 1
 
 
-def test_of_two_sets_in_one_reply_the_later_is_taken_and_remembered() -> None:
-    """The other one is told about; the history holds what was taken, so that both know the same."""
-    _, talk = generating(f"A draft: {said([A])}\nAnd better: {said([B])}")
+def test_scenarios_without_a_list_around_them_are_a_set() -> None:
+    """As a model may write those that it was asked to mend."""
+    items = json.loads(said([A, B]))["scenarios"]
+    provider, talk = generating("\n".join(map(json.dumps, items)))
 
-    assert talk.generate() == [B]
-    assert talk.reports[-1].notes == ("the reply holds 2 lists of scenarios; one was taken",)
-    assert "/a" not in talk.history[1].content
+    assert talk.generate() == [A, B]
+    assert len(provider.requests) == 1
+
+
+def test_two_sets_in_one_reply_are_two_parts_of_it() -> None:
+    """Neither half is lost; the history holds them as one, so that both know the same."""
+    provider, talk = generating(f"The files:\n{said([A])}\nAnd the others:\n{said([B])}")
+
+    assert set(map(str, talk.generate())) == {str(A), str(B)}
+    assert len(provider.requests) == 1
+    assert talk.reports[-1].notes == ("the reply holds 2 lists of scenarios; all were taken",)
+    assert [len(json.loads(talk.history[1].content)["scenarios"])] == [2]
+
+
+def test_a_draft_is_no_part_of_the_answer() -> None:
+    """What cannot be used of it is not asked for again; where both speak the answer counts."""
+    draft = [scenario("/a", "deny"), scenario("/x", tool="unknown")]
+    provider, talk = generating(
+        f'The form is {{"scenarios": []}}.\nFirst: {said(draft[:1])}\n{said(draft[1:])}\n'
+        f"Better: {said([A, B, C])}"
+    )
+
+    assert talk.generate() == [A, B, C]
+    assert len(provider.requests) == 1
+    assert any("left out of another list" in note for note in talk.reports[-1].notes)
 
 
 def test_a_group_has_no_say_about_the_tools_of_another() -> None:

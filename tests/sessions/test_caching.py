@@ -21,7 +21,14 @@ from pytest_regen.sessions import (
 )
 from pytest_regen.sessions.transcript import SLACK
 from pytest_regen.testing import assert_cache_prefix_stable
-from pytest_regen.turns import AnthropicProvider, Message, TurnRequest
+from pytest_regen.turns import (
+    AnthropicProvider,
+    Message,
+    Reply,
+    ScriptedProvider,
+    TurnRequest,
+    Usage,
+)
 
 MODEL = "claude-sonnet-5-5"
 
@@ -163,6 +170,18 @@ def test_a_system_prompt_below_the_minimum_is_told(api: Api) -> None:
     size = talk.transcript[0].input_tokens
     note = f"nothing was cached: the request has {size} tokens, and {MODEL} caches prefixes of 512"
     assert talk.reports[0].cache.notes == (f"{note} tokens and more",)
+
+
+def test_a_server_that_reports_no_cache_is_not_said_to_refuse_a_large_prompt() -> None:
+    """Of 3,000 tokens it is no reason that prefixes of 512 are cached."""
+    silent = Usage(input_tokens=3_000, output_tokens=5, cache_read_tokens=0)
+    provider = ScriptedProvider([Reply('{"n": 1}', usage=silent)])
+    talk = GeneratorSession(prose(3_000, "article"), Answer, provider=provider, model=MODEL)
+    talk.ask("One?")
+
+    (note,) = talk.reports[0].cache.notes
+    assert "the provider reports nothing as cached" in note
+    assert "512" not in note
 
 
 def test_a_lapsed_cache_is_told(api: Api) -> None:

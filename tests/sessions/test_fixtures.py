@@ -325,6 +325,32 @@ def test_never(scenario_session):
     result.stdout.fnmatch_lines(["*always the same*", "*sent in an earlier turn*"])
 
 
+def test_the_same_answer_to_the_same_failure_is_no_progress(pytester: pytest.Pytester) -> None:
+    """It is not asked for a third time in the same words; another answer would be."""
+    pytester.makepyfile(
+        COUNTING.replace(
+            """['{"number": 1}', '{"number": 2}', '{"number": 3}']""",
+            """['{"number": 1}', '{"number": 2}', 'Here: {"number":2}', '{"number": 2}']""",
+        )
+        + """
+@pytest.mark.regen(attempts=6)
+def test_four(generator_session):
+    session = generator_session(system="Count.", response=Answer)
+    assert session.ask("How many?").number == 4, "four are wanted"
+
+def test_asked():
+    assert len(PROVIDER.requests) == 3
+"""
+    )
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        ["*four are wanted*", "*No further turn: the model gave an answer*"]
+    )
+    result.stdout.fnmatch_lines(["still failing: *test_four [[]no_progress[]]*"])
+
+
 def test_turns_are_recorded_and_replayed(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,3 +379,43 @@ def test_turns_are_recorded_and_replayed(
 
     assert recorded.parseoutcomes() == replayed.parseoutcomes() == {"regenerated": 1}
     assert Path(pytester.path, "cassettes", "test_told", "test_two.yaml").is_file()
+
+
+def test_a_bare_all_tells_the_model_what_is_asserted(pytester: pytest.Pytester) -> None:
+    """Pytest knows nothing but a generator object."""
+    pytester.makepyfile(
+        COUNTING
+        + """
+@pytest.mark.regen(attempts=2)
+def test_four(generator_session):
+    found = generator_session(system="Count.", response=Answer).ask("How many?")
+    assert all(
+        number == 2 for number in [found.number]
+    )
+
+def test_told():
+    told = PROVIDER.requests[1].messages[-1].content
+    assert "The test asserts: assert all(" in told
+    assert "number == 2 for number in [found.number]" in told
+"""
+    )
+    result = run(pytester)
+
+    assert result.parseoutcomes() == {"passed": 1, "regenerated": 1}
+
+
+def test_an_error_of_a_session_ends_at_the_line_of_the_test(pytester: pytest.Pytester) -> None:
+    """Our own lines say nothing to who reads it, nor do those of a JSON decoder."""
+    pytester.makepyfile(
+        COUNTING.replace("'{\"number\": 1}'", '"No.", "No!", "Never."')
+        + """
+def test_one(generator_session):
+    generator_session(system="Count.", response=Answer).ask("How many?")
+"""
+    )
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ReplyFormatError: the reply holds no whole JSON value*"])
+    result.stdout.no_fnmatch_line("*pytest_regen[/\\]*py:*")
+    result.stdout.no_fnmatch_line("*JSONDecodeError*")

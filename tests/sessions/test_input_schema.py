@@ -141,11 +141,15 @@ def test_the_generator_is_told_every_name_and_choice_it_is_held_to() -> None:
     prompt = build_generator_system_prompt("c", [annotation])
 
     told = prompt[prompt.index("- s/t") :].splitlines()
+    optional = [
+        *("maybe (string or null)", "composed (string)", "options (object)", "several (array)"),
+        *("free (string or integer or object)", "remote"),
+    ]
     assert told == [
         "- s/t",
         "  - tree: none",
-        "  - required: mode",
-        "  - optional: maybe, composed, options, several, free, remote",
+        "  - required: mode (string)",
+        f"  - optional: {', '.join(optional)}",
         '  - values of mode: ["r", "w"]',
         '  - values of maybe: ["r", "w", null]',
         '  - values of composed: ["r", "w"]',
@@ -176,3 +180,70 @@ def test_a_choice_is_one_however_it_is_written(allowed: list[Any], value: Any, f
     )
 
     assert bool(problems(schema, {"a": value})) != is_allowed
+
+
+LETTER = {
+    "properties": {
+        "to": {"type": "array", "items": {"type": "string"}},
+        "subject": {"type": "string"},
+        "copies": {"type": "integer"},
+        "sent": {"type": ["boolean", "null"]},
+        "reply": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "by": {"$ref": "#/$defs/carrier"},
+        "odd": {"type": "email"},
+        "any": {},
+    },
+    "$defs": {"carrier": {"type": "object", "properties": {"name": {"type": "string"}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"to": "a@b.example"}, "'to' is \"a@b.example\"; its type is array of string"),
+        ({"to": ["a@b.example", 5]}, "'to[1]' is 5; its type is string"),
+        ({"subject": ["a"]}, "'subject' is [\"a\"]; its type is string"),
+        ({"copies": "2"}, "'copies' is \"2\"; its type is integer"),
+        ({"copies": True}, "'copies' is true; its type is integer"),
+        ({"copies": 2.5}, "'copies' is 2.5; its type is integer"),
+        ({"sent": "yes"}, "'sent' is \"yes\"; its type is boolean or null"),
+        ({"reply": 1}, "'reply' is 1; its type is string or null"),
+        ({"by": "air"}, "'by' is \"air\"; its type is object"),
+        ({"by": {"name": {"x": "y" * 99}}}, '\'by.name\' is {"x":"yyy'),
+    ],
+)
+def test_a_value_of_another_type_is_named(arguments: dict[str, Any], problem: str) -> None:
+    """With the type that it should have; once, and clipped."""
+    (found,) = problems(LETTER, arguments)
+
+    assert problem in found
+    assert len(found) < 120
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"to": []},
+        {"copies": 2.0},
+        {"sent": None},
+        {"reply": None},
+        {"odd": 1},
+        {"any": [{}]},
+        {"by": {"name": "air", "more": 1}},
+    ],
+    ids=str,
+)
+def test_types_raise_no_false_alarm(arguments: dict[str, Any]) -> None:
+    """Whole numbers are integers, and what JSON Schema does not know is not looked at."""
+    assert problems(LETTER, arguments) == ()
+
+
+def test_the_generator_is_told_the_types() -> None:
+    """It cannot know otherwise that one address is a list."""
+    annotation = ToolAnnotation(
+        server_name="mail", tool_name="send", args={"to": ["address"]}, input_schema=LETTER
+    )
+    prompt = build_generator_system_prompt("c", [annotation])
+
+    assert "  - to (array of string): address" in prompt
+    assert "copies (integer), sent (boolean or null), reply (string or null), by (object)" in prompt

@@ -140,7 +140,7 @@ def test_a_group_of_tools_that_fails_fails_the_run(
     with pytest.raises(error):
         compile_verify_repair(parts, artifact=tmp_path / "s.json")
 
-    assert not list(tmp_path.iterdir())
+    assert [one.name for one in tmp_path.iterdir()] == ["s.failed.json"]
     assert not work.court.heard
 
 
@@ -431,8 +431,9 @@ def test_not_allow_is_not_for_models() -> None:
 
 
 def test_probes_are_limited_per_round() -> None:
-    """A talkative judge does not make the run endless."""
-    probes = [scenario(f"/p{number}", "deny") for number in range(50)]
-    report = bench([A], lambda _: with_probes(Judgement(), *probes)).run()
+    """A talkative judge does not make the run endless; nobody judges those of the last round."""
+    probes = [scenario(f"/p{number}", "allow") for number in range(50)]
+    report = bench([A], lambda results: with_probes(blaming()(results), *probes)).run()
 
-    assert len(report.scenarios) == 1 + 3 * 5
+    assert report.judgements == 3
+    assert len(report.scenarios) == 1 + 2 * 5

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from loop_doubles import WRONG, A, B, Speech, bench, blaming, with_probes
+from loop_doubles import WRONG, A, B, Bench, Speech, bench, blaming, with_probes
 from scenario_doubles import handwritten, named, scenario
 
 from pytest_regen.errors import TransportError
@@ -94,7 +94,9 @@ def test_what_people_wrote_needs_no_judge_to_blame_the_rules() -> None:
 def test_verifications_are_told_apart() -> None:
     """Each line says which round of which verification it is about."""
     told: list[str] = []
-    bench([A, WRONG], blaming("rule"), repairs=[{"/b": "deny"}]).run(on_progress=told.append)
+    first = [A, WRONG, scenario("/protected/x")]
+    work = bench(first, blaming("rule"), repairs=[{"/b": "deny"}], later=[[scenario("/c", "deny")]])
+    work.run(on_progress=told.append)
 
     judging = [line for line in told if line.startswith("Judging")]
     assert judging == [
@@ -136,3 +138,88 @@ def test_one_that_was_right_after_all_is_not_told() -> None:
 
     assert report.passed
     assert len(work.source.told) == 1
+
+
+def asked(work: Bench) -> list[list[str]]:
+    """Return what the judge was asked about, call by call."""
+    return [[one.scenario.description for one in results] for results in work.court.heard]
+
+
+def test_a_right_set_is_judged_once() -> None:
+    """For its probes; those that pass are no reason to ask again."""
+    work = bench([A, B], lambda _: with_probes(Judgement(), scenario("/c")))
+    report = work.run()
+
+    assert report.passed
+    assert asked(work) == [["read /a", "read /b"]]
+
+
+def test_what_was_corrected_is_not_judged_again() -> None:
+    """Nor is a replacement that passes; what passed before is not told once more."""
+    work = bench([A, WRONG], blaming(), later=[[scenario("/c")]])
+    report = work.run()
+
+    assert report.passed
+    assert asked(work) == [["read /a", "read /b"]]
+
+
+def test_a_failing_replacement_is_judged_alone() -> None:
+    """The rest has not changed since."""
+    work = bench([A, WRONG], blaming(), later=[[scenario("/c", "deny")]])
+    report = work.run()
+
+    assert report.passed
+    assert asked(work) == [["read /a", "read /b"], ["read /c"]]
+
+
+def test_a_failing_probe_is_judged_alone() -> None:
+    """Not together with a failure that was blamed already."""
+    speech = iter([with_probes(blaming("rule")([]), scenario("/c", "deny"))])
+    first = blaming("rule")
+
+    def judge(results: Sequence[ExecutionResult]) -> Judgement:
+        found = next(speech, None)
+        said = first(results)
+        return said if found is None else with_probes(said, *found.probes)
+
+    work = bench([A, WRONG], judge)
+    work.run()
+
+    assert asked(work) == [["read /a", "read /b"], ["read /c"]]
+
+
+def test_what_new_rules_decide_otherwise_is_judged_again_if_it_fails() -> None:
+    """The verdict was about another decision."""
+    wrong = [scenario("/x", "escalate"), scenario("/y", "escalate")]
+    repairs = [{"/x": "escalate", "/y": "allow"}, {"/y": "escalate"}]
+    work = bench([A, *wrong], blaming("rule"), repairs=repairs)
+    report = work.run()
+
+    assert report.passed, report.describe()
+    assert asked(work) == [["read /a", "read /x", "read /y"], ["read /x", "read /y"]]
+
+
+def test_a_failure_without_a_verdict_is_asked_about_once_per_verification() -> None:
+    """The judge may have overlooked it."""
+    said = iter([Judgement(passed=False), blaming()([])])
+
+    def judge(results: Sequence[ExecutionResult]) -> Judgement:
+        return blaming()(results) if next(said, None) is None else Judgement(passed=False)
+
+    work = bench([A, WRONG, scenario("/protected/x")], judge, later=[[], [], []])
+    work.run()
+
+    assert asked(work)[:2] == [["read /a", "read /b"], ["read /b"]]
+
+
+def test_new_rules_are_told_by_what_they_decide() -> None:
+    """Request by request, with the rules' names, not as a count of failures."""
+    own = scenario("/x", "escalate")
+    gone = scenario("/protected/x")
+    work = bench([A, own, gone], blaming("rule"), repairs=[{"/x": "escalate"}])
+    work.run()
+
+    (told,) = work.source.told
+    assert told.rule_changes == (
+        'files/read {"path":"/x"}: was deny (default-deny), is now escalate (rule /x)',
+    )

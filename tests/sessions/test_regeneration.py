@@ -30,7 +30,7 @@ def after_the_first_turn(
 ) -> tuple[ScriptedProvider, ScenarioGeneratorSession]:
     """Return a session that gave A and B, and who answers."""
     provider = ScriptedProvider([said([A, B]), *later])
-    session = ScenarioGeneratorSession("Be exact.", TOOLS, tuple(own), provider=provider)
+    session = ScenarioGeneratorSession("Be exact.", TOOLS[:1], tuple(own), provider=provider)
     session.generate()
     return provider, session
 

@@ -29,6 +29,7 @@ from pytest_regen.sessions import (
     ScenarioFeedback,
     ScenarioGeneratorSession,
     TestScenario,
+    ToolAnnotation,
     generate_scenarios,
 )
 from pytest_regen.turns import Provider, Reply, ScriptedProvider, Usage
@@ -41,7 +42,9 @@ def session(
     provider: Provider, own: Iterable[TestScenario] = (), **settings: Any
 ) -> ScenarioGeneratorSession:
     """Return a session about the library's tools."""
-    return ScenarioGeneratorSession("Be exact.", TOOLS, tuple(own), provider=provider, **settings)
+    return ScenarioGeneratorSession(
+        "Be exact.", TOOLS[:1], tuple(own), provider=provider, **settings
+    )
 
 
 def told(provider: ScriptedProvider, number: int = -1) -> str:
@@ -84,7 +87,7 @@ def test_messages_grow_and_the_system_prompt_stays() -> None:
     assert roles == [["user"], ["user", "assistant", "user"]]
     assert {one.system for one in provider.requests} == {"Be exact."}
     assert "correct decision is 'escalate'" in told(provider)
-    assert ["$defs" in told(provider, number) for number in (0, 1)] == [True, False]
+    assert ["JSON Schema" in told(provider, number) for number in (0, 1)] == [True, False]
 
 
 def test_the_first_message_asks_for_scenarios_and_tells_the_handwritten() -> None:
@@ -101,7 +104,7 @@ def test_single_shot_generation_is_a_session_of_one_turn() -> None:
     own = handwritten("/h")
 
     assert generate_scenarios(
-        "Be exact.", TOOLS, [own], provider=ScriptedProvider([said([A])])
+        "Be exact.", TOOLS[:1], [own], provider=ScriptedProvider([said([A])])
     ) == [own, A]
 
 
@@ -242,7 +245,7 @@ def test_arguments_are_checked() -> None:
 
 def test_duplicates_in_one_answer_are_left_out() -> None:
     """The first one of a request stays, whatever the order of its arguments."""
-    twin = scenario("/a", "deny", description="twin")
+    twin = scenario("/a", description="twin")
     talk = session(ScriptedProvider([said([A, twin])]))
 
     assert talk.generate() == [A]
@@ -276,7 +279,6 @@ def test_what_cannot_be_mended_is_left_out_and_told() -> None:
         f"Here you are: {{as asked}}\n{said([A])}",
         f"```text\nnothing\n```\n```json\n{said([A])}\n```",
         f"{said([A])}\n\nRun them:\n```bash\nrun {{}}\n```",
-        f"{said([B])}\n{said([A])}",
     ],
 )
 def test_prose_and_fences_hide_nothing(first: str) -> None:
@@ -395,3 +397,104 @@ def test_progress_is_told() -> None:
 
     assert told_first == ["Generating scenarios..."]
     assert told_next == ["Regenerating scenarios (turn 2)..."]
+
+
+def test_a_discarded_request_that_comes_again_is_called_discarded() -> None:
+    """And told the rule that no expectation gets past; also after a session was restored."""
+    gone = ScenarioFeedback(discarded_scenarios=(discard("/a"),))
+    provider = ScriptedProvider([said([A, B])])
+    talk = session(provider)
+    talk.generate()
+    again = ScriptedProvider([said([A]), said([]), said([A]), said([])])
+    talk = ScenarioGeneratorSession.from_json(talk.to_json(), provider=again)
+    talk.regenerate(gone)
+    talk = ScenarioGeneratorSession.from_json(talk.to_json(), provider=again)
+    talk.regenerate(ScenarioFeedback(notes=("more",)))
+
+    for number in (1, 3):
+        assert "was discarded: structural-protected-path always returns deny" in told(again, number)
+        assert "was corrected" not in told(again, number)
+
+
+def test_a_missing_member_is_named_as_the_schema_shows_it() -> None:
+    """Not by its alias."""
+    item = {k: v for k, v in json.loads(said([A]))["scenarios"][0].items() if k[0] != "e"}
+    provider = ScriptedProvider([json.dumps({"scenarios": [item]}), said([A])])
+    session(provider).generate()
+
+    assert "expected_decision: Field required" in told(provider)
+
+
+def test_a_probe_that_the_model_wrote_itself_is_no_gap() -> None:
+    """It would be told to consider what it has considered."""
+    provider = ScriptedProvider([said([A, B]), said([])])
+    talk = session(provider)
+    talk.generate()
+    talk.regenerate(CORRECTED.model_copy(update={"probe_scenarios": (A, C)}))
+
+    assert '"/c"} -> allow' in told(provider)
+    assert '"/a"} -> allow' not in told(provider)
+
+
+# What contradicts itself, and what is forgotten.
+
+
+def test_two_expectations_of_one_request_are_asked_about() -> None:
+    """Neither is taken for what was meant before the model has said which is."""
+    provider = ScriptedProvider([said([A, B, scenario("/a", "deny")]), said([A])])
+    talk = session(provider)
+
+    assert [(one.id, one.expected_decision) for one in talk.generate()] == [
+        (B.id, B.expected_decision),
+        (A.id, "allow"),
+    ]
+    assert "asks what scenario 1 ('read /a') asks, and expects deny instead of allow" in told(
+        provider
+    )
+
+
+def test_a_contradiction_that_stays_leaves_both_out() -> None:
+    """And is noted."""
+    both = said([A, scenario("/a", "deny")])
+    talk = session(ScriptedProvider([said([A, B, scenario("/a", "deny")]), both, both]))
+
+    assert talk.generate() == [B]
+    assert "left out after repairs" in talk.reports[-1].notes[-1]
+
+
+def asked_about(*tools: ToolAnnotation, lines: list[str | Exception]) -> tuple[Any, Any]:
+    """Return a session about these tools and who answers it."""
+    provider = ScriptedProvider(lines)
+    return provider, ScenarioGeneratorSession("x", tools, provider=provider)
+
+
+def test_a_forgotten_tool_is_asked_for_once() -> None:
+    """Within the turn; the history holds the set as if it had been there at once."""
+    wrote = scenario("/w", tool="write")
+    provider, talk = asked_about(READ, WRITE, lines=[said([A]), said([wrote])])
+
+    assert talk.generate() == [A, wrote]
+    assert "No scenario tests these tools:\n- files/write" in told(provider)
+    assert "The other 1 are kept" in told(provider)
+    assert len(json.loads(talk.history[1].content)["scenarios"]) == 2
+    assert talk.reports[-1].notes == ()
+
+
+@pytest.mark.parametrize("second", [said([]), said([A]), "No.", TransportError("down", hint="x")])
+def test_a_tool_that_stays_untested_is_noted(second: str | Exception) -> None:
+    """What was given is kept, whatever comes of asking for more."""
+    provider, talk = asked_about(READ, WRITE, lines=[said([A]), second, second, second])
+
+    assert talk.generate() == [A]
+    assert "no scenario tests files/write" in talk.reports[-1].notes
+    assert len(provider.requests) <= 3
+
+
+def test_a_tool_that_a_person_tests_is_not_forgotten() -> None:
+    """Nothing need be written for it."""
+    provider = ScriptedProvider([said([A])])
+    own = [handwritten("/w", tool="write")]
+    talk = ScenarioGeneratorSession("x", (READ, WRITE), own, provider=provider)
+
+    assert talk.generate()[1:] == [A]
+    assert len(provider.requests) == 1

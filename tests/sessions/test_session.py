@@ -115,7 +115,7 @@ def test_a_repair_leaves_no_trace_in_the_history() -> None:
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        (["no"] * 3, ReplyFormatError),
+        (["no"] * 2, ReplyFormatError),
         ([Reply("", "refusal")], RefusedError),
         ([lost()], TransportError),
         ([Reply('{"n"', "max_tokens")] * 4, ReplyFormatError),
@@ -359,3 +359,32 @@ def test_steps_are_told() -> None:
         "Repairing the reply (1/2)...",
         "The reply was cut; asking for its rest (1/3)...",
     ]
+
+
+def test_a_watcher_that_raises_ends_no_turn() -> None:
+    """It is warned of: what was paid must not be lost for a line of progress."""
+
+    def watch(line: str) -> None:
+        raise BrokenPipeError(line)
+
+    provider = ScriptedProvider(["no", said(1)])
+    talk = GeneratorSession("x", Answer, provider=provider, on_progress=watch)
+
+    with pytest.warns(RuntimeWarning, match=r"on_progress raised BrokenPipeError.*Repairing"):
+        assert talk.ask("One?") == Answer(n=1)
+
+
+def test_what_the_shared_budget_gave_for_a_refused_call_is_given_back() -> None:
+    """The session's own budget refuses it; the others may spend what it had taken."""
+    shared = Budget(100_000)
+    provider = ScriptedProvider([said(1)])
+    talk = GeneratorSession(
+        "x" * 9_000, Answer, provider=provider, token_budget=500, shared_budget=shared
+    )
+
+    for _ in range(100):
+        with pytest.raises(BudgetError, match="the session's budget of 500"):
+            talk.ask("One?")
+
+    assert (shared.spent, len(provider.requests)) == (0, 0)
+    assert shared.reserve(99_000) == 99_000

@@ -223,7 +223,7 @@ def test_a_schema_beyond_json_schema_gets_a_plain_hint() -> None:
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_repairs_are_counted(bad: int) -> None:
     """A wrong reply is shown to the model with what is wrong, and the right one is returned."""
-    provider = ScriptedProvider([*['{"a": "x"}'] * bad, GOOD])
+    provider = ScriptedProvider([*['{"a": "x"}', '{"a": "y"}'][:bad], GOOD])
     told: list[str] = []
 
     found = generate_object_with_repair(
@@ -261,7 +261,7 @@ def test_what_a_type_says_beyond_its_schema_is_repaired_as_well() -> None:
 
 def test_the_last_error_is_raised_when_repairs_are_used_up() -> None:
     """Three wrong replies are three calls and one error."""
-    provider = ScriptedProvider(["no", "no", '{"a": []}'])
+    provider = ScriptedProvider(["no", "no!", '{"a": []}'])
 
     with pytest.raises(ReplyFormatError, match="does not fit"):
         generate_object_with_repair(provider, Answer, prompt="Count.")

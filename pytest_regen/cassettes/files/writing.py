@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,14 @@ from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction
 from pytest_regen.cassettes.files.replacing import behind_links, move_file, unwritable
 from pytest_regen.cassettes.strict_json import too_deep
 from pytest_regen.cassettes.values import Interaction
-from pytest_regen.errors import CassetteError
+from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.modes import RecordMode
 from pytest_regen.turns.secrets import find_secrets, scrub_text
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["CassetteWriter", "checked_text"]
+__all__ = ["CassetteWriter", "checked_text", "keep_answers"]
 
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
@@ -192,6 +193,59 @@ class CassetteWriter:
                 self._lock = lock
                 return candidate
         raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
+
+
+def keep_answers(path: Path) -> None:
+    """Leave in a cassette the requests that were answered, those of a killed run included.
+
+    Refusals, failures and answers that broke off leave it: played again they would end each run
+    where they ended the first one.
+
+    Raises:
+        CassetteError: the cassette cannot be written.
+        CassetteUnreadableError: it is none.
+    """
+    path = behind_links(path)
+    left = partial_path(path)
+    if not (path.exists() or left.exists()):
+        return
+    try:
+        lock = _acquired(left)
+        try:
+            with _locked(path):
+                recover(path)
+                _keep_answers(path, left if lock is not None else None)
+        finally:
+            if lock is not None:
+                _release(lock)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def _keep_answers(path: Path, left: Path | None) -> None:
+    files = [file for file in (read_cassette(path), _readable(left)) if file is not None]
+    found = [stored for file in files for stored in file.interactions]
+    kept = [stored for stored in found if _is_answered(stored.interaction)]
+    if kept and (len(kept) < len(found) or len(files) > 1 or not path.exists()):
+        metadata = dict(files[0].metadata)
+        for file in files[1:]:
+            metadata = _merged_metadata(file.metadata, {"models": [], "source": "", **metadata})
+        replace_file(path, header_text(metadata) + "".join(stored.text for stored in kept))
+    elif not kept:
+        path.unlink(missing_ok=True)
+    if left is not None:
+        left.unlink(missing_ok=True)
+
+
+def _readable(partial: Path | None) -> CassetteFile | None:
+    try:
+        return None if partial is None else read_cassette(partial)
+    except CassetteUnreadableError:
+        return None  # Killed before its first recording was whole.
+
+
+def _is_answered(interaction: Interaction) -> bool:
+    return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
 
 
 def _text_of(interaction: Interaction) -> str:

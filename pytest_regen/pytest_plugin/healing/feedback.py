@@ -1,7 +1,9 @@
 """What a failing test says to the model, and about which types it says it."""
 
+import ast
 import os
 import re
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,5 +155,29 @@ def _words(item: pytest.Item, failure: BaseException) -> str:
         text = pattern.sub(stable, text)
     if not isinstance(failure, AssertionError | pytest.fail.Exception):
         text = f"{type(failure).__name__}: {text}"
+    if "<generator object" in text:
+        # All that pytest can say of ``assert all(…)``; what was asserted stands in the test.
+        text += _asserted(item, failure)
     text = text or "the test failed without a message"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+
+def _asserted(item: pytest.Item, failure: BaseException) -> str:
+    """Return the assertion of the test's file that failed, as it stands there."""
+    lines = [
+        step.lineno
+        for step in traceback.extract_tb(failure.__traceback__)
+        if Path(step.filename) == item.path
+    ]
+    try:
+        text = item.path.read_text("utf-8")
+        found = [
+            ast.get_source_segment(text, node)
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Assert)
+            and lines
+            and node.lineno <= (lines[-1] or 0) <= (node.end_lineno or 0)
+        ]
+    except (OSError, ValueError, SyntaxError):
+        return ""
+    return f"\nThe test asserts: {found[0]}" if found else ""

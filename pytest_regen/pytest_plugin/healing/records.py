@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pytest
 
+from pytest_regen.pytest_plugin.stash import RECORD_KEY
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -28,7 +30,6 @@ __all__ = [
 
 Outcome = Literal["regenerated", "failed", "skipped", "planned"]
 
-_KEY = "regen_record"
 _RECORD: "pytest.StashKey[Record]" = pytest.StashKey()
 
 
@@ -135,10 +136,10 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the item's record on the report of its call, if it has one."""
     record = item.stash.get(_RECORD, None)
     if record is not None and report.when == "call":
-        report.__dict__[_KEY] = record.to_json()
+        report.__dict__[RECORD_KEY] = record.to_json()
 
 
 def record_on(report: pytest.TestReport) -> Record | None:
     """Return the record a report carries."""
-    data = report.__dict__.get(_KEY)
+    data = report.__dict__.get(RECORD_KEY)
     return None if data is None else Record.from_json(data)

@@ -1,0 +1,159 @@
+"""A journal: a run that ended before its end goes on from what was answered."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_regen import AnthropicProvider, Emulator, Fault, use_cassette
+from pytest_regen.cassettes import journal
+from pytest_regen.errors import ProviderError, TransportError
+from pytest_regen.turns import Message, TurnRequest
+
+Answer = str | Fault
+
+
+class Model:
+    """Answers through an emulated API; ``fails`` says what happens instead at a prompt."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.fails: dict[str, Fault] = {}
+
+    def __call__(self, body: dict[str, Any]) -> Answer:
+        """Return the answer to the last prompt."""
+        prompt = body["messages"][-1]["content"]
+        self.asked.append(prompt)
+        return self.fails.get(prompt) or f"answer to {prompt}"
+
+
+@pytest.fixture
+def model() -> Iterator[tuple[Model, AnthropicProvider, str]]:
+    """Return a model, a provider that asks it, and its address."""
+    model = Model()
+    with Emulator(model) as emulator:
+        provider = AnthropicProvider(
+            base_url=emulator.base_url, api_key="emulated", max_retries=0, timeout=5
+        )
+        yield model, provider, emulator.base_url
+        provider.close()
+
+
+def ask(provider: AnthropicProvider, *prompts: str) -> list[str]:
+    """Return the answers."""
+    return [
+        provider.send(TurnRequest("", (Message("user", one),), "claude-sonnet-5-5", 100)).text
+        for one in prompts
+    ]
+
+
+def interrupted(provider: AnthropicProvider) -> None:
+    """Be stopped at the keyboard after two answers."""
+    ask(provider, "1", "2")
+    raise KeyboardInterrupt
+
+
+def failed(provider: AnthropicProvider) -> None:
+    """Go on to a prompt that fails."""
+    ask(provider, "1", "2", "3")
+
+
+@pytest.mark.parametrize(
+    ("work", "fault", "again"),
+    [
+        (interrupted, None, ["3"]),
+        (failed, Fault(status=529), ["3"]),
+        (failed, Fault(kind="cut"), ["3"]),
+        (failed, Fault(status=400), ["3"]),
+    ],
+    ids=["interrupted", "overloaded", "broken off", "refused"],
+)
+def test_what_was_answered_is_not_asked_again(
+    tmp_path: Path,
+    model: tuple[Model, AnthropicProvider, str],
+    work: Callable[[AnthropicProvider], None],
+    fault: Fault | None,
+    again: list[str],
+) -> None:
+    """However the first run ended; what failed is asked anew, and not played as a failure."""
+    said, provider, _ = model
+    path = tmp_path / "runs" / "journal.yaml"
+    said.fails = {"3": fault} if fault else {}
+    with pytest.raises((KeyboardInterrupt, ProviderError)), journal(path):
+        work(provider)
+    said.asked, said.fails = [], {}
+
+    with journal(path):
+        answers = ask(provider, "1", "2", "3")
+
+    assert answers == ["answer to 1", "answer to 2", "answer to 3"]
+    assert said.asked == again
+    with use_cassette(path) as run:
+        assert ask(provider, "1", "2", "3") == answers
+    assert run.unplayed == 0
+
+
+def test_a_killed_run_is_gone_on_from_as_well(
+    tmp_path: Path, model: tuple[Model, AnthropicProvider, str]
+) -> None:
+    """What it had recorded beside the cassette becomes part of it; nothing is left over."""
+    said, provider, address = model
+    path = tmp_path / "journal.yaml"
+    with journal(path):
+        ask(provider, "1")
+    script = """
+import os, sys
+from pytest_regen import AnthropicProvider
+from pytest_regen.cassettes import journal
+from pytest_regen.turns import Message, TurnRequest
+provider = AnthropicProvider(base_url=sys.argv[2], api_key="emulated")
+with journal(sys.argv[1]):
+    for prompt in "12":
+        provider.send(TurnRequest("", (Message("user", prompt),), "claude-sonnet-5-5", 100))
+    os.kill(os.getpid(), 9)
+"""
+    ended = subprocess.run([sys.executable, "-c", script, path, address], check=False)
+    assert ended.returncode == -9
+    assert said.asked == ["1", "2"]
+
+    with journal(path):
+        ask(provider, "1", "2", "3")
+
+    assert said.asked == ["1", "2", "3"]
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_first_run_that_was_killed_is_gone_on_from(tmp_path: Path) -> None:
+    """There is a partial file only, and no cassette yet."""
+    path = tmp_path / "journal.yaml"
+    said = Model()
+    with Emulator(said) as emulator:
+        provider = AnthropicProvider(base_url=emulator.base_url, api_key="emulated")
+        with suppress(KeyboardInterrupt), use_cassette(path, mode="new_episodes"):
+            interrupted(provider)
+        assert not path.exists()
+
+        with journal(path):
+            ask(provider, "1", "2", "3")
+        provider.close()
+
+    assert said.asked == ["1", "2", "3"]
+
+
+def test_a_journal_of_failures_alone_begins_anew(
+    tmp_path: Path, model: tuple[Model, AnthropicProvider, str]
+) -> None:
+    """A cassette without any recording would not load."""
+    said, provider, _ = model
+    path = tmp_path / "journal.yaml"
+    said.fails = {"1": Fault(status=529)}
+    with suppress(TransportError), journal(path):
+        ask(provider, "1")
+    said.fails = {}
+
+    with journal(path):
+        assert ask(provider, "1") == ["answer to 1"]

@@ -1,0 +1,137 @@
+"""A loop that does not come to its end keeps what was paid for, and can be gone on with."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop_doubles import RULES, WRONG, A, Compiler, Court, PathEngine, bench
+from scenario_doubles import TOOLS, named, said, scenario
+
+from pytest_regen.errors import TransportError
+from pytest_regen.sessions import (
+    Artifact,
+    ExecutionResult,
+    Judgement,
+    LoopParts,
+    ScenarioGeneratorSession,
+    acompile_verify_repair,
+    compile_verify_repair,
+    read_artifact,
+)
+from pytest_regen.turns import ScriptedProvider, TurnRequest
+
+
+def kept(folder: Path) -> Artifact:
+    """Return what stands beside the artifact."""
+    found = read_artifact(folder / "set.failed.json")
+    assert found is not None
+    assert found.status == "failed"
+    return found
+
+
+def interrupting(results: Sequence[ExecutionResult]) -> Judgement:
+    """Be interrupted at the keyboard."""
+    del results
+    raise KeyboardInterrupt
+
+
+def test_an_interruption_keeps_rules_and_scenarios(tmp_path: Path) -> None:
+    """And says where, and how the next run can go on."""
+    with pytest.raises(KeyboardInterrupt) as caught:
+        bench([A, WRONG], interrupting).run(tmp_path / "set.json")
+
+    assert (kept(tmp_path).scenarios, kept(tmp_path).policy) == ((A, WRONG), RULES)
+    (note,) = caught.value.__notes__
+    assert "set.failed.json" in note
+    assert "cassettes.journal" in note
+
+
+def test_a_cancelled_loop_keeps_them(tmp_path: Path) -> None:
+    """As an interrupted one."""
+
+    class Slow(Court):
+        async def ajudge(self, *_: object) -> Judgement:
+            await asyncio.sleep(60)
+            return Judgement()
+
+    work = bench([A, WRONG])
+    work.court = Slow()
+
+    async def impatient() -> None:
+        run = acompile_verify_repair(work.loop_parts, artifact=tmp_path / "set.json")
+        await asyncio.wait_for(run, 0.2)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(impatient())
+    assert kept(tmp_path).scenarios == (A, WRONG)
+
+
+def test_an_interrupted_repair_keeps_the_rules_in_force(tmp_path: Path) -> None:
+    """With the scenarios as they stand, corrections in place."""
+
+    class Interrupted(Compiler):
+        def repair(self, *_: Any) -> Any:
+            raise KeyboardInterrupt
+
+    work = bench([A, WRONG])
+    work.compiler = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        work.run(tmp_path / "set.json")
+    assert kept(tmp_path).policy == RULES
+
+
+@pytest.mark.parametrize("error", [TransportError("down", hint="again"), KeyboardInterrupt()])
+def test_a_first_turn_that_fails_keeps_the_rules_and_the_groups_answered(
+    tmp_path: Path, error: BaseException
+) -> None:
+    """The policy was paid for, and so were the scenarios of the first group."""
+
+    def answer(request: TurnRequest) -> str:
+        if '"read"' in request.messages[0].content:
+            return said([scenario("/a")])
+        raise error
+
+    session = ScenarioGeneratorSession(
+        "x", TOOLS, provider=ScriptedProvider(answer), batch_size=1, max_repairs=0
+    )
+    parts = LoopParts(Compiler(), lambda _: session, PathEngine, Court())
+    with pytest.raises(type(error)):
+        compile_verify_repair(parts, artifact=tmp_path / "set.json")
+
+    assert named(kept(tmp_path).scenarios) == [("read /a", "allow")]
+    assert kept(tmp_path).policy == RULES
+
+
+def test_before_the_rules_nothing_is_kept(tmp_path: Path) -> None:
+    """There is nothing yet; what an earlier run left stays."""
+
+    class Failing(Compiler):
+        def compile(self) -> Any:
+            raise KeyboardInterrupt
+
+    work = bench([A])
+    work.compiler = Failing()
+    with pytest.raises(KeyboardInterrupt):
+        work.run(tmp_path / "set.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_an_artifact_the_way_on_is_told_alone() -> None:
+    """Nothing is written anywhere."""
+    with pytest.raises(KeyboardInterrupt) as caught:
+        bench([A, WRONG], interrupting).run()
+
+    (note,) = caught.value.__notes__
+    assert note.startswith("pytest_regen.cassettes.journal(path)")
+
+
+def test_a_watcher_that_raises_ends_no_loop() -> None:
+    """Its line is lost, the run is not."""
+
+    def watch(line: str) -> None:
+        raise BrokenPipeError(line)
+
+    with pytest.warns(RuntimeWarning, match="on_progress raised"):
+        assert bench([A]).run(on_progress=watch).passed
