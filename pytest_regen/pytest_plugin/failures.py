@@ -42,7 +42,7 @@ class UnitError(AssertionError):
         """What came of regenerating, where that was tried."""
 
     def __str__(self) -> str:
-        parts = [f"{self.check.place}::{self.type_name}: {counted(len(self.issues), 'error')}"]
+        parts = [f"{self.check.here}::{self.type_name}: {counted(len(self.issues), 'error')}"]
         pages = list(dict.fromkeys(issue.page for issue in self._first))
         for page in pages:
             parts += [_issue_text(self.check, one) for one in self._first if one.page == page]
@@ -67,23 +67,23 @@ class UnitError(AssertionError):
         prompts = store.prompts_of(self.type_name)
         asked = [prompt for prompt in prompts if page is None or prompt.page == page]
         if asked:
-            numbers = [store.prompts.index(prompt) for prompt in asked]
-            entries = f"entry {numbers[0]}" if len(numbers) == 1 else f"entries {numbers}"
-            pages = (
-                f"page {page} of {asked[0].total_pages}" if page else counted(len(asked), "page")
-            )
-            yield f"  stored prompt: {self.check.place}/prompts.json, {entries} ({pages})"
+            numbers = [store.prompts.index(prompt) + 1 for prompt in asked]
+            entries = f"entry {numbers[0]}"
+            pages = f"page {asked[0].page} of {asked[0].total_pages}"
+            if len(asked) > 1:
+                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(asked)} pages"
+            yield f"  stored prompt: {self.check.here}/prompts.json, {entries} ({pages})"
 
     def _commands(self, page: int | None) -> Iterator[str]:
         """Yield what may be run about the page, or the type."""
-        place, name = self.check.place, self.type_name
+        here, name = self.check.here, self.type_name
         command = mending_command(self.check, name, self.issues)
         if is_edited(self.issues):
             yield f"  keep:          {command}"
-            yield f"  drop:          {regenerate_command(place, name)} --discard-edits"
+            yield f"  drop:          {regenerate_command(here, name)} --discard-edits"
         else:
             yield f"  regenerate:    {command}"
-            yield f"  or:            {regenerate_command(place, name, page)}"
+            yield f"  or:            {regenerate_command(here, name, page)}"
 
     @property
     def summary(self) -> str:
@@ -135,7 +135,8 @@ def findings_json(
 
 
 def _issue_text(check: "StoreCheck", issue: Issue) -> str:
-    path, line = issue_place(check, issue)
+    _, line = issue_place(check, issue)
+    path = f"{check.here}/{check.source_path.name}"
     place = f"{path}:{line}" if line else path
     lines = [f"{place}: {issue.code}: {issue.message}"]
     if issue.detail:

@@ -8,6 +8,7 @@ import fnmatch
 import glob
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,9 @@ from pytest_regen.pytest_plugin.usage_errors import usage_error
 __all__ = [
     "Selection",
     "configured_stores",
+    "from_here",
     "from_rootdir",
+    "id_from_here",
     "is_store",
     "refuse_unmatched",
     "select",
@@ -58,6 +61,19 @@ def from_rootdir(path: Path, root: Path) -> str:
         return path.relative_to(root).as_posix()
     except ValueError:
         return Path(os.path.relpath(path, root)).as_posix()
+
+
+def from_here(path: Path, config: pytest.Config) -> str:
+    """Return how commands and places to click spell a path: from where pytest was called."""
+    return from_rootdir(path, config.invocation_params.dir)
+
+
+def id_from_here(nodeid: str, config: pytest.Config) -> str:
+    """Return a node id as the command line takes it where pytest was called."""
+    if config.invocation_params.dir == config.rootpath:
+        return nodeid
+    path, separator, name = nodeid.partition("::")
+    return f"{from_here(config.rootpath / path, config)}{separator}{name}"
 
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:
@@ -139,7 +155,7 @@ def _take(
         store = folder
     if store is not None:
         if separator:
-            _refuse_unknown_type(store, type_name, config.rootpath)
+            _refuse_unknown_type(store, type_name, from_here(store, config))
         selection.add(store, type_name if separator else None)
         return True
     real = folder.resolve()
@@ -149,15 +165,14 @@ def _take(
     return False
 
 
-def _refuse_unknown_type(store: Path, type_name: str, root: Path) -> None:
+def _refuse_unknown_type(store: Path, type_name: str, place: str) -> None:
     names = type_names_of(store)
     # A damaged store has no names to offer; its one item says what is wrong with it.
     if names and type_name not in names:
-        place = from_rootdir(store, root)
         raise usage_error(
             f"not found: {place}::{type_name}",
             why=f"the store has no type {type_name!r}; it has {', '.join(names)}",
-            hint=f"pytest --collect-only '{place}'",
+            hint=f"pytest --collect-only {shlex.quote(place)}",
         )
 
 

@@ -44,7 +44,7 @@ def test_the_python_of_a_page_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTEST_REGEN_SEAL_KEY", "0123456789abcdef0123456789abcdef")
 
-    with emulated(monkeypatch, lambda body: "public class Invoice { }"):
+    with emulated(monkeypatch, lambda _: "public class Invoice { }"):
         exec("\n".join(blocks(f"docs/{page}.md", "python")), dict(GIVEN))
 
 

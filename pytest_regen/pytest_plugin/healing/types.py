@@ -15,6 +15,7 @@ from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_test, cassette_of_type
 from pytest_regen.pytest_plugin.checks import StoreCheck, check_of, forget
 from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.commands import again_command
 from pytest_regen.pytest_plugin.costs import cost_in
 from pytest_regen.pytest_plugin.failures import UnitError
 from pytest_regen.pytest_plugin.healing.feedback import (
@@ -115,13 +116,17 @@ class _Work:
         try:
             if check.store.is_stale(target.type_name) and not self._choices.ignore_stale:
                 why = "its pages were written for another IR (STALE)"
-                self._record(skipped(nodeid, unit, why, "--regen-ignore-stale"))
+                cassette = _cassette(self._item, target)
+                more = ("--regen-ignore-stale",)
+                again = again_command(self._item.config, nodeid, cassette, *more)
+                self._record(skipped(unit, why, again))
             elif self._choices.dry_run:
                 self._record(planned(nodeid, check, target, _cassette(self._item, target)))
             else:
                 self._conclude(target, self._ask(target))
         except RegenError as error:
-            self._record(skipped(nodeid, unit, str(error)))
+            why = "\n".join(filter(None, (error.what, error.why)))
+            self._record(skipped(unit, why, error.hint))
 
     def _ask(self, target: Target) -> _Asked:
         item, calls = self._item, _Calls(self._item, target, self._failure)
@@ -167,6 +172,7 @@ class _Work:
             item.nodeid,
             self._check(target),
             asked.result,
+            cassette=_cassette(item, target),
             feedback=target.feedback,
             passed=asked.left is None,
             cost=asked.cost,

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_regen.pytest_plugin.cassettes.log import cassette_log
 from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.commands import node_command
 from pytest_regen.pytest_plugin.healing.records import record_on
 from pytest_regen.pytest_plugin.locate import from_rootdir
 from pytest_regen.pytest_plugin.reporting.items import description_on
@@ -84,7 +85,8 @@ class _ReportLog:
             return
         if report.when == "setup" or report.nodeid not in self._entries:
             # An item that another plugin starts again is told as it ended at last.
-            self._entries[report.nodeid] = Entry(report.nodeid)
+            rerun = node_command(self._config, report.nodeid)
+            self._entries[report.nodeid] = Entry(report.nodeid, rerun=rerun)
         entry = self._entries[report.nodeid]
         if said is not None:
             entry.kind = said["kind"]
