@@ -198,8 +198,10 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
         for store in dict.fromkeys([*selection.types, *configured_stores(config)])
         for name in type_names_of(store)
     ]
+    # A unit is named as in a report, or as the terminal prints it below the rootdir.
+    known = [*units, *(id_from_here(unit, config) for unit in units)]
     for pattern in only:
-        if pattern not in units and not fnmatch.filter(units, pattern):
+        if pattern not in known and not fnmatch.filter(known, pattern):
             raise usage_error(
                 f"--regen-only {pattern!r} matches nothing",
                 why=f"there is {', '.join(units) or 'no store'}",

@@ -110,8 +110,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Add the stores to what pytest collects at the top."""
+    """Add the stores to what pytest collects at the top; refuse marks that mean nothing."""
     report = yield
+    marked = [one for one in report.result or () if isinstance(one, pytest.Item) and _is_ours(one)]
+    if marked:
+        from pytest_regen.pytest_plugin.mark_checks import wrong_marks  # noqa: PLC0415 - marks only
+
+        wrong = wrong_marks(collector, marked)
+        if wrong:
+            report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
     if selection and selection.types and isinstance(collector, pytest.Session):
         from pytest_regen.pytest_plugin.nodes import store_nodes  # noqa: PLC0415 - stores only
@@ -136,6 +143,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             names: list[str] | None = getattr(item, "fixturenames", None)
             if names is not None and item.get_closest_marker("regen") is not None:
                 names += {"regen_provider"}.difference(names)
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("regen", "cassette"))
 
 
 def _uses_cassettes(item: pytest.Item) -> bool:
@@ -172,6 +183,13 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
     report = yield
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, pytest.UsageError):
+        from pytest_regen.pytest_plugin.usage_errors import PluginUsageError  # noqa: PLC0415 - rare
+
+        if isinstance(error, PluginUsageError):
+            # A mark or setting is wrong; lines of ours would tell nobody which.
+            report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
     is_marked = item.get_closest_marker("regen") is not None
@@ -182,7 +200,7 @@ def pytest_runtest_makereport(
     if item.config.option.regen_report is not None and (is_marked or _uses_cassettes(item)):
         from pytest_regen.pytest_plugin.reporting.items import describe  # noqa: PLC0415 - rare
 
-        describe(item, report, call.excinfo.value if call.excinfo else None)
+        describe(item, report, error)
     return report
 
 

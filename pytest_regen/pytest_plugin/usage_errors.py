@@ -1,12 +1,16 @@
-"""Usage errors as pytest shows them: one line, without a traceback of ours."""
+"""Usage errors as people see them: three lines, without a traceback of ours."""
 
 import pytest
 
-from pytest_regen.errors import UsageError
-
-__all__ = ["usage_error"]
+__all__ = ["PluginUsageError", "usage_error"]
 
 
-def usage_error(what: str, *, why: str = "", hint: str) -> pytest.UsageError:
+class PluginUsageError(pytest.UsageError):
+    """An option, ini value or mark of ours is wrong; the text is all there is to show."""
+
+
+def usage_error(what: str, *, why: str = "", hint: str) -> PluginUsageError:
     """Return pytest's own error with our three lines: what happened, why, and what to do next."""
-    return pytest.UsageError(str(UsageError(what, why=why, hint=hint)))
+    from pytest_regen.errors import UsageError  # noqa: PLC0415 - not paid where nothing is wrong
+
+    return PluginUsageError(str(UsageError(what, why=why, hint=hint)))

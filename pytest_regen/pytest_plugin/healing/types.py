@@ -4,7 +4,7 @@ The loop sits inside the call phase: fixtures are set up once, there is one repo
 parametrized and non-function items heal alike, because pytest's own way of calling them is used.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,6 +28,7 @@ from pytest_regen.pytest_plugin.healing.feedback import (
 )
 from pytest_regen.pytest_plugin.healing.records import Heal, add_heal
 from pytest_regen.pytest_plugin.healing.stories import heal_of, planned, skipped
+from pytest_regen.pytest_plugin.locate import id_from_here
 from pytest_regen.pytest_plugin.marks import regen_mark
 from pytest_regen.pytest_plugin.nodes import TypeItem
 from pytest_regen.pytest_plugin.providers import turn_settings
@@ -104,8 +105,9 @@ class _Work:
 
     def _is_chosen(self, target: Target) -> bool:
         unit = f"{self._check(target).place}::{target.type_name}"
+        names = {unit, id_from_here(unit, self._item.config)}
         only = self._choices.only
-        return not only or any(one == unit or fnmatchcase(unit, one) for one in only)
+        return not only or any(one in names or _matches(names, one) for one in only)
 
     def _check(self, target: Target) -> StoreCheck:
         return check_of(self._item.config, target.store)
@@ -191,6 +193,10 @@ class _Work:
         add_heal(self._item, heal)
         if isinstance(self._failure, UnitError) and heal.why:
             self._failure.healing = f"Not regenerated: {heal.why}"
+
+
+def _matches(names: Iterable[str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
 
 
 def _cassette(item: pytest.Item, target: Target) -> Path:
