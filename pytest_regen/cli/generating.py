@@ -293,7 +293,8 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
     show_issues(result.validation, str(source))
     say(f"{source}: {usage_line(result.calls, result.usage)}")
     if result.failures:
-        say("what was finished is stored: the same command again asks only for the rest")
+        stored = "what was finished is stored: the same command again asks only for the rest"
+        say(stored if result.is_stored else f"nothing was written to {result.path}")
         show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
         next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")

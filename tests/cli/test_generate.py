@@ -132,7 +132,7 @@ def test_no_connection_stops_the_rest(document: Path) -> None:
     assert ran.code == 3
     assert ran.err.count("error: no answer from") == 1
     assert ran.err.endswith("0 stores generated, 1 with errors, 1 not started\n")
-    assert "the same command again asks only for the rest" in ran.err
+    assert "nothing was written to generated/GET_kites" in ran.err
 
 
 def test_options_reach_the_plan(document: Path, api: Emulator) -> None:
