@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pytest_regen.canonical import source_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
+from pytest_regen.locks import lock_file, make_lock_folder
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import files, journal
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, describe_page, read_pages
@@ -79,7 +80,7 @@ def telling(path: Path) -> Iterator[None]:
         ) from None
 
 
-def hold(path: Path, lock_file: Path, timeout: float) -> "BaseFileLock":
+def hold(path: Path, file: Path, timeout: float) -> "BaseFileLock":
     """Take a lock of the store at ``path`` and return it; it goes with the process that has it.
 
     Raises:
@@ -87,14 +88,15 @@ def hold(path: Path, lock_file: Path, timeout: float) -> "BaseFileLock":
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only writers need it
 
-    lock = FileLock(lock_file, thread_local=False)
+    lock = FileLock(file, thread_local=False)
     with telling(path):
+        make_lock_folder(file)
         try:
             lock.acquire(timeout=timeout)
         except Timeout:
             raise StoreWriteError(
                 f"the store {path} is being written by another process",
-                why=f"{lock_file} was held for more than {timeout:g} s; a pytest run with --regen, "
+                why=f"{file} was held for more than {timeout:g} s; a pytest run with --regen, "
                 "or pytest-regen generate or regenerate, holds it while it writes",
                 hint="wait for that process or end it, then run the same command again; the lock "
                 "goes with the process, the file may stay",
@@ -109,8 +111,7 @@ def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     Raises:
         StoreWriteError: see ``hold``.
     """
-    folder = path.resolve()
-    lock = hold(path, folder.parent / f".{folder.name}.lock", timeout)
+    lock = hold(path, lock_file(path), timeout)
     try:
         yield
     finally:
@@ -122,7 +123,7 @@ def update(
     kind: type[StoreT], path: Path, timeout: float = LOCK_TIMEOUT
 ) -> Iterator["StoreUpdate[StoreT]"]:
     """Lock the store at ``path`` and read it afresh; see ``RegenStore.update``."""
-    refuse_no_store(path)  # A lock must not be made beside what is no store.
+    refuse_no_store(path)  # No lock is made for what is no store.
     with locked(path, timeout):
         with telling(path):
             journal.finish(path)

@@ -25,6 +25,7 @@ LEVELS = {
     "plurals": 0,
     "modes": 0,
     "file_names": 0,
+    "locks": 1,
     "turns": 2,
     "languages": 2,
     "sources": 2,
