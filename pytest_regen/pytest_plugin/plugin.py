@@ -18,7 +18,7 @@ from pytest_regen.pytest_plugin.fixtures import (
     regen_provider,
     regen_store,
 )
-from pytest_regen.pytest_plugin.options import add_markers, add_options, is_used
+from pytest_regen.pytest_plugin.options import add_markers, add_options, is_reported, is_used
 from pytest_regen.pytest_plugin.session_fixtures import (
     generator_session,
     scenario_session,
@@ -100,7 +100,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         log = RunLog(config, choices)
         config.pluginmanager.register(log, "regen-log")
-        if config.option.regen_report is not None:
+        if is_reported(config):
             from pytest_regen.pytest_plugin.reporting.log import report_to  # noqa: PLC0415 - rare
 
             report_to(config, selection.types, log)
@@ -197,7 +197,8 @@ def pytest_runtest_makereport(
         from pytest_regen.pytest_plugin.healing.records import attach  # noqa: PLC0415 - our items only
 
         attach(item, report)
-    if item.config.option.regen_report is not None and (is_marked or _uses_cassettes(item)):
+    is_told = _SELECTION in item.config.stash and is_reported(item.config)
+    if is_told and (is_marked or _uses_cassettes(item)):
         from pytest_regen.pytest_plugin.reporting.items import describe  # noqa: PLC0415 - rare
 
         describe(item, report, error)

@@ -55,7 +55,6 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to tell."""
         yield
-        self._write_step_summary()
         if not (self._heals or self._warnings or self.notes or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
@@ -158,19 +157,6 @@ class RunLog:
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""
         return from_here(self._config.rootpath / path, self._config)
-
-    def _write_step_summary(self) -> None:
-        """Append a table to the job page of GitHub, where the run is a step of one."""
-        target = os.environ.get("GITHUB_STEP_SUMMARY")
-        if not target or not self._heals:
-            return
-        rows = [
-            f"| `{one.unit}` | {one.outcome} | {one.stop_reason} | {one.calls} | {one.tokens} |"
-            for one in self._heals
-        ]
-        table = ["", "| unit | outcome | reason | calls | tokens |", "|---|---|---|---|---|", *rows]
-        with Path(target).open("a", encoding="utf-8") as file:
-            file.write("\n".join([*table, ""]))
 
 
 def _tokens(heal: Heal) -> str:
