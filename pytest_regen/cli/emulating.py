@@ -19,7 +19,7 @@ def emulator(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Act out the Messages API on loopback until stopped. Everything it says is labelled."""
+    """Run a local fake of the Messages API, until stopped. Everything it says is labelled."""
 
     def tell(base_url: str) -> None:
         if as_json:

@@ -13,6 +13,7 @@ from pytest_regen.documents.places import Node
 from pytest_regen.documents.reading import load_file
 from pytest_regen.documents.references import Broken, References
 from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
+from pytest_regen.plurals import counted
 
 __all__ = ["Document", "Operation", "read_document"]
 
@@ -89,10 +90,16 @@ class Document:
         for candidate in (wanted, wanted.rstrip("/"), wanted + "/"):
             if candidate in known:
                 return known[candidate]
-        near = difflib.get_close_matches(wanted, known, n=5, cutoff=0.5) or list(known)[:5]
+        like = difflib.get_close_matches(wanted, known, n=5, cutoff=0.5) or list(known)
+        # Who names a path without a method means an operation of that path.
+        bare = (path.strip() or method).rstrip("/")
+        same = [one for one in known if one.partition(" ")[2].rstrip("/") == bare]
+        near = list(dict.fromkeys([*same, *like]))[:5]
         raise UnknownOperationError(
             f"{self.path.name} has no operation {name!r}",
-            why=f"it has {len(known)} others" if known else "it has no operations at all",
+            why=f"it has {counted(len(known), 'operation')}"
+            if known
+            else "it has no operations at all",
             hint=f"near matches: {', '.join(map(repr, near))}"
             if near
             else "check the document's paths",

@@ -234,3 +234,40 @@ def test_a_header_that_is_there_is_the_users(document: Path) -> None:
     source = Path(STORE, "KiteDataObject.cs").read_text("utf-8")
     assert "namespace First" in source
     assert "Second" not in source
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        (
+            "pyproject.toml",
+            "",
+            'regen_stores = ["generated/*"] in [tool.pytest.ini_options] of pyp',
+        ),
+        ("pytest.ini", "[pytest]\n", "regen_stores = generated/*, one per line, in pytest.ini"),
+        (
+            "pyproject.toml",
+            '[tool.pytest.ini_options]\nregen_stores = ["generated/GET_mak*"]\n',
+            'regen_stores = ["generated/GET_mak*", "generated/*"] in',
+        ),
+    ],
+)
+@pytest.mark.usefixtures("api")
+def test_the_line_that_pytest_lacks_is_said(
+    document: Path, here: Path, name: str, text: str, told: str
+) -> None:
+    """Whoever generates a store wants it gated; with the line, nothing is said."""
+    (here / name).write_text(text, "utf-8")
+
+    first = command("generate", document, "GET /kites")
+    (here / name).write_text(
+        "[pytest]\nregen_stores = generated/*\n"
+        if name == "pytest.ini"
+        else '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n',
+        "utf-8",
+    )
+    second = command("generate", document, "GET /makers")
+
+    assert f"pytest does not collect it yet: add {told}" in first.err
+    assert (first.code, second.code) == (0, 0)
+    assert "does not collect" not in second.err
