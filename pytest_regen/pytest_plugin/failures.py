@@ -12,6 +12,7 @@ from pytest_regen.pytest_plugin.commands import (
     mending_command,
     regenerate_command,
 )
+from pytest_regen.pytest_plugin.locate import text_from_here
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ class UnitError(AssertionError):
         return f"{first.code}: {first.message}{more}"
 
 
-def shown(excinfo: pytest.ExceptionInfo[BaseException]) -> "TerminalRepr | None":
+def shown(
+    excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config
+) -> "TerminalRepr | None":
     """Return our text for an exception of ours, ``None`` for any other.
 
     The crash location is set to the generated file, which is what report readers annotate.
@@ -102,9 +105,13 @@ def shown(excinfo: pytest.ExceptionInfo[BaseException]) -> "TerminalRepr | None"
     if not isinstance(error, UnitError | RegenError):
         return None
     text = excinfo.getrepr(style="value")
+    for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
+        entry.lines = [text_from_here(line, config) for line in entry.lines]
     crash = text.reprcrash
     if crash is not None:
-        crash.message = error.summary if isinstance(error, UnitError) else error.what
+        crash.message = text_from_here(
+            error.summary if isinstance(error, UnitError) else error.what, config
+        )
         if isinstance(error, UnitError):
             crash.path = str(error.check.source_path)
             crash.lineno = error.issues[0].line or 1

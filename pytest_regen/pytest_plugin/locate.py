@@ -28,6 +28,7 @@ __all__ = [
     "refuse_unmatched",
     "select",
     "store_path",
+    "text_from_here",
     "type_names_of",
 ]
 
@@ -74,6 +75,12 @@ def id_from_here(nodeid: str, config: pytest.Config) -> str:
         return nodeid
     path, separator, name = nodeid.partition("::")
     return f"{from_here(config.rootpath / path, config)}{separator}{name}"
+
+
+def text_from_here(text: str, config: pytest.Config) -> str:
+    """Return a message in which paths of the project begin where pytest was called."""
+    root = from_here(config.rootpath, config)
+    return text.replace(f"{config.rootpath}{os.sep}", "" if root == "." else f"{root}/")
 
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:

@@ -10,7 +10,7 @@ import pytest
 from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.healing.records import Heal, Record, record_on
-from pytest_regen.pytest_plugin.locate import from_here, id_from_here
+from pytest_regen.pytest_plugin.locate import from_here, id_from_here, text_from_here
 
 __all__ = ["RunLog"]
 
@@ -98,7 +98,7 @@ class RunLog:
             yield self.report, ("red",) if self.report_failed else ()
         following = self.next_command
         if following:
-            yield f"next: {following}", ("bold",)
+            yield f"next: {text_from_here(following, self._config)}", ("bold",)
 
     def _heal_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
         unit = id_from_here(heal.unit, self._config)
@@ -120,7 +120,7 @@ class RunLog:
         if heal.calls:
             head += f", {counted(heal.calls, 'call')}, {_tokens(heal)}"
         yield head, colour
-        for line in heal.why.splitlines():
+        for line in text_from_here(heal.why, self._config).splitlines():
             yield f"  {line}", ()
         yield from self._diff_lines(heal)
 

@@ -210,3 +210,11 @@ def test_a_folder_without_a_store_is_told(here: Path) -> None:
 
     assert (ran.code, ran.err.count("error: ")) == (2, 1)
     assert "empty" in ran.err
+
+
+def test_places_are_shown_from_where_the_user_stands(here: Path, broken: Path) -> None:
+    """However long the path that was given."""
+    ran = command("validate", here / broken, "--no-write")
+
+    assert f"\n{broken / 'ProjectDataObject.cs'}:" in f"\n{ran.err}"
+    assert str(here) not in ran.err

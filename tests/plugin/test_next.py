@@ -191,3 +191,34 @@ def test_entries_count_from_one(project: Project, wrong: tuple[str, int], told: 
     result = project.run()
 
     result.stdout.fnmatch_lines([f"*stored prompt: {STORE}/prompts.json, {told}"])
+
+
+def test_a_store_that_cannot_be_opened_is_told_by_its_place(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is named from where pytest was called, not from the root of the disk."""
+    (project.store() / "pages.json").unlink()
+    below = project.path / "sess"
+    below.mkdir()
+
+    result = project.run()
+    monkeypatch.chdir(below)
+    from_below = project.run(f"../{STORE}")
+
+    result.stdout.fnmatch_lines([f"{STORE}/pages.json: the file is missing"])
+    from_below.stdout.fnmatch_lines([f"../{STORE}/pages.json: the file is missing"])
+
+
+def test_a_unit_is_named_as_it_was_printed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--regen-only`` takes what the terminal shows below the rootdir."""
+    project.broken()
+    project.answered_by("Good")
+    below = project.path / "sess"
+    below.mkdir()
+    monkeypatch.chdir(below)
+
+    result = project.run(f"../{STORE}", "--regen", "--regen-only", f"../{STORE}::Owner")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
