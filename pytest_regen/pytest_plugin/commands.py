@@ -55,10 +55,9 @@ def again_command(
         budget: tokens, where those of this run were too few.
     """
     choices = choices_of(config)
-    mode = choices.record_mode()
-    if mode == "once":
-        # What this run recorded is there now, and `once` adds nothing to a file.
-        mode = mode_to_record(cassette)
+    chosen = choices.record_mode()
+    # What this run recorded is there now, and `once` adds nothing to a file.
+    mode = mode_to_record(cassette) if chosen == "once" else chosen
     repeated = ["--regen"]
     if mode != "none":
         repeated += ["--regen-record", mode]

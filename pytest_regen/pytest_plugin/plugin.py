@@ -185,10 +185,9 @@ def pytest_runtest_makereport(
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, pytest.UsageError):
-        from pytest_regen.pytest_plugin.usage_errors import PluginUsageError  # noqa: PLC0415 - rare
+        from pytest_regen.pytest_plugin.usage_errors import is_told_whole  # noqa: PLC0415 - rare
 
-        if isinstance(error, PluginUsageError):
-            # A mark or setting is wrong; lines of ours would tell nobody which.
+        if is_told_whole(error):
             report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed

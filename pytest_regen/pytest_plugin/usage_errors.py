@@ -2,15 +2,25 @@
 
 import pytest
 
-__all__ = ["PluginUsageError", "usage_error"]
+__all__ = ["is_told_whole", "told_whole", "usage_error"]
+
+_WHOLE = "pytest_regen_told_whole"
 
 
-class PluginUsageError(pytest.UsageError):
-    """An option, ini value or mark of ours is wrong; the text is all there is to show."""
-
-
-def usage_error(what: str, *, why: str = "", hint: str) -> PluginUsageError:
+def usage_error(what: str, *, why: str = "", hint: str) -> pytest.UsageError:
     """Return pytest's own error with our three lines: what happened, why, and what to do next."""
     from pytest_regen.errors import UsageError  # noqa: PLC0415 - not paid where nothing is wrong
 
-    return PluginUsageError(str(UsageError(what, why=why, hint=hint)))
+    return told_whole(str(UsageError(what, why=why, hint=hint)))
+
+
+def told_whole(text: str) -> pytest.UsageError:
+    """Return pytest's own error; its text is all there is to show of it."""
+    error = pytest.UsageError(text)
+    setattr(error, _WHOLE, True)
+    return error
+
+
+def is_told_whole(error: BaseException | None) -> bool:
+    """Return whether an error is one of these: lines of ours would tell nobody more."""
+    return getattr(error, _WHOLE, False)
