@@ -27,4 +27,4 @@ def emulator(
         say(f"emulator of the Messages API on {base_url}; stop it with Ctrl-C")
         next_step(f"export ANTHROPIC_BASE_URL={base_url} ANTHROPIC_API_KEY=any-key")
 
-    serve(port, replies, ready=tell)
+    serve(port, replies, ready=tell, answered=say)
