@@ -73,9 +73,9 @@ class Project:
             glob = found.unmatched[0] if found.unmatched else ""
             raise UsageError(
                 f"regen_stores: {glob!r} matches no store" if glob else "no store is named",
-                why=f"neither here nor by regen_stores in the settings of {shown(self.root)}"
-                if not glob
-                else f"looked below {shown(self.root)}",
+                why=f"looked below {shown(self.root)}"
+                if glob
+                else "neither on the command line nor by regen_stores in pytest's settings",
                 hint="name folders of stores, or make one with pytest-regen generate",
             )
         return tuple(map(shown, found.stores))
@@ -90,10 +90,13 @@ class Project:
         globs = [*self.store_globs, _glob_of(real.parent, self.root.resolve())]
         ini = next((name for name in _MARKS[1:] if (self.root / name).is_file()), None)
         if ini is not None:
-            return f"regen_stores = {' '.join(globs)}, one per line, in {shown(self.root / ini)}"
+            lines = " (one per line)" if len(globs) > 1 else ""
+            return (
+                f"regen_stores = {' '.join(globs)}{lines} to [pytest] of {shown(self.root / ini)}"
+            )
         listed = ", ".join(f'"{glob}"' for glob in globs)
         place = shown(self.root / "pyproject.toml")
-        return f"regen_stores = [{listed}] in [tool.pytest.ini_options] of {place}"
+        return f"regen_stores = [{listed}] to [tool.pytest.ini_options] of {place}"
 
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""

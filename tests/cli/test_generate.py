@@ -242,13 +242,13 @@ def test_a_header_that_is_there_is_the_users(document: Path) -> None:
         (
             "pyproject.toml",
             "",
-            'regen_stores = ["generated/*"] in [tool.pytest.ini_options] of pyp',
+            'regen_stores = ["generated/*"] to [tool.pytest.ini_options] of py',
         ),
-        ("pytest.ini", "[pytest]\n", "regen_stores = generated/*, one per line, in pytest.ini"),
+        ("pytest.ini", "[pytest]\n", "regen_stores = generated/* to [pytest] of pytest.ini"),
         (
             "pyproject.toml",
             '[tool.pytest.ini_options]\nregen_stores = ["generated/GET_mak*"]\n',
-            'regen_stores = ["generated/GET_mak*", "generated/*"] in',
+            'regen_stores = ["generated/GET_mak*", "generated/*"] to',
         ),
     ],
 )
