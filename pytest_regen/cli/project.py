@@ -37,7 +37,7 @@ class Project:
         """Return the project that the working directory belongs to."""
         start = Path.cwd()
         for folder in (start, *start.parents):
-            if any((folder / name).is_file() for name in _MARKS):
+            if any((folder / name).is_file() for name in _MARKS) or _has_ini_section(folder):
                 return cls(folder)
         return cls(start)
 
@@ -130,6 +130,19 @@ class Project:
         if isinstance(value, list):
             return "\n".join(map(str, value))
         return value if isinstance(value, str) else None
+
+
+def _has_ini_section(folder: Path) -> bool:
+    """Return whether a file that other tools use too has settings of pytest."""
+    for name in ("tox.ini", "setup.cfg"):
+        parser = ConfigParser(interpolation=None)
+        try:
+            parser.read(folder / name, "utf-8")
+        except (IniError, UnicodeDecodeError):
+            continue  # Told where a value is read from it.
+        if parser.has_section(_INI_SECTIONS[name]):
+            return True
+    return False
 
 
 def shown(path: Path) -> Path:

@@ -145,10 +145,10 @@ class RunLog:
     @property
     def next_command(self) -> str:
         """What to run next; empty where nothing is left to do."""
-        left = [one for one in enumerate(self._by_item) if one[1][1].next]
-        if left:
+        told = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
+        if told:
             # The same one in every run, and the one that the report names.
-            return min(left, key=lambda one: (one[1][0], one[0]))[1][1].next
+            return min(told, key=lambda one: one[0])[1]
         if self._changed:
             stores = dict.fromkeys(str(Path(self._here(path)).parent) for path in self._changed)
             return f"git diff {' '.join(map(shlex.quote, stores))}"

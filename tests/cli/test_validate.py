@@ -165,18 +165,22 @@ def test_without_folders_the_configured_stores_are_validated(
     [
         ("pytest.ini", "[pytest]\nregen_stores =\n    generated/*\n"),
         ("tox.ini", "[pytest]\nregen_stores = generated/*\n"),
+        ("setup.cfg", "[tool:pytest]\nregen_stores = generated/*\n"),
         ("pyproject.toml", '[tool.pytest]\nregen_stores = ["generated/*"]\n'),
     ],
 )
 def test_every_file_that_pytest_reads_can_name_them(
-    here: Path, good: Path, name: str, text: str
+    here: Path, good: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As lines or as a list."""
+    """As lines or as a list, and from below."""
+    (here / "pyproject.toml").unlink()
     (here / name).write_text(text, "utf-8")
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
 
     ran = command("validate", "--no-write")
 
-    assert (ran.code, f"{good}: 3 types, no errors" in ran.err) == (0, True)
+    assert (ran.code, f"../{good}: 3 types, no errors" in ran.err) == (0, True)
 
 
 @pytest.mark.parametrize("configured", ["", "none/*"])
