@@ -28,7 +28,7 @@ from pytest_regen.regeneration.values import (
     StopReason,
     TurnSettings,
 )
-from pytest_regen.stores import RegenStore, is_store
+from pytest_regen.stores import RegenStore, is_store, refuse_unwritable
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.values import Provider, Usage
@@ -97,6 +97,8 @@ def generate_store(
     settings = settings or TurnSettings(provider or AnthropicProvider())
     if not discard_edits:
         _refuse_edited(plan)
+    # The first write comes after the first answer, which is paid for by then.
+    refuse_unwritable(plan.path, plan.ir, plan.prompts, schema_markdown(plan.ir))
     if plan.asked and settings.ready:
         settings.ready()
     before = plan.previous.source if plan.previous else ""

@@ -7,7 +7,7 @@ from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, hi
 from pytest_regen.stores.snapshot import is_store
 from pytest_regen.stores.staleness import check_staleness
 from pytest_regen.stores.store import RegenStore
-from pytest_regen.stores.transaction import StoreUpdate
+from pytest_regen.stores.transaction import StoreUpdate, refuse_unwritable
 
 __all__ = [
     "FoundStores",
@@ -22,6 +22,7 @@ __all__ = [
     "history",
     "history_entry",
     "is_store",
+    "refuse_unwritable",
     "safe_file_name",
     "store_slug",
 ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from pytest_regen.atomic import refuse_obstacle
 from pytest_regen.canonical import source_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
@@ -39,6 +40,7 @@ __all__ = [
     "hold",
     "locked",
     "pages_and_source",
+    "refuse_unwritable",
     "telling",
     "update",
 ]
@@ -78,6 +80,38 @@ def telling(path: Path) -> Iterator[None]:
             why="no file can hold it as text",
             hint="correct the text in the API description and generate again",
         ) from None
+
+
+def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema: str) -> None:
+    """Raise what writing these files of a store would end in, before a page is paid for.
+
+    Args:
+        path: folder of the store; it need not exist, and nothing is left in it.
+        ir: value of ``ir.json``.
+        prompts: all of them.
+        schema: text of ``schema.md``.
+
+    Raises:
+        StoreWriteError: the folder cannot be written, the disk has no room, or a text no bytes.
+    """
+    import tempfile  # noqa: PLC0415 - only who is going to make a store asks
+
+    with telling(path):
+        for file in (path / PAGES_FILE, lock_file(path)):
+            refuse_obstacle(file)
+        folder = next(one for one in (path, *path.resolve().parents) if one.is_dir())
+        # Only writing tells whether one may write.
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.writelines(_plan_files(ir, prompts, schema).values())
+            probe.flush()
+
+
+def _plan_files(ir: IR, prompts: Sequence[PromptEntry], schema: str) -> dict[str, bytes]:
+    return {
+        IR_FILE: as_json(ir.to_json()),
+        PROMPTS_FILE: as_json([entry.to_json() for entry in prompts]),
+        SCHEMA_FILE: schema.encode(),
+    }
 
 
 def hold(path: Path, file: Path, timeout: float) -> "BaseFileLock":
@@ -335,10 +369,5 @@ def create_files(
         journal.finish(path)
         journal.commit(
             path,
-            {
-                IR_FILE: as_json(ir.to_json()),
-                PROMPTS_FILE: as_json([entry.to_json() for entry in prompts]),
-                SCHEMA_FILE: schema.encode(),
-                PAGES_FILE: as_json(envelope.to_json()),
-            },
+            {**_plan_files(ir, prompts, schema), PAGES_FILE: as_json(envelope.to_json())},
         )
