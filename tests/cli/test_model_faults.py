@@ -245,15 +245,3 @@ def test_what_cannot_be_kept_is_not_asked_for(
     assert (ran.code, len(api.requests)) == (2, 0)
     assert "cannot be written" in ran.err
     assert (here / place).read_text("utf-8") == "in the way"
-
-
-def test_a_text_that_no_file_can_hold_is_told_before_a_page_is_paid_for(
-    document: Path, api: Emulator
-) -> None:
-    """Half a surrogate pair in a description, say."""
-    text = document.read_text("utf-8")
-    document.write_text(text.replace('"span":', '"sp\\ud800an":'), "utf-8")
-
-    ran = command("generate", document, KITES)
-
-    assert (ran.code, len(api.requests)) == (2, 0)
