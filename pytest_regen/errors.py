@@ -299,9 +299,17 @@ class ReaskedError(ReplyFormatError):
 
 
 class BudgetError(RegenError):
-    """The token budget or the number of turns is spent; the next call was not made."""
+    """The token budget or the number of turns is spent; the next call was not made.
+
+    Args:
+        needed: tokens with which that call would have been made, where tokens ran out.
+    """
 
     exit_code = 1
+
+    def __init__(self, what: str, *, needed: int = 0, why: str = "", hint: str) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.needed = needed
 
 
 class NoProgressError(RegenError):

@@ -27,7 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "restore": ("past", "Make an output from the history the stored one."),
     "adopt": ("past", "Make blocks edited by hand the stored outputs."),
     "cassettes": ("cassettes", "Check, show and convert recordings."),
-    "emulator": ("emulating", "Act out the Messages API on loopback until stopped."),
+    "emulator": ("emulating", "Run a local fake of the Messages API, until stopped."),
 }
 """Command to the module that holds it and what ``--help`` says: a command pays only for itself."""
 
@@ -36,6 +36,19 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
 }
+
+_METAVARS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("--attempts", "--fields-per-page", "--jobs", "--page", "--port"), "N"),
+    **dict.fromkeys(("--language", "--namespace", "--profile", "--type"), "NAME"),
+    "--budget": "TOKENS",
+    "--cassette": "FILE",
+    "--correction": "TEXT",
+    "--model": "MODEL",
+    "--out": "DIR",
+    "--status": "CODE",
+    "--tag": "TAG",
+}
+"""What ``--help`` shows for the value of an option, instead of a type of Python."""
 
 _STOPPED: Final = 130
 
@@ -70,10 +83,20 @@ def _command(name: str) -> Any:  # noqa: ANN401 - a class of typer's that it doe
         return typer.main.get_group(found)
     alone = typer.Typer(**_SETTINGS)
     alone.command(name)(found)
-    return typer.main.get_command(alone)
+    command = typer.main.get_command(alone)
+    for param in command.params:
+        named = (_METAVARS[option] for option in param.opts if option in _METAVARS)
+        param.metavar = param.metavar or next(named, None)
+    return command
 
 
-app = typer.Typer(name="pytest-regen", cls=_LateGroup, no_args_is_help=True, **_SETTINGS)
+app = typer.Typer(
+    name="pytest-regen",
+    cls=_LateGroup,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    **_SETTINGS,
+)
 
 
 def _show_version(wanted: bool) -> None:

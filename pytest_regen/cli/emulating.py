@@ -19,7 +19,7 @@ def emulator(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Act out the Messages API on loopback until stopped. Everything it says is labelled."""
+    """Run a local fake of the Messages API, until stopped. Everything it says is labelled."""
 
     def tell(base_url: str) -> None:
         if as_json:
@@ -27,4 +27,4 @@ def emulator(
         say(f"emulator of the Messages API on {base_url}; stop it with Ctrl-C")
         next_step(f"export ANTHROPIC_BASE_URL={base_url} ANTHROPIC_API_KEY=any-key")
 
-    serve(port, replies, ready=tell)
+    serve(port, replies, ready=tell, answered=say)

@@ -87,7 +87,9 @@ def generate(
     fields_per_page: Annotated[
         int | None, typer.Option("--fields-per-page", min=1, help="Instead of a token target.")
     ] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", help="Of the source.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", help="Namespace of the source.")
+    ] = None,
     profile: Annotated[str | None, typer.Option("--profile", help="default or xchange.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
@@ -153,6 +155,7 @@ def generate(
     else:
         for result in results.done:
             _show_plan(result) if dry_run else _show(result, namespace)
+        _show_uncollected(project, results.done)
     if many:
         _show_sum(results, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
@@ -336,10 +339,19 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
     show_issues(result.validation, str(source))
     say(f"{source}: {usage_line(result.calls, result.usage)}")
     if result.failures:
-        say("what was finished is stored: the same command again asks only for the rest")
+        stored = "what was finished is stored: the same command again asks only for the rest"
+        say(stored if result.is_stored else f"nothing was written to {result.path}")
         show_failures(result.failures)
     elif any(found.has_errors for found in result.validation.values()):
         next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")
+
+
+def _show_uncollected(project: Project, results: Sequence[GenerateResult]) -> None:
+    """Say what is missing in the settings for pytest to collect the stores made."""
+    stored = [result.path for result in results if result.is_stored]
+    missing = next(filter(None, map(project.missing_line, stored)), "")
+    if missing:
+        say(f"pytest does not collect it yet: add {missing}")
 
 
 def _header_has(source: Path, word: str) -> bool:

@@ -5,6 +5,7 @@ which could play tricks with a terminal, are spelled out.
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,13 +68,19 @@ def say(text: str = "", style: str = "") -> None:
         text: one line or more.
         style: colour of the text on a terminal.
     """
-    text = _without_tricks(text)
+    text = _without_tricks(_near(text))
     if not sys.stderr.isatty():
         print(text, file=sys.stderr)  # noqa: T201 - this is the door to people
         return
     from rich.text import Text  # noqa: PLC0415 - only a terminal pays for it
 
     _console().print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+def _near(text: str) -> str:
+    """Return a text in which paths below the working directory begin there."""
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - as text
+    return text if len(here) == 1 else text.replace(here, "")
 
 
 def _without_tricks(text: str) -> str:

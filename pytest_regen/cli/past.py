@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from pytest_regen.cli.options import AsJson
-from pytest_regen.cli.output import emit_json, fact, next_step, say, show_diff
+from pytest_regen.cli.output import emit_json, fact, next_step, say, show_diff, show_issues
+from pytest_regen.cli.project import Project
 from pytest_regen.plurals import counted
 from pytest_regen.regeneration.restore import adopt_edits, restore_outputs
 from pytest_regen.stores import HistoryEntry, RegenStore
 from pytest_regen.stores import history as history_of
+from pytest_regen.validation import validate_store
 
 __all__ = ["adopt", "history", "restore"]
 
@@ -86,12 +88,24 @@ def adopt(
 ) -> None:
     """Make blocks edited by hand the stored outputs."""
     taken = adopt_edits(path, types)
+    store = RegenStore.open(path)
+    names = {page.type_name for page in taken.pages}
+    results = validate_store(store, ignore=Project.here().ignored_in(path)) if names else {}
+    failing = {name: one for name, one in results.items() if name in names and one.has_errors}
     if as_json:
-        emit_json({"adopted": [{"type_name": p.type_name, "page": p.page} for p in taken.pages]})
-        return
+        adopted = [{"type_name": p.type_name, "page": p.page} for p in taken.pages]
+        errors = [issue.to_json() for result in failing.values() for issue in result.errors]
+        emit_json({"adopted": adopted, "errors": errors})
+        raise typer.Exit(int(bool(failing)))
     for entry in taken.pages:
         fact("adopted", f"{entry.type_name} page {entry.page}")
+    where = shlex.quote(str(path))
+    if failing:
+        # It is stored now; nobody is to take it for clean.
+        show_issues(failing, store.source_path.as_posix())
+        next_step(f"pytest-regen regenerate {where} --from-errors")
+        raise typer.Exit(1)
     if taken.pages:
-        next_step(f"pytest-regen validate {shlex.quote(str(path))}")
+        next_step(f"pytest-regen validate {where}")
     else:
         say(f"{path}: no type was edited by hand")

@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_regen.errors import UsageError
 from pytest_regen.settings import Settings, read_settings
 
-__all__ = ["Project"]
+__all__ = ["Project", "shown"]
 
 _MARKS = ("pyproject.toml", "pytest.ini", ".pytest.ini")
 _INI_SECTIONS = {
@@ -37,7 +37,7 @@ class Project:
         """Return the project that the working directory belongs to."""
         start = Path.cwd()
         for folder in (start, *start.parents):
-            if any((folder / name).is_file() for name in _MARKS):
+            if any((folder / name).is_file() for name in _MARKS) or _has_ini_section(folder):
                 return cls(folder)
         return cls(start)
 
@@ -54,6 +54,49 @@ class Project:
     def model(self) -> str | None:
         """The model of all commands: the ini value ``regen_model``, else the table's."""
         return self._ini("regen_model") or self.settings.model
+
+    @property
+    def store_globs(self) -> tuple[str, ...]:
+        """The ini value ``regen_stores``: globs from the root."""
+        return tuple(filter(None, map(str.strip, (self._ini("regen_stores") or "").splitlines())))
+
+    def stores(self) -> tuple[Path, ...]:
+        """Return the stores that pytest collects, as they are seen from the working directory.
+
+        Raises:
+            UsageError: none is configured, or a glob matches none.
+        """
+        from pytest_regen.stores import find_stores  # noqa: PLC0415 - few commands come here
+
+        found = find_stores(self.store_globs, self.root)
+        if found.unmatched or not found.stores:
+            glob = found.unmatched[0] if found.unmatched else ""
+            raise UsageError(
+                f"regen_stores: {glob!r} matches no store" if glob else "no store is named",
+                why=f"looked below {shown(self.root)}"
+                if glob
+                else "neither on the command line nor by regen_stores in pytest's settings",
+                hint="name folders of stores, or make one with pytest-regen generate",
+            )
+        return tuple(map(shown, found.stores))
+
+    def missing_line(self, store: Path) -> str:
+        """Return what to add to the settings so that pytest collects a store; empty if it does."""
+        from pytest_regen.stores import find_stores  # noqa: PLC0415 - as above
+
+        real = store.resolve()
+        if any(one.resolve() == real for one in find_stores(self.store_globs, self.root).stores):
+            return ""
+        globs = [*self.store_globs, _glob_of(real.parent, self.root.resolve())]
+        ini = next((name for name in _MARKS[1:] if (self.root / name).is_file()), None)
+        if ini is not None:
+            lines = " (one per line)" if len(globs) > 1 else ""
+            return (
+                f"regen_stores = {' '.join(globs)}{lines} to [pytest] of {shown(self.root / ini)}"
+            )
+        listed = ", ".join(f'"{glob}"' for glob in globs)
+        place = shown(self.root / "pyproject.toml")
+        return f"regen_stores = [{listed}] to [tool.pytest.ini_options] of {place}"
 
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""
@@ -84,4 +127,30 @@ class Project:
         pytest = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("pytest", {})
         options = pytest.get("ini_options", pytest) if isinstance(pytest, dict) else {}
         value = options.get(key) if isinstance(options, dict) else None
+        if isinstance(value, list):
+            return "\n".join(map(str, value))
         return value if isinstance(value, str) else None
+
+
+def _has_ini_section(folder: Path) -> bool:
+    """Return whether a file that other tools use too has settings of pytest."""
+    for name in ("tox.ini", "setup.cfg"):
+        parser = ConfigParser(interpolation=None)
+        try:
+            parser.read(folder / name, "utf-8")
+        except (IniError, UnicodeDecodeError):
+            continue  # Told where a value is read from it.
+        if parser.has_section(_INI_SECTIONS[name]):
+            return True
+    return False
+
+
+def shown(path: Path) -> Path:
+    """Return a path as it is seen from the working directory, where that is the shorter way."""
+    near = Path(os.path.relpath(path))
+    return near if len(str(near)) < len(str(path)) else path
+
+
+def _glob_of(folder: Path, root: Path) -> str:
+    place = Path(os.path.relpath(folder, root)).as_posix()
+    return "*" if place == "." else f"{place}/*"

@@ -66,6 +66,10 @@ _WORDS: dict[StopReason, str] = {
 }
 
 
+_REPLIES_FAILED: frozenset[StopReason] = frozenset({"attempts", "no_progress"})
+"""Reasons that speak of replies, which need not be what is stored."""
+
+
 def regenerate(
     path: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a store.")],
     types: Annotated[
@@ -97,9 +101,7 @@ def regenerate(
     ignore_stale: Annotated[
         bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing before regenerating everything.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -283,10 +285,17 @@ def _show(result: PartialRegenResult) -> None:
         fact("rejected", f"it was no better, and is kept in history/{entry}.json")
     for name, why in result.skipped.items():
         fact("skipped", f"{name}: {why}", "yellow")
+    failing = {issue.type_name for issue in result.validation.errors}
     for name, reason in result.stop_reasons.items():
-        if reason in _WORDS:
-            fact("stopped", f"{name}: {_WORDS[reason]} ({reason})", "yellow")
+        words = _WORDS.get(reason, "")
+        if reason in _REPLIES_FAILED and name not in failing:
+            words = "what came back has errors, what is stored has none"
+        if words:
+            fact("stopped", f"{name}: {words} ({reason})", "yellow")
     show_issues({"": result.validation}, str(result.source_path))
+    if not (result.calls or result.stop_reasons or result.skipped or result.failures):
+        say(f"{result.source_path}: no errors, nothing to ask", "green")
+        return
     say(f"{result.source_path}: {usage_line(result.calls, result.usage)}")
     show_failures(result.failures)
     if _exit_code(result) and not result.failures:

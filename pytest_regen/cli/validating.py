@@ -1,6 +1,7 @@
 """``validate``: the issues of stores, without a model."""
 
 import shlex
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from pytest_regen.cli.project import Project
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.plurals import counted
 from pytest_regen.regeneration.summary import write_summary
-from pytest_regen.stores import RegenStore
+from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import ValidationResult
 
@@ -26,7 +27,13 @@ __all__ = ["validate"]
 
 
 def validate(
-    dirs: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of stores.")],
+    dirs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Stores, or folders of stores; without one, those that regen_stores matches.",
+        ),
+    ] = None,
     by_type: Annotated[bool, typer.Option("--by-type", help="Group issues by type.")] = False,
     no_write: Annotated[
         bool, typer.Option("--no-write", help="Leave the summary in ir.json as it is.")
@@ -36,7 +43,7 @@ def validate(
     """Validate stores and update the summary in ir.json. Calls no model."""
     project = Project.here()
     reports = []
-    for path in dirs:
+    for path in _stores_in(dirs) if dirs else project.stores():
         store = RegenStore.open(path)
         results = validate_store(store, ignore=project.ignored_in(path))
         if not no_write:
@@ -47,6 +54,14 @@ def validate(
     if as_json:
         emit_json({"stores": reports})
     raise typer.Exit(0 if all(report["ok"] for report in reports) else 1)
+
+
+def _stores_in(dirs: Iterable[Path]) -> Iterator[Path]:
+    """Yield the stores named, and those in folders named."""
+    for path in dirs:
+        # What holds no store at all is told by whoever opens it.
+        inner = [] if is_store(path) else sorted(one.parent for one in path.glob("*/pages.json"))
+        yield from inner or [path]
 
 
 def _write(store: RegenStore, results: dict[str, ValidationResult]) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -60,6 +60,8 @@ class Emulator:
         self.script = load_script(script) if isinstance(script, Path) else script
         self.requests: list[ReceivedRequest] = []
         """Every request that arrived, in order, without credentials."""
+        self.answered: Callable[[ReceivedRequest, int], None] | None = None
+        """Called with each request and the status it gets, from several threads."""
         self._port = port
         self._server: LoopbackServer | None = None
         self._thread: threading.Thread | None = None
@@ -133,8 +135,12 @@ class Emulator:
         self.stop()
 
     def _handle(self, request: HttpRequest) -> HttpResponse:
-        self.requests.append(_received(request))
-        return self._api.handle(request)
+        received = _received(request)
+        self.requests.append(received)
+        response = self._api.handle(request)
+        if self.answered is not None:
+            self.answered(received, response.status)
+        return response
 
     def _said(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:
         said = self.script.find(body) if self.script else None

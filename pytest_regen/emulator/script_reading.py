@@ -36,7 +36,7 @@ _VALUES: dict[str, tuple[tuple[type, ...], str]] = {
     "tools": ((tuple,), "a list"),
     "reply": ((EmulatedReply,), "a reply"),
 }
-_HINT = "see docs/emulator.md for every key of a script"
+_HINT = "correct the file; the shortest script is {version: 1, rules: [{replies: [Hello.]}]}"
 
 
 def load_script(path: Path) -> Script:

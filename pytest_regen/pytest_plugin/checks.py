@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.locate import from_rootdir
+from pytest_regen.pytest_plugin.locate import from_here, from_rootdir
 from pytest_regen.sources import blocks
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
@@ -39,6 +39,8 @@ class StoreCheck:
         self.path = path
         self.place = from_rootdir(path, config.rootpath)
         """As node ids spell it."""
+        self.here = from_here(path, config)
+        """As commands spell it."""
         self._user_issues: dict[str, tuple[Issue, ...]] = {}
 
     @cached_property

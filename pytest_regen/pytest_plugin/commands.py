@@ -1,11 +1,15 @@
-"""Commands that messages name as the next step, ready for a shell."""
+"""Commands that messages name as the next step, ready for the shell in which pytest was called."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_regen.pytest_plugin.cassettes.names import cassette_of_type
+import pytest
+
+from pytest_regen.pytest_plugin.cassettes.names import cassette_of_type, mode_to_record
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.locate import id_from_here
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
@@ -13,26 +17,73 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adopt_command",
+    "again_command",
     "heal_command",
     "is_edited",
     "mending_command",
     "node_command",
+    "recording_command",
     "regenerate_command",
 ]
 
 
-def node_command(nodeid: str, *more: str) -> str:
-    """Return the command that runs just one node, or several, with options."""
-    return " ".join(map(shlex.quote, ["pytest", nodeid, *more]))
+def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = ()) -> str:
+    """Return the command that runs just these nodes."""
+    named = (id_from_here(nodeid, config) for nodeid in nodeids)
+    return " ".join(map(shlex.quote, ["pytest", *named, *options]))
 
 
-def heal_command(nodeid: str, cassette: Path) -> str:
+def heal_command(config: pytest.Config, nodeid: str, cassette: Path) -> str:
     """Return the command that heals one node.
 
     What was never recorded cannot be replayed: the command records it.
     """
     record = () if cassette.exists() else ("--regen-record", "once")
-    return node_command(nodeid, "--regen", *record)
+    return node_command(config, nodeid, options=("--regen", *record))
+
+
+def again_command(
+    config: pytest.Config, nodeid: str, cassette: Path, *options: str, budget: int | None = None
+) -> str:
+    """Return the command that tries once more to heal a node, as this run did.
+
+    Args:
+        config: pytest's configuration.
+        nodeid: the item.
+        cassette: where its turns are recorded.
+        options: what is to be different.
+        budget: tokens, where those of this run were too few.
+    """
+    choices = choices_of(config)
+    chosen = choices.record_mode()
+    # What this run recorded is there now, and `once` adds nothing to a file.
+    mode = mode_to_record(cassette) if chosen == "once" else chosen
+    repeated = ["--regen"]
+    if mode != "none":
+        repeated += ["--regen-record", mode]
+    if choices.ignore_stale:
+        repeated += ["--regen-ignore-stale"]
+    limit = budget or choices.budget
+    if limit is not None:
+        repeated += ["--regen-budget", str(limit)]
+    named = {"--regen-attempts": config.option.regen_attempts, "--regen-model": _model(config)}
+    for name, value in named.items():
+        if value is not None and name not in options:
+            repeated += [name, str(value)]
+    return node_command(config, nodeid, options=(*repeated, *options))
+
+
+def recording_command(config: pytest.Config, nodeid: str, cassette: Path, *options: str) -> str:
+    """Return the command that heals one node with answers that were not recorded so far."""
+    budget = choices_of(config).budget
+    limit = () if budget is None else ("--regen-budget", str(budget))
+    record = ("--regen", "--regen-record", mode_to_record(cassette))
+    return node_command(config, nodeid, options=(*record, *limit, *options))
+
+
+def _model(config: pytest.Config) -> str | None:
+    model: str | None = config.option.regen_model
+    return model
 
 
 def regenerate_command(place: str, type_name: str, page: int | None = None) -> str:
@@ -47,14 +98,20 @@ def adopt_command(place: str, type_name: str) -> str:
 
 
 def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
-    """Return the command that mends a type with these errors.
+    """Return what mends a type with these errors.
 
-    An edit by hand is not regenerated, but kept or dropped.
+    An edit by hand is not regenerated, but kept or dropped; one that broke the type is to be
+    corrected before it is kept.
     """
+    issues = tuple(issues)
     if is_edited(issues):
-        return adopt_command(check.place, type_name)
+        command = adopt_command(check.here, type_name)
+        broken = next((one for one in issues if one.code != "DRIFT"), None)
+        if broken is None:
+            return command
+        return f"correct {broken.code} in {check.here}/{check.source_path.name}, then {command}"
     cassette = cassette_of_type(check.config, check.path, type_name)
-    return heal_command(f"{check.place}::{type_name}", cassette)
+    return heal_command(check.config, f"{check.place}::{type_name}", cassette)
 
 
 def is_edited(issues: Iterable[Issue]) -> bool:

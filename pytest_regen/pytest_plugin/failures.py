@@ -12,6 +12,7 @@ from pytest_regen.pytest_plugin.commands import (
     mending_command,
     regenerate_command,
 )
+from pytest_regen.pytest_plugin.locate import text_from_here
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class UnitError(AssertionError):
         """What came of regenerating, where that was tried."""
 
     def __str__(self) -> str:
-        parts = [f"{self.check.place}::{self.type_name}: {counted(len(self.issues), 'error')}"]
+        parts = [f"{self.check.here}::{self.type_name}: {counted(len(self.issues), 'error')}"]
         pages = list(dict.fromkeys(issue.page for issue in self._first))
         for page in pages:
             parts += [_issue_text(self.check, one) for one in self._first if one.page == page]
@@ -67,23 +68,23 @@ class UnitError(AssertionError):
         prompts = store.prompts_of(self.type_name)
         asked = [prompt for prompt in prompts if page is None or prompt.page == page]
         if asked:
-            numbers = [store.prompts.index(prompt) for prompt in asked]
-            entries = f"entry {numbers[0]}" if len(numbers) == 1 else f"entries {numbers}"
-            pages = (
-                f"page {page} of {asked[0].total_pages}" if page else counted(len(asked), "page")
-            )
-            yield f"  stored prompt: {self.check.place}/prompts.json, {entries} ({pages})"
+            numbers = [store.prompts.index(prompt) + 1 for prompt in asked]
+            entries = f"entry {numbers[0]}"
+            pages = f"page {asked[0].page} of {asked[0].total_pages}"
+            if len(asked) > 1:
+                entries, pages = f"entries {', '.join(map(str, numbers))}", f"{len(asked)} pages"
+            yield f"  stored prompt: {self.check.here}/prompts.json, {entries} ({pages})"
 
     def _commands(self, page: int | None) -> Iterator[str]:
         """Yield what may be run about the page, or the type."""
-        place, name = self.check.place, self.type_name
+        here, name = self.check.here, self.type_name
         command = mending_command(self.check, name, self.issues)
         if is_edited(self.issues):
             yield f"  keep:          {command}"
-            yield f"  drop:          {regenerate_command(place, name)} --discard-edits"
+            yield f"  drop:          {regenerate_command(here, name)} --discard-edits"
         else:
             yield f"  regenerate:    {command}"
-            yield f"  or:            {regenerate_command(place, name, page)}"
+            yield f"  or:            {regenerate_command(here, name, page)}"
 
     @property
     def summary(self) -> str:
@@ -93,7 +94,9 @@ class UnitError(AssertionError):
         return f"{first.code}: {first.message}{more}"
 
 
-def shown(excinfo: pytest.ExceptionInfo[BaseException]) -> "TerminalRepr | None":
+def shown(
+    excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config
+) -> "TerminalRepr | None":
     """Return our text for an exception of ours, ``None`` for any other.
 
     The crash location is set to the generated file, which is what report readers annotate.
@@ -102,9 +105,13 @@ def shown(excinfo: pytest.ExceptionInfo[BaseException]) -> "TerminalRepr | None"
     if not isinstance(error, UnitError | RegenError):
         return None
     text = excinfo.getrepr(style="value")
+    for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
+        entry.lines = [text_from_here(line, config) for line in entry.lines]
     crash = text.reprcrash
     if crash is not None:
-        crash.message = error.summary if isinstance(error, UnitError) else error.what
+        crash.message = text_from_here(
+            error.summary if isinstance(error, UnitError) else error.what, config
+        )
         if isinstance(error, UnitError):
             crash.path = str(error.check.source_path)
             crash.lineno = error.issues[0].line or 1
@@ -135,7 +142,8 @@ def findings_json(
 
 
 def _issue_text(check: "StoreCheck", issue: Issue) -> str:
-    path, line = issue_place(check, issue)
+    _, line = issue_place(check, issue)
+    path = f"{check.here}/{check.source_path.name}"
     place = f"{path}:{line}" if line else path
     lines = [f"{place}: {issue.code}: {issue.message}"]
     if issue.detail:

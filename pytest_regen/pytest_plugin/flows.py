@@ -90,7 +90,7 @@ def flows_of(request: pytest.FixtureRequest, run: CassetteRun) -> Iterator[Flows
     path = transcript_of(item.path.parent, run.path)
     replays = run.mode == "none" or (run.mode == "once" and path.exists())
     record = "rewrite" if path.exists() else "once"
-    command = node_command(item.nodeid, "--regen-record", record)
+    command = node_command(item.config, item.nodeid, options=("--regen-record", record))
     flows = Flows(request, read_transcript(path, command) if replays else None, command)
     yield flows
     if flows.flow is None or not item.stash.get(CALL_PASSED, False):

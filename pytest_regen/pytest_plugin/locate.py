@@ -8,6 +8,7 @@ import fnmatch
 import glob
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +21,14 @@ from pytest_regen.pytest_plugin.usage_errors import usage_error
 __all__ = [
     "Selection",
     "configured_stores",
+    "from_here",
     "from_rootdir",
+    "id_from_here",
     "is_store",
     "refuse_unmatched",
     "select",
     "store_path",
+    "text_from_here",
     "type_names_of",
 ]
 
@@ -58,6 +62,25 @@ def from_rootdir(path: Path, root: Path) -> str:
         return path.relative_to(root).as_posix()
     except ValueError:
         return Path(os.path.relpath(path, root)).as_posix()
+
+
+def from_here(path: Path, config: pytest.Config) -> str:
+    """Return how commands and places to click spell a path: from where pytest was called."""
+    return from_rootdir(path, config.invocation_params.dir)
+
+
+def id_from_here(nodeid: str, config: pytest.Config) -> str:
+    """Return a node id as the command line takes it where pytest was called."""
+    if config.invocation_params.dir == config.rootpath:
+        return nodeid
+    path, separator, name = nodeid.partition("::")
+    return f"{from_here(config.rootpath / path, config)}{separator}{name}"
+
+
+def text_from_here(text: str, config: pytest.Config) -> str:
+    """Return a message in which paths of the project begin where pytest was called."""
+    root = from_here(config.rootpath, config)
+    return text.replace(f"{config.rootpath}{os.sep}", "" if root == "." else f"{root}/")
 
 
 def select(config: pytest.Config) -> tuple[Selection, list[str]]:
@@ -139,7 +162,7 @@ def _take(
         store = folder
     if store is not None:
         if separator:
-            _refuse_unknown_type(store, type_name, config.rootpath)
+            _refuse_unknown_type(store, type_name, from_here(store, config))
         selection.add(store, type_name if separator else None)
         return True
     real = folder.resolve()
@@ -149,15 +172,14 @@ def _take(
     return False
 
 
-def _refuse_unknown_type(store: Path, type_name: str, root: Path) -> None:
+def _refuse_unknown_type(store: Path, type_name: str, place: str) -> None:
     names = type_names_of(store)
     # A damaged store has no names to offer; its one item says what is wrong with it.
     if names and type_name not in names:
-        place = from_rootdir(store, root)
         raise usage_error(
             f"not found: {place}::{type_name}",
             why=f"the store has no type {type_name!r}; it has {', '.join(names)}",
-            hint=f"pytest --collect-only '{place}'",
+            hint=f"pytest --collect-only {shlex.quote(place)}",
         )
 
 
@@ -183,8 +205,10 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
         for store in dict.fromkeys([*selection.types, *configured_stores(config)])
         for name in type_names_of(store)
     ]
+    # A unit is named as in a report, or as the terminal prints it below the rootdir.
+    known = [*units, *(id_from_here(unit, config) for unit in units)]
     for pattern in only:
-        if pattern not in units and not fnmatch.filter(units, pattern):
+        if pattern not in known and not fnmatch.filter(known, pattern):
             raise usage_error(
                 f"--regen-only {pattern!r} matches nothing",
                 why=f"there is {', '.join(units) or 'no store'}",

@@ -1,5 +1,6 @@
 """The arguments of our markers, checked."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_regen.modes import POLICIES, RECORD_MODES, Policy, RecordMode
+from pytest_regen.pytest_plugin.usage_errors import usage_error
 
 __all__ = [
     "CassetteMark",
@@ -16,7 +18,11 @@ __all__ = [
     "regen_mark",
 ]
 
-_WORDS = {"record": RECORD_MODES, "drift": POLICIES, "unplayed": POLICIES}
+_WORDS: dict[str, tuple[str, ...]] = {
+    "record": RECORD_MODES,
+    "drift": POLICIES,
+    "unplayed": POLICIES,
+}
 """Arguments that are one of some words."""
 
 
@@ -52,14 +58,18 @@ def regen_mark(item: pytest.Item) -> RegenMark:
     """
     given = _arguments(item, "regen", ("store", "types", "attempts", "on"))
     attempts = given.get("attempts")
-    if attempts is not None and (not isinstance(attempts, int) or attempts < 1):
-        raise _wrong(item, f"attempts={attempts!r} must be a whole number of at least 1")
+    if attempts is not None and (type(attempts) is not int or attempts < 1):
+        raise _wrong(item, f"regen(attempts={attempts!r})", "it is a whole number of at least 1")
     store = given.get("store")
+    if store is not None and not isinstance(store, str | os.PathLike):
+        raise _wrong(item, f"regen(store={store!r})", "it is the path of a store")
     return RegenMark(
-        None if store is None else str(store),
-        _names(item, "types", given.get("types")) or (),
+        None if store is None else os.fspath(store),
+        _names(item, "regen", "types", given.get("types")) or (),
         attempts,
-        None if given.get("on") is None else frozenset(_names(item, "on", given["on"]) or ()),
+        None
+        if given.get("on") is None
+        else frozenset(_names(item, "regen", "on", given["on"]) or ()),
     )
 
 
@@ -84,14 +94,16 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
     said: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     for key, value in said.items():
         if key == "ignore":
-            said[key] = _names(item, key, value)
+            said[key] = _names(item, "cassette", key, value)
         elif key == "normalize":
             if not callable(value):
-                raise _wrong(item, f"cassette({key}={value!r}) must be a function")
+                raise _wrong(item, f"cassette({key}={value!r})", "it is a function")
         elif not isinstance(value, str):
-            raise _wrong(item, f"cassette({key}={value!r}) must be text")
+            raise _wrong(item, f"cassette({key}={value!r})", "it is text")
         elif value not in _WORDS.get(key, (value,)):
-            raise _wrong(item, f"cassette({key}={value!r}) must be one of {', '.join(_WORDS[key])}")
+            near = _near(value, _WORDS[key])
+            words = ", ".join(_WORDS[key])
+            raise _wrong(item, f"cassette({key}={value!r})", f"{near}it is one of {words}")
     return CassetteMark(**said)
 
 
@@ -100,23 +112,31 @@ def _arguments(item: pytest.Item, name: str, known: tuple[str, ...]) -> dict[str
     if mark is None:
         return {}
     if len(mark.args) > len(known):
-        raise _wrong(item, f"{name}{mark.args!r} has too many arguments")
+        raise _wrong(item, f"{name}{mark.args!r}", f"it takes {', '.join(known)}, and no more")
     given = {**dict(zip(known, mark.args, strict=False)), **mark.kwargs}
-    for key in given:
+    for key, value in given.items():
         if key not in known:
-            raise _wrong(item, f"{name}({key}=…) is unknown; it takes {', '.join(known)}")
+            takes = f"{_near(key, known)}it takes {', '.join(known)}"
+            raise _wrong(item, f"{name}({key}={value!r}): unknown argument", takes)
     return given
 
 
-def _names(item: pytest.Item, key: str, value: object) -> tuple[str, ...] | None:
+def _names(item: pytest.Item, mark: str, key: str, value: object) -> tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence | set | frozenset) and all(isinstance(v, str) for v in value):
         return tuple(str(one) for one in value)
-    raise _wrong(item, f"{key}={value!r} must be a name or a list of names")
+    raise _wrong(item, f"{mark}({key}={value!r})", "it is a name or a list of names")
 
 
-def _wrong(item: pytest.Item, what: str) -> pytest.UsageError:
-    return pytest.UsageError(f"{item.nodeid}: marker {what}")
+def _near(word: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only what is wrong comes here
+
+    near = get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def _wrong(item: pytest.Item, what: str, why: str) -> pytest.UsageError:
+    return usage_error(f"{item.nodeid}: {what}", why=why, hint="correct the mark")

@@ -87,7 +87,7 @@ class TypeItem(pytest.Item):
         style: Any = None,  # noqa: ANN401 - pytest's private literal type
     ) -> "str | TerminalRepr":
         """Return our own text without a traceback; anything unforeseen as pytest shows it."""
-        return shown(excinfo) or super().repr_failure(excinfo, style)
+        return shown(excinfo, self.config) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the generated file and the line on which the type begins."""

@@ -1,5 +1,6 @@
 """Options, ini values and markers as pytest registers them. Reading them is in ``choices``."""
 
+import os
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -7,7 +8,7 @@ import pytest
 
 from pytest_regen.modes import RECORD_MODES
 
-__all__ = ["FAIL_ON", "FailOn", "add_markers", "add_options", "is_used"]
+__all__ = ["FAIL_ON", "FailOn", "add_markers", "add_options", "is_reported", "is_used"]
 
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
@@ -148,6 +149,11 @@ def add_markers(config: pytest.Config) -> None:
     """Make the markers known to ``--strict-markers`` and ``--markers``."""
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
+
+
+def is_reported(config: pytest.Config) -> bool:
+    """Return whether somebody reads more than the terminal: a report, or the page of a job."""
+    return config.option.regen_report is not None or bool(os.environ.get("GITHUB_STEP_SUMMARY"))
 
 
 def is_used(config: pytest.Config) -> bool:

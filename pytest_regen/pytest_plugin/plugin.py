@@ -18,7 +18,7 @@ from pytest_regen.pytest_plugin.fixtures import (
     regen_provider,
     regen_store,
 )
-from pytest_regen.pytest_plugin.options import add_markers, add_options, is_used
+from pytest_regen.pytest_plugin.options import add_markers, add_options, is_reported, is_used
 from pytest_regen.pytest_plugin.session_fixtures import (
     generator_session,
     scenario_session,
@@ -107,7 +107,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         log = RunLog(config, choices)
         config.pluginmanager.register(log, "regen-log")
-        if config.option.regen_report is not None:
+        if is_reported(config):
             from pytest_regen.pytest_plugin.reporting.log import report_to  # noqa: PLC0415 - rare
 
             report_to(config, selection.types, log)
@@ -141,8 +141,15 @@ class _Watch:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Add the stores to what pytest collects at the top."""
+    """Add the stores to what pytest collects at the top; refuse marks that mean nothing."""
     report = yield
+    marked = [one for one in report.result or () if isinstance(one, pytest.Item) and _is_ours(one)]
+    if marked:
+        from pytest_regen.pytest_plugin.mark_checks import wrong_marks  # noqa: PLC0415 - marks only
+
+        wrong = wrong_marks(collector, marked)
+        if wrong:
+            report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
     if selection and selection.types and isinstance(collector, pytest.Session):
         from pytest_regen.pytest_plugin.nodes import store_nodes  # noqa: PLC0415 - stores only
@@ -167,6 +174,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             names: list[str] | None = getattr(item, "fixturenames", None)
             if names is not None and item.get_closest_marker("regen") is not None:
                 names += {"regen_provider"}.difference(names)
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("regen", "cassette"))
 
 
 def _uses_cassettes(item: pytest.Item) -> bool:
@@ -207,6 +218,12 @@ def pytest_runtest_makereport(
 
         call.excinfo = without_our_lines(item, call.excinfo)
     report = yield
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, pytest.UsageError):
+        from pytest_regen.pytest_plugin.usage_errors import is_told_whole  # noqa: PLC0415 - rare
+
+        if is_told_whole(error):
+            report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
     is_marked = item.get_closest_marker("regen") is not None
@@ -214,10 +231,11 @@ def pytest_runtest_makereport(
         from pytest_regen.pytest_plugin.healing.records import attach  # noqa: PLC0415 - our items only
 
         attach(item, report)
-    if item.config.option.regen_report is not None and (is_marked or _uses_cassettes(item)):
+    is_told = _SELECTION in item.config.stash and is_reported(item.config)
+    if is_told and (is_marked or _uses_cassettes(item)):
         from pytest_regen.pytest_plugin.reporting.items import describe  # noqa: PLC0415 - rare
 
-        describe(item, report, call.excinfo.value if call.excinfo else None)
+        describe(item, report, error)
     return report
 
 

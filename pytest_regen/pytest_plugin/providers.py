@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_regen.pytest_plugin.cassettes.names import mode_to_record
 from pytest_regen.pytest_plugin.cassettes.provider import recorded_in
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.commands import node_command
+from pytest_regen.pytest_plugin.commands import recording_command
 from pytest_regen.pytest_plugin.ledger import shared_ledger
 from pytest_regen.pytest_plugin.marks import cassette_mark
 from pytest_regen.pytest_plugin.scrubbers import scrubber_of
@@ -112,7 +111,7 @@ def _recorded_provider(
         yield provider, item.stash[CASSETTE]
         return
     mode = choices_of(item.config).record_mode(cassette_mark(item).record)
-    command = node_command(unit, "--regen", "--regen-record", mode_to_record(path))
+    command = recording_command(item.config, unit, path)
     scrub = scrubber_of(item.config)
     with recorded_in(provider, path, mode, record_command=command, scrub=scrub) as recorded:
         yield recorded, recorded.run

@@ -1,6 +1,7 @@
 """The end of a run: what was regenerated, what was not and why, what changed, what comes next."""
 
 import os
+import shlex
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.choices import Choices
 from pytest_regen.pytest_plugin.healing.records import Heal, Record, record_on
+from pytest_regen.pytest_plugin.locate import from_here, id_from_here, text_from_here
 
 __all__ = ["RunLog"]
 
@@ -22,7 +24,8 @@ class RunLog:
     def __init__(self, config: pytest.Config, choices: Choices) -> None:
         self._config = config
         self._choices = choices
-        self._heals: list[Heal] = []
+        self._by_item: list[tuple[str, Heal]] = []
+        """Node ids, and the work on a type that each has led to."""
         self._warnings: list[str] = []
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
@@ -36,8 +39,9 @@ class RunLog:
         record: Record | None = record_on(report)
         if record is None:
             return
-        self._heals += record.heals
-        self._warnings += record.warnings
+        self._by_item += [(report.nodeid, heal) for heal in record.heals]
+        here = id_from_here(report.nodeid, self._config)
+        self._warnings += [f"{here}: {warning}" for warning in record.warnings]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -51,12 +55,15 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to tell."""
         yield
-        self._write_step_summary()
         if not (self._heals or self._warnings or self.notes or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
             terminalreporter.write_line(line, **dict.fromkeys(colour, True))
+
+    @property
+    def _heals(self) -> list[Heal]:
+        return [heal for _, heal in self._by_item]
 
     @property
     def _changed(self) -> list[str]:
@@ -81,9 +88,9 @@ class RunLog:
         for heal in self._heals:
             yield from self._heal_lines(heal)
         if any(heal.emulated for heal in self._heals):
-            yield "emulated: replies came from the emulator's recordings, not from a model", ()
+            yield "emulated: replies came from the emulator or its recordings, not from a model", ()
         if self._changed:
-            yield f"changed: {', '.join(self._changed)}", ()
+            yield f"changed: {', '.join(map(self._here, self._changed))}", ()
         if self.gate:
             todo = "; commit the change" if self._changed else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
@@ -91,26 +98,29 @@ class RunLog:
             yield self.report, ("red",) if self.report_failed else ()
         following = self.next_command
         if following:
-            yield f"next: {following}", ("bold",)
+            yield f"next: {text_from_here(following, self._config)}", ("bold",)
 
     def _heal_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
+        unit = id_from_here(heal.unit, self._config)
         pages = f"page {heal.pages[0]}" if len(heal.pages) == 1 else f"pages {heal.pages}"
         match heal.outcome:
             case "planned":
-                asked = f"would ask {pages}" if heal.pages else "nothing a reply could mend"
-                yield f"dry run: {heal.unit}: {asked}, about {heal.estimate:,} tokens in", ()
+                asked = "nothing a reply could mend"
+                if heal.pages:
+                    asked = f"would ask {pages}, about {heal.estimate:,} tokens in"
+                yield f"dry run: {unit}: {asked}", ()
                 return
             case "regenerated":
                 where = f" {pages}" if heal.pages else ""
-                head, colour = f"regenerated: {heal.unit}{where}", ("yellow",)
+                head, colour = f"regenerated: {unit}{where}", ("yellow",)
             case "failed":
-                head, colour = f"still failing: {heal.unit} [{heal.stop_reason}]", ("red",)
+                head, colour = f"still failing: {unit} [{heal.stop_reason}]", ("red",)
             case _:
-                head, colour = f"not regenerated: {heal.unit}", ("red",)
+                head, colour = f"not regenerated: {unit}", ("red",)
         if heal.calls:
             head += f", {counted(heal.calls, 'call')}, {_tokens(heal)}"
         yield head, colour
-        for line in heal.why.splitlines():
+        for line in text_from_here(heal.why, self._config).splitlines():
             yield f"  {line}", ()
         yield from self._diff_lines(heal)
 
@@ -135,26 +145,18 @@ class RunLog:
     @property
     def next_command(self) -> str:
         """What to run next; empty where nothing is left to do."""
-        left = [heal for heal in self._heals if heal.next]
-        if left:
-            return left[0].next
+        told = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
+        if told:
+            # The same one in every run, and the one that the report names.
+            return min(told, key=lambda one: one[0])[1]
         if self._changed:
-            stores = dict.fromkeys(str(Path(path).parent) for path in self._changed)
-            return f"git diff {' '.join(stores)}"
+            stores = dict.fromkeys(str(Path(self._here(path)).parent) for path in self._changed)
+            return f"git diff {' '.join(map(shlex.quote, stores))}"
         return ""
 
-    def _write_step_summary(self) -> None:
-        """Append a table to the job page of GitHub, where the run is a step of one."""
-        target = os.environ.get("GITHUB_STEP_SUMMARY")
-        if not target or not self._heals:
-            return
-        rows = [
-            f"| `{one.unit}` | {one.outcome} | {one.stop_reason} | {one.calls} | {one.tokens} |"
-            for one in self._heals
-        ]
-        table = ["", "| unit | outcome | reason | calls | tokens |", "|---|---|---|---|---|", *rows]
-        with Path(target).open("a", encoding="utf-8") as file:
-            file.write("\n".join([*table, ""]))
+    def _here(self, path: str) -> str:
+        """Return a path from the rootdir as it is seen from where pytest was called."""
+        return from_here(self._config.rootpath / path, self._config)
 
 
 def _tokens(heal: Heal) -> str:

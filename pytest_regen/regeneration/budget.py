@@ -51,8 +51,10 @@ class Budget:
                 raise BudgetError(
                     f"the token budget of {self.limit:,} does not cover the next call: "
                     f"{spent:,} are spent, about {estimate:,} more are needed",
+                    needed=spent + estimate,
                     why="a call is made only while its estimate fits the budget",
-                    hint="raise --regen-budget (pytest) or --budget (commands), or narrow the run",
+                    hint=f"run again with a budget of {2 * (spent + estimate)}, --regen-budget in "
+                    "pytest and --budget in commands, or narrow the run",
                 )
             self._append(estimate)
         return estimate

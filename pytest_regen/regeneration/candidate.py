@@ -100,10 +100,14 @@ def without_types(source: str, type_names: Sequence[str]) -> str:
     return source
 
 
-def model_for(store: RegenStore, entry: PromptEntry, override: str | None, default: str) -> str:
+def model_for(
+    store: RegenStore | None, entry: PromptEntry, override: str | None, default: str
+) -> str:
     """Return the model to ask for a page: the one named, else the one that wrote it, else ours."""
     if override:
         return override
+    if store is None:
+        return default
     page = store.pages.get(entry.key)
     for name in (page.model if page else "", store.envelope.model):
         if name and name not in {"hand", "dry-run"}:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_regen.documents import Document, Operation
-from pytest_regen.errors import HandEditError, RegenError
+from pytest_regen.errors import HandEditError, RegenError, StoreWriteError
 from pytest_regen.languages import language_named
 from pytest_regen.regeneration.asking import Ask, ask_pages
 from pytest_regen.regeneration.candidate import (
@@ -29,7 +29,7 @@ from pytest_regen.regeneration.values import (
     StopReason,
     TurnSettings,
 )
-from pytest_regen.stores import RegenStore
+from pytest_regen.stores import RegenStore, is_store, refuse_unwritable
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.values import Provider, Usage
@@ -98,16 +98,19 @@ def generate_store(
         allow_defects=allow_defects,
     )
     if dry_run:
-        return _result(plan)
+        return replace(_result(plan), is_stored=False)
     settings = settings or TurnSettings(provider or AnthropicProvider())
     if not discard_edits:
         _refuse_edited(plan)
+    # The first write comes after the first answer, which is paid for by then.
+    refuse_unwritable(plan.path, plan.ir, plan.prompts, schema_markdown(plan.ir))
     if plan.asked and settings.ready:
         settings.ready()
     before = plan.previous.source if plan.previous else ""
-    _write_plan(plan)
     draft = _Draft(plan, settings)
     draft.ask()
+    if not draft.is_stored:
+        return _unstored(plan, draft)
     heals = [] if draft.failure else _mend(plan, settings, attempts - 1, draft.failures, ignore)
     return _finished(plan, draft, heals, before, ignore)
 
@@ -130,21 +133,26 @@ def _refuse_edited(plan: StorePlan) -> None:
 def _write_plan(plan: StorePlan) -> None:
     """Store IR, prompts and what is kept, so that a run stopped from here on can be resumed."""
     if plan.previous is None:
-        RegenStore.create(
-            plan.path,
-            ir=plan.ir,
-            prompts=plan.prompts,
-            source_file=plan.source_file,
-            schema=schema_markdown(plan.ir),
-            namespace=plan.namespace,
-            profile=plan.profile,
-        )
+        try:
+            RegenStore.create(
+                plan.path,
+                ir=plan.ir,
+                prompts=plan.prompts,
+                source_file=plan.source_file,
+                schema=schema_markdown(plan.ir),
+                namespace=plan.namespace,
+                profile=plan.profile,
+            )
+        except StoreWriteError:
+            # Another process may have made it while the first page was asked: that one serves.
+            if not is_store(plan.path):
+                raise
         return
     with RegenStore.update(plan.path) as tx:
         tx.write(
             ir=plan.ir.model_copy(update={"validation": tx.store.ir.validation}),
             prompts=plan.prompts,
-            pages=plan.carried.values(),
+            pages=plan.carried_from(tx.store).values(),
             source=without_types(tx.store.source, plan.removed) if plan.removed else None,
             schema=schema_markdown(plan.ir),
             envelope=replace(
@@ -162,12 +170,17 @@ def _write_plan(plan: StorePlan) -> None:
 
 
 class _Draft:
-    """The pages asked for the first time in this run, each stored as it arrives."""
+    """The pages asked for the first time in this run, each stored as it arrives.
+
+    The plan is stored with the first of them: where nobody answers, nothing is left behind, and a
+    store that is there stays as it is.
+    """
 
     def __init__(self, plan: StorePlan, settings: TurnSettings) -> None:
         self._plan = plan
         self._settings = settings
-        self._store = RegenStore.open(plan.path)
+        self._store: RegenStore | None = None
+        """As of the last page stored; ``None`` until the plan is."""
         self.usage = Usage()
         self.calls = 0
         self.failures: dict[str, RegenError] = {}
@@ -175,11 +188,18 @@ class _Draft:
         self.failure: RegenError | None = None
         """What would stop every further page as well."""
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the folder follows the document now."""
+        return self._store is not None
+
     def ask(self) -> None:
         """Ask all pages that have no output; a refusal stops its own page only."""
-        language = language_named(self._store.ir.language)
+        if not self._plan.asked:
+            self._store_plan()
+        language = language_named(self._plan.ir.language)
         waiting = [
-            Ask(entry, model_for(self._store, entry, self._settings.model, DEFAULT_MODEL))
+            Ask(entry, model_for(self._plan.previous, entry, self._settings.model, DEFAULT_MODEL))
             for entry in self._plan.asked
         ]
         total = len(waiting)
@@ -195,15 +215,23 @@ class _Draft:
         self.usage += answer.usage
         self.calls += answer.calls
         if answer.failure is None:
-            read_ahead(self._store, [answer])
+            read_ahead(self._store_plan(), [answer])
             with RegenStore.update(self._plan.path) as tx:
                 page = page_of(tx.store, answer)
                 tx.write(pages=[page], source=revised(tx.store, [page]).source or None)
                 self._store = tx.store
             return
         self.failures.setdefault(answer.entry.type_name, answer.failure)
-        if stop_reason_of(answer.failure) != "refused":
+        if stop_reason_of(answer.failure) == "refused":
+            self._store_plan()  # Whoever is refused wants to read the prompt.
+        else:
             self.failure = answer.failure
+
+    def _store_plan(self) -> RegenStore:
+        if self._store is None:
+            _write_plan(self._plan)
+            self._store = RegenStore.open(self._plan.path)
+        return self._store
 
     def _tell(self, answer: PageAnswer, done: int, total: int) -> None:
         if self._settings.progress:
@@ -244,6 +272,22 @@ def _result(plan: StorePlan) -> GenerateResult:
         changed=plan.changed,
         removed=plan.removed,
         kept=plan.kept,
+    )
+
+
+def _unstored(plan: StorePlan, draft: _Draft) -> GenerateResult:
+    """Return why there was no answer at all; the folder is as it was."""
+    return replace(
+        _result(plan),
+        added=(),
+        changed=(),
+        removed=(),
+        kept=tuple(plan.previous.type_names) if plan.previous else (),
+        stop_reasons={name: stop_reason_of(one) for name, one in draft.failures.items()},
+        usage=draft.usage,
+        calls=draft.calls,
+        failures=tuple(draft.failures.values()),
+        is_stored=False,
     )
 
 

@@ -41,6 +41,11 @@ class StorePlan:
     profile: str
     source_file: str
 
+    def carried_from(self, store: RegenStore) -> Mapping[PageKey, StoredPage]:
+        """Return the pages to keep as ``store`` has them, which others may have written since."""
+        fresh = _carried(store, self.ir, self.prompts, self.profile)
+        return {key: fresh.get(key, page) for key, page in self.carried.items()}
+
     @property
     def asked(self) -> tuple[PromptEntry, ...]:
         """The pages without an output that answers."""

@@ -20,7 +20,7 @@ def _section(type_: TypeIR, reviews: Sequence[Review]) -> Iterator[str]:
     root = ", root" if type_.is_root else ""
     yield f"## {type_.name}"
     yield ""
-    yield f"{type_.kind}{root}, `{_cell(type_.schema_id)}`"
+    yield f"{type_.kind}{root}, {_code(type_.schema_id)}"
     yield ""
     if type_.description:
         yield _cell(type_.description)
@@ -30,7 +30,7 @@ def _section(type_: TypeIR, reviews: Sequence[Review]) -> Iterator[str]:
     if type_.kind == "enum":
         yield "| value |"
         yield "|---|"
-        yield from (f"| `{_cell(str(value))}` |" for value in type_.enum_values)
+        yield from (f"| {_code(str(value))} |" for value in type_.enum_values)
     elif type_.fields:
         yield "| field | type | required | nullable | description |"
         yield "|---|---|---|---|---|"
@@ -58,7 +58,7 @@ def _row(field: FieldIR) -> str:
     ]
     notes = " ".join([*(f"*{mark}*" for mark in marks), _cell(field.description or "")])
     required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
-    name, kind = f"`{_cell(field.json_name)}`", f"`{_cell(_type_text(field.type))}`"
+    name, kind = _code(field.json_name), _code(_type_text(field.type))
     return f"| {name} | {kind} | {required} | {nullable} | {notes.strip()} |"
 
 
@@ -76,5 +76,14 @@ def _type_text(expression: TypeExpr) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return document text on one line, unable to end a cell, a code span or a heading."""
-    return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+    """Return document text on one line, unable to end a cell or a heading, or to be markup."""
+    return _line(text).replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    """Return document text as a code span, in which nothing is markup and nothing is escaped."""
+    return f"`{_line(text)}`"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")

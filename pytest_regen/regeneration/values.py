@@ -179,3 +179,5 @@ class GenerateResult:
     calls: int = 0
     failures: tuple[RegenError, ...] = ()
     diff: str = ""
+    is_stored: bool = True
+    """Whether the folder follows the document now; not where nobody answered, or in a dry run."""

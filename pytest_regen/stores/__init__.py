@@ -4,9 +4,10 @@ from pytest_regen.file_names import safe_file_name, store_slug
 from pytest_regen.stores.finding import FoundStores, find_stores
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage
 from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
+from pytest_regen.stores.snapshot import is_store
 from pytest_regen.stores.staleness import check_staleness
 from pytest_regen.stores.store import RegenStore
-from pytest_regen.stores.transaction import StoreUpdate
+from pytest_regen.stores.transaction import StoreUpdate, refuse_unwritable
 
 __all__ = [
     "FoundStores",
@@ -20,6 +21,8 @@ __all__ = [
     "find_stores",
     "history",
     "history_entry",
+    "is_store",
+    "refuse_unwritable",
     "safe_file_name",
     "store_slug",
 ]

@@ -16,6 +16,7 @@ __all__ = [
     "remove_folder",
     "rename",
     "unlink",
+    "write",
     "write_synced",
 ]
 
@@ -56,6 +57,12 @@ def write_synced(path: Path, data: bytes) -> None:
                 rest = rest[file.write(rest) :]
         with _effect("fsync", path):
             os.fsync(file.fileno())
+
+
+def write(path: Path, data: bytes) -> None:
+    """Create ``path`` with ``data``, which may be lost with the machine."""
+    with _effect("create", path):
+        path.write_bytes(data)
 
 
 def rename(source: Path, target: Path) -> None:

@@ -15,13 +15,22 @@ from pytest_regen.stores.journal import Journal, read_journal
 from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["HistoryEntry", "HistoryReason", "history", "history_entry", "history_files"]
+__all__ = [
+    "HISTORY",
+    "HistoryEntry",
+    "HistoryReason",
+    "history",
+    "history_entry",
+    "history_files",
+    "ignored_history",
+]
 
 HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted"]
 """Why an output is not, or no longer, the stored one. ``restored`` and ``adopted``: it was replaced
 by one from the history, or by an edit made by hand."""
 
-_FOLDER = "history"
+HISTORY = "history"
+"""Folder of a store in which it is kept."""
 _IGNORED = b"# Kept on this machine; version control has its own history.\n*\n"
 
 
@@ -97,10 +106,14 @@ class HistoryEntry:
 
 def history_files(store: Path, entries: Iterable[HistoryEntry]) -> dict[str, bytes]:
     """Return the files that keep ``entries``, by their names relative to the store."""
-    contents = {f"{_FOLDER}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
-    if contents and not (store / _FOLDER / ".gitignore").exists():
-        contents[f"{_FOLDER}/.gitignore"] = _IGNORED
-    return contents
+    contents = {f"{HISTORY}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
+    return {**contents, **ignored_history(store)} if contents else {}
+
+
+def ignored_history(store: Path) -> dict[str, bytes]:
+    """Return the file by which git ignores the history, where it is not there yet."""
+    ignore = f"{HISTORY}/.gitignore"
+    return {} if (store / ignore).exists() else {ignore: _IGNORED}
 
 
 def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntry, ...]:
@@ -137,13 +150,13 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
 
 
 def _ids(journal: Journal) -> list[str]:
-    prefix = f"{_FOLDER}/"
+    prefix = f"{HISTORY}/"
     names = sorted(journal.names(prefix, ".json"))
     return [name.removeprefix(prefix).removesuffix(".json") for name in names]
 
 
 def _read(journal: Journal, entry_id: str) -> HistoryEntry:
-    name = f"{_FOLDER}/{entry_id}.json"
+    name = f"{HISTORY}/{entry_id}.json"
     file = journal.folder / name
     node = Node(parse_json(journal.read(name) or b"", file), file)
     reason = node.text("reason")

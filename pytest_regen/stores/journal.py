@@ -20,6 +20,7 @@ __all__ = ["JOURNAL", "Journal", "commit", "finish", "read_journal"]
 
 JOURNAL = ".journal"
 _MANIFEST = "commit.json"
+_IGNORE = ".gitignore"
 _NAME = re.compile(r"(?:history/)?[^/\\:\0]+")
 """A file of a store: in the folder itself, or in its history."""
 
@@ -126,6 +127,8 @@ def commit(folder: Path, contents: Mapping[str, bytes | None]) -> None:
     staging = folder / JOURNAL
     try:
         files.make_folder(staging)
+        # Should this process be killed, nobody commits what it leaves here.
+        files.write(staging / _IGNORE, b"*\n")
         changes = [
             _stage(folder, str(number), name, data)
             for number, (name, data) in enumerate(contents.items())
@@ -190,12 +193,14 @@ def _keep_aside(folder: Path, target: Path) -> None:
     """Keep a file that somebody changed between the kill and now; an edit is never overwritten."""
     history = folder / "history"
     files.make_folder(history)
+    if not (history / _IGNORE).exists():
+        files.write(history / _IGNORE, b"*\n")
     digest = (_digest(_content(target)) or "")[:12]
     files.rename(target, history / f"edited-{digest}-{target.name}")
 
 
 def _drop(staging: Path) -> None:
-    for path in sorted(staging.iterdir()):
+    for path in sorted(staging.iterdir(), key=lambda path: path.name == _IGNORE):
         files.unlink(path)
     files.remove_folder(staging)
 

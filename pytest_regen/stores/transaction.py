@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from pytest_regen.atomic import refuse_obstacle
 from pytest_regen.canonical import source_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
+from pytest_regen.locks import lock_file, make_lock_folder
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import files, journal
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, describe_page, read_pages
@@ -38,6 +40,7 @@ __all__ = [
     "hold",
     "locked",
     "pages_and_source",
+    "refuse_unwritable",
     "telling",
     "update",
 ]
@@ -79,7 +82,39 @@ def telling(path: Path) -> Iterator[None]:
         ) from None
 
 
-def hold(path: Path, lock_file: Path, timeout: float) -> "BaseFileLock":
+def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema: str) -> None:
+    """Raise what writing these files of a store would end in, before a page is paid for.
+
+    Args:
+        path: folder of the store; it need not exist, and nothing is left in it.
+        ir: value of ``ir.json``.
+        prompts: all of them.
+        schema: text of ``schema.md``.
+
+    Raises:
+        StoreWriteError: the folder cannot be written, the disk has no room, or a text no bytes.
+    """
+    import tempfile  # noqa: PLC0415 - only who is going to make a store asks
+
+    with telling(path):
+        for file in (path / PAGES_FILE, lock_file(path)):
+            refuse_obstacle(file)
+        folder = next(one for one in (path, *path.resolve().parents) if one.is_dir())
+        # Only writing tells whether one may write.
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.writelines(_plan_files(ir, prompts, schema).values())
+            probe.flush()
+
+
+def _plan_files(ir: IR, prompts: Sequence[PromptEntry], schema: str) -> dict[str, bytes]:
+    return {
+        IR_FILE: as_json(ir.to_json()),
+        PROMPTS_FILE: as_json([entry.to_json() for entry in prompts]),
+        SCHEMA_FILE: schema.encode(),
+    }
+
+
+def hold(path: Path, file: Path, timeout: float) -> "BaseFileLock":
     """Take a lock of the store at ``path`` and return it; it goes with the process that has it.
 
     Raises:
@@ -87,14 +122,15 @@ def hold(path: Path, lock_file: Path, timeout: float) -> "BaseFileLock":
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only writers need it
 
-    lock = FileLock(lock_file, thread_local=False)
+    lock = FileLock(file, thread_local=False)
     with telling(path):
+        make_lock_folder(file)
         try:
             lock.acquire(timeout=timeout)
         except Timeout:
             raise StoreWriteError(
                 f"the store {path} is being written by another process",
-                why=f"{lock_file} was held for more than {timeout:g} s; a pytest run with --regen, "
+                why=f"{file} was held for more than {timeout:g} s; a pytest run with --regen, "
                 "or pytest-regen generate or regenerate, holds it while it writes",
                 hint="wait for that process or end it, then run the same command again; the lock "
                 "goes with the process, the file may stay",
@@ -109,8 +145,7 @@ def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     Raises:
         StoreWriteError: see ``hold``.
     """
-    folder = path.resolve()
-    lock = hold(path, folder.parent / f".{folder.name}.lock", timeout)
+    lock = hold(path, lock_file(path), timeout)
     try:
         yield
     finally:
@@ -122,7 +157,7 @@ def update(
     kind: type[StoreT], path: Path, timeout: float = LOCK_TIMEOUT
 ) -> Iterator["StoreUpdate[StoreT]"]:
     """Lock the store at ``path`` and read it afresh; see ``RegenStore.update``."""
-    refuse_no_store(path)  # A lock must not be made beside what is no store.
+    refuse_no_store(path)  # No lock is made for what is no store.
     with locked(path, timeout):
         with telling(path):
             journal.finish(path)
@@ -334,10 +369,5 @@ def create_files(
         journal.finish(path)
         journal.commit(
             path,
-            {
-                IR_FILE: as_json(ir.to_json()),
-                PROMPTS_FILE: as_json([entry.to_json() for entry in prompts]),
-                SCHEMA_FILE: schema.encode(),
-                PAGES_FILE: as_json(envelope.to_json()),
-            },
+            {**_plan_files(ir, prompts, schema), PAGES_FILE: as_json(envelope.to_json())},
         )

@@ -9,6 +9,7 @@ from typing import Generic
 
 from pytest_regen.stores import journal
 from pytest_regen.stores.formats import StoredPage
+from pytest_regen.stores.history import ignored_history
 from pytest_regen.stores.snapshot import PAGES_FILE
 from pytest_regen.stores.transaction import (
     PageChange,
@@ -20,7 +21,7 @@ from pytest_regen.stores.transaction import (
     telling,
     update,
 )
-from pytest_regen.stores.trials import Content, TrialRecord, lock_file, owned, splice
+from pytest_regen.stores.trials import Content, TrialRecord, owned, splice, trial_lock
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["Trial", "trial"]
@@ -84,7 +85,7 @@ def trial(
     """Put a candidate in place; see ``RegenStore.trial``."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     trial_id = f"{moment}-{secrets.token_hex(4)}"
-    lock = hold(base.path, lock_file(base.path), TRIAL_TIMEOUT)
+    lock = hold(base.path, trial_lock(base.path), TRIAL_TIMEOUT)
     owned.add(trial_id)
     try:
         with update(kind, base.path) as transaction:
@@ -121,5 +122,7 @@ def _place(
         tuple(page.key for page in pages),
     )
     with telling(store.path):
-        journal.commit(store.path, {**contents, record.file: record.to_json()})
+        journal.commit(
+            store.path, {**contents, **ignored_history(store.path), record.file: record.to_json()}
+        )
     return record

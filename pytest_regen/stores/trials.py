@@ -14,9 +14,10 @@ from typing import Any, Self
 
 from pytest_regen.canonical import source_hash
 from pytest_regen.errors import SourceError
+from pytest_regen.locks import lock_file
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, read_pages
-from pytest_regen.stores.history import HistoryEntry
+from pytest_regen.stores.history import HISTORY, HistoryEntry
 from pytest_regen.stores.journal import Journal
 from pytest_regen.stores.strict_json import Node, as_json, parse_json
 
@@ -25,17 +26,17 @@ __all__ = [
     "TrialRecord",
     "dead_trials",
     "is_under_way",
-    "lock_file",
     "owned",
     "splice",
+    "trial_lock",
     "undo_all",
 ]
 
 owned: set[str] = set()
 """Ids of the trials that this process is in the middle of."""
 
-_PREFIX = ".trial-"
-_SUFFIX = ".json"
+_PREFIX = f"{HISTORY}/."
+_SUFFIX = ".trial"
 _PROBE = 0.1
 """Seconds a lock must be held to count as held: another reader's look at it takes far less."""
 
@@ -75,7 +76,7 @@ class TrialRecord:
 
     @property
     def file(self) -> str:
-        """Name of the record in the store's folder."""
+        """Name of the record in the store's folder: beside the history, which git ignores."""
         return f"{_PREFIX}{self.id}{_SUFFIX}"
 
     def to_json(self) -> bytes:
@@ -222,15 +223,14 @@ def _content_from_json(node: Node) -> Content:
     return Content(node.text("pages").encode(), None if source is None else source.encode())
 
 
-def lock_file(store: Path) -> Path:
+def trial_lock(store: Path) -> Path:
     """Return the lock that is held while a trial of the store is under way."""
-    folder = store.resolve()
-    return folder.parent / f".{folder.name}.trial.lock"
+    return lock_file(store, ".trial.lock")
 
 
 def is_under_way(store: Path) -> bool:
     """Return whether some process holds the lock of the store's trials."""
-    file = lock_file(store)
+    file = trial_lock(store)
     if not file.exists():
         return False
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only where a trial is under way

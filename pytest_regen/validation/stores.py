@@ -18,8 +18,7 @@ from pytest_regen.validation.splitting import Split, split
 __all__ = ["validate_pages", "validate_store"]
 
 _EDITED = (
-    "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen regenerate"
-    " --discard-edits`"
+    "keep the edit with pytest-regen adopt, or drop it with pytest-regen regenerate --discard-edits"
 )
 
 

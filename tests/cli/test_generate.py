@@ -323,7 +323,7 @@ def test_no_connection_stops_the_rest(document: Path) -> None:
     assert ran.code == 3
     assert ran.err.count("error: no answer from") == 1
     assert ran.err.endswith("0 stores generated, 1 with errors, 1 skipped, 1 not started\n")
-    assert "the same command again asks only for the rest" in ran.err
+    assert "nothing was written to generated/GET_kites" in ran.err
 
 
 def test_options_reach_the_plan(document: Path, api: Emulator) -> None:
@@ -428,3 +428,40 @@ def test_a_header_that_is_there_is_the_users(document: Path) -> None:
     source = Path(STORE, "KiteDataObject.cs").read_text("utf-8")
     assert "namespace First" in source
     assert "Second" not in source
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        (
+            "pyproject.toml",
+            "",
+            'regen_stores = ["generated/*"] to [tool.pytest.ini_options] of py',
+        ),
+        ("pytest.ini", "[pytest]\n", "regen_stores = generated/* to [pytest] of pytest.ini"),
+        (
+            "pyproject.toml",
+            '[tool.pytest.ini_options]\nregen_stores = ["generated/GET_mak*"]\n',
+            'regen_stores = ["generated/GET_mak*", "generated/*"] to',
+        ),
+    ],
+)
+@pytest.mark.usefixtures("api")
+def test_the_line_that_pytest_lacks_is_said(
+    document: Path, here: Path, name: str, text: str, told: str
+) -> None:
+    """Whoever generates a store wants it gated; with the line, nothing is said."""
+    (here / name).write_text(text, "utf-8")
+
+    first = command("generate", document, "GET /kites")
+    (here / name).write_text(
+        "[pytest]\nregen_stores = generated/*\n"
+        if name == "pytest.ini"
+        else '[tool.pytest.ini_options]\nregen_stores = ["generated/*"]\n',
+        "utf-8",
+    )
+    second = command("generate", document, "GET /makers")
+
+    assert f"pytest does not collect it yet: add {told}" in first.err
+    assert (first.code, second.code) == (0, 0)
+    assert "does not collect" not in second.err

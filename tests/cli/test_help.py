@@ -1,5 +1,6 @@
 """Help is complete, and costs nothing but itself."""
 
+import re
 import subprocess
 import sys
 
@@ -19,6 +20,19 @@ def test_help_texts(name: str, snapshot: SnapshotAssertion) -> None:
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == snapshot
+
+
+@pytest.mark.parametrize("words", [(), ("validate",), ("cassettes", "check")])
+def test_the_short_option_is_help_too(words: tuple[str, ...]) -> None:
+    """As with most programs."""
+    assert command(*words, "-h").out == command(*words, "--help").out != ""
+
+
+def test_no_type_of_python_stands_for_a_value() -> None:
+    """Options show what is to be put there, in every command."""
+    shown = [command(name, "--help").out for name in COMMANDS]
+
+    assert not re.findall(r"--[\w-]+ <(?:str|int|list|path)[^|>]*>", "\n".join(shown))
 
 
 def test_every_command_is_listed() -> None:

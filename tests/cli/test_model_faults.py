@@ -165,3 +165,83 @@ def test_without_a_page_to_ask_no_key_is_needed(document: Path, api: Emulator) -
 
     assert (again.code, healed.code, len(api.requests)) == (0, 0, asked)
     assert "0 calls" in again.err
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """Return every file of a folder, hidden ones too."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+NO_ANSWER: dict[str, tuple[str, ...]] = {
+    "network": ("--provider", "models_of_a_test:unreachable"),
+    "budget": ("--budget", "1", "--provider", "models_of_a_test:unreachable"),
+    "recording": ("--cassette", "none.yaml"),
+    "recorded": (
+        *("--cassette", "new.yaml", "--record", "once"),
+        *("--provider", "models_of_a_test:unreachable"),
+    ),
+    "key": (),
+}
+
+
+@pytest.fixture
+def unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key in the environment, and a provider whose line is down."""
+
+    def unreachable(_: list[dict[str, str]]) -> str:
+        raise ConnectionError("no route to host")
+
+    module = types.ModuleType("models_of_a_test")
+    module.unreachable = unreachable  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "models_of_a_test", module)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+
+@pytest.mark.usefixtures("unanswered")
+@pytest.mark.parametrize("reason", NO_ANSWER)
+def test_where_nobody_answers_nothing_is_left(reason: str, here: Path, document: Path) -> None:
+    """No store, no folder, no lock and no half recording; what is told does not claim otherwise."""
+    before = files_below(here)
+
+    ran = command("generate", document, KITES, *NO_ANSWER[reason])
+
+    assert ran.code == (1 if reason == "budget" else 3)
+    assert files_below(here) == before
+    assert not (here / "generated").exists()
+    assert "added" not in ran.err
+    assert "what was finished is stored" not in ran.err
+
+
+@pytest.mark.usefixtures("unanswered")
+@pytest.mark.parametrize("reason", NO_ANSWER)
+def test_where_nobody_answers_a_store_stays_as_it_is(
+    reason: str, here: Path, document: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document that moved on while the line is down breaks nothing that served until now."""
+    with Emulator(ReferenceWriter()) as api, monkeypatch.context() as patched:
+        patched.setenv("ANTHROPIC_BASE_URL", api.base_url)
+        patched.setenv("ANTHROPIC_API_KEY", "sk-ant-of-a-test")
+        assert command("generate", document, KITES).code == 0
+    document.write_text(document.read_text("utf-8").replace('"span"', '"width"'), "utf-8")
+    before = files_below(here)
+
+    ran = command("generate", document, KITES, *NO_ANSWER[reason])
+
+    assert ran.code == (1 if reason == "budget" else 3)
+    assert files_below(here) == before
+
+
+@pytest.mark.parametrize("place", ["generated", "generated/GET_kites", ".regen"])
+def test_what_cannot_be_kept_is_not_asked_for(
+    place: str, here: Path, document: Path, api: Emulator
+) -> None:
+    """A file where a folder is to be: told before the first page is paid for."""
+    (here / place).parent.mkdir(exist_ok=True)
+    (here / place).write_text("in the way", "utf-8")
+
+    ran = command("generate", document, KITES)
+
+    assert (ran.code, len(api.requests)) == (2, 0)
+    assert "cannot be written" in ran.err
+    assert (here / place).read_text("utf-8") == "in the way"

@@ -113,7 +113,21 @@ def test_adopt_of_one_type(good: Path) -> None:
     """--type adopts only that one."""
     edit(good)
 
-    assert command("adopt", good, "--type", "State", "--json").json == {"adopted": []}
+    assert command("adopt", good, "--type", "State", "--json").json["adopted"] == []
     assert command("adopt", good, "--type", "Owner", "--json").json == {
-        "adopted": [{"type_name": "Owner", "page": 1}]
+        "adopted": [{"type_name": "Owner", "page": 1}],
+        "errors": [],
     }
+
+
+def test_adopting_what_broke_the_type_says_so(good: Path) -> None:
+    """It is stored, for a person wants it; but nobody takes it for clean."""
+    source = good / "ProjectDataObject.cs"
+    source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
+
+    ran = command("adopt", good)
+
+    assert ran.code == 1
+    assert "adopted     Owner page 1" in ran.err
+    assert "[MISSING_FIELD]" in ran.err
+    assert ran.err.endswith(f"next: pytest-regen regenerate {good} --from-errors\n")

@@ -276,3 +276,19 @@ def test_wrong_usage_lists_what_there_is(good: Path, words: tuple[str, ...], say
     assert ran.err.startswith("error: ")
     assert says in ran.err
     assert {path: path.read_bytes() for path in good.iterdir() if path.is_file()} == before
+
+
+def test_a_clean_store_has_nothing_to_ask(good: Path) -> None:
+    """Said in a sentence, not as nought calls."""
+    ran = command("regenerate", good, "--from-errors")
+
+    assert ran.code == 0
+    assert ran.err.endswith(f"{good}/ProjectDataObject.cs: no errors, nothing to ask\n")
+
+
+def test_errors_of_a_rejected_reply_are_not_said_to_remain(good: Path) -> None:
+    """What is stored has none."""
+    ran = command("regenerate", good, "--type", "Owner", "--provider", "plugin_answers:Stubborn")
+
+    assert "errors remain" not in ran.err
+    assert "what came back has errors, what is stored has none" in ran.err

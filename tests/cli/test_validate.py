@@ -140,3 +140,85 @@ def test_an_edit_by_hand_is_kept_not_regenerated(good: Path) -> None:
 
     assert ran.code == 1
     assert f"next: pytest-regen adopt {good} --type Owner" in ran.err
+
+
+def test_without_folders_the_configured_stores_are_validated(
+    here: Path, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of ``regen_stores``, seen from wherever the user stands in the project."""
+    make_store(here / "other" / "GET_b")
+    (here / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\nregen_stores = ["generated/*", "other/*"]\n', "utf-8"
+    )
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+
+    ran = command("validate", "--no-write")
+
+    assert ran.code == 0
+    assert f"../{good}: 3 types, no errors" in ran.err
+    assert "../other/GET_b: 3 types, no errors" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.ini", "[pytest]\nregen_stores =\n    generated/*\n"),
+        ("tox.ini", "[pytest]\nregen_stores = generated/*\n"),
+        ("setup.cfg", "[tool:pytest]\nregen_stores = generated/*\n"),
+        ("pyproject.toml", '[tool.pytest]\nregen_stores = ["generated/*"]\n'),
+    ],
+)
+def test_every_file_that_pytest_reads_can_name_them(
+    here: Path, good: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As lines or as a list, and from below."""
+    (here / "pyproject.toml").unlink()
+    (here / name).write_text(text, "utf-8")
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+
+    ran = command("validate", "--no-write")
+
+    assert (ran.code, f"../{good}: 3 types, no errors" in ran.err) == (0, True)
+
+
+@pytest.mark.parametrize("configured", ["", "none/*"])
+def test_a_gate_without_stores_is_wrong_usage(here: Path, configured: str) -> None:
+    """It says where it looked, and does not pass."""
+    (here / "pytest.ini").write_text(f"[pytest]\nregen_stores = {configured}\n", "utf-8")
+
+    ran = command("validate")
+
+    assert ran.code == 2
+    assert "regen_stores" in ran.err
+    assert "pytest-regen generate" in ran.err
+    assert str(here) not in ran.err
+
+
+def test_a_folder_of_stores_is_all_of_them(here: Path, broken: Path) -> None:
+    """Each is validated; errors of one fail the command."""
+    make_store(here / "generated" / "GET_b")
+
+    ran = command("validate", "generated", "--no-write", "--json")
+
+    assert ran.code == 1
+    assert [store["path"] for store in ran.json["stores"]] == ["generated/GET_b", str(broken)]
+
+
+def test_a_folder_without_a_store_is_told(here: Path) -> None:
+    """By its name, as it was given."""
+    (here / "empty").mkdir()
+
+    ran = command("validate", "empty")
+
+    assert (ran.code, ran.err.count("error: ")) == (2, 1)
+    assert "empty" in ran.err
+
+
+def test_places_are_shown_from_where_the_user_stands(here: Path, broken: Path) -> None:
+    """However long the path that was given."""
+    ran = command("validate", here / broken, "--no-write")
+
+    assert f"\n{broken / 'ProjectDataObject.cs'}:" in f"\n{ran.err}"
+    assert str(here) not in ran.err

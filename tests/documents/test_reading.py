@@ -207,3 +207,7 @@ paths:
     assert document.find("PUT /v1/ports").path == "/v1/ports/"
     with pytest.raises(UnknownOperationError, match="'GET /v1/ships'"):
         document.find("GET /v1/ship")
+    with pytest.raises(UnknownOperationError) as caught:
+        document.find("/v1/ports")
+    assert caught.value.why == "it has 2 operations"
+    assert caught.value.hint.startswith("near matches: 'PUT /v1/ports/'")

@@ -4,6 +4,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import urllib.error
+import urllib.request
+from contextlib import suppress
 
 import pytest
 
@@ -55,3 +59,21 @@ def test_a_port_that_is_taken_is_named() -> None:
     assert done.returncode == 2
     assert f"cannot listen on port {port} of 127.0.0.1" in done.stderr
     assert "choose another --port" in done.stderr
+
+
+def test_each_request_is_a_line() -> None:
+    """Whoever watches sees that his program asked, and what it got."""
+    lines: list[str] = []
+    stop = threading.Event()
+
+    def ask(base_url: str) -> None:
+        for path in ("/v1/models", "/nothing"):
+            with suppress(urllib.error.HTTPError):
+                headers = {"x-api-key": "any", "anthropic-version": "2023-06-01"}
+                request = urllib.request.Request(base_url + path, headers=headers)
+                urllib.request.urlopen(request, timeout=30).close()
+        stop.set()
+
+    serve(ready=ask, answered=lines.append, until=stop)
+
+    assert lines == ["GET /v1/models 200", "GET /nothing 404"]

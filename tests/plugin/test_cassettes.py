@@ -206,12 +206,12 @@ def test_what_skips_or_fails_as_expected_is_replayed(
 @pytest.mark.parametrize(
     ("argument", "told"),
     [
-        ("drift='maybe'", "must be one of fail, warn, ignore"),
+        ("drift='maybe'", "it is one of fail, warn, ignore"),
         ("ignore=['x']", "no path into JSON"),
-        ("normalize=1", "must be a function"),
+        ("normalize=1", "it is a function"),
         ("name='../../x'", "leads out of"),
         ("name='/etc/x'", "leads out of"),
-        ("nothing=1", "is unknown"),
+        ("nothing=1", "unknown argument"),
         ("name=''", "names no file"),
         ("name='x/'", "names no file"),
         ("name='a.json'", "name it a.yaml"),

@@ -169,18 +169,6 @@ def test_an_edited_type_is_left_alone(project: Project) -> None:
     assert path.read_bytes() == edited
 
 
-def test_github_gets_a_table(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the variable is set, the job page shows what happened."""
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
-    project.broken()
-    project.answered_by("Good")
-
-    project.run("--regen")
-
-    table = (project.path / "summary.md").read_text("utf-8")
-    assert f"| `{STORE}::Owner` | regenerated | clean | 1 | 140 |" in table
-
-
 @pytest.mark.parametrize(("choice", "code"), [("regenerated", 1), ("auto", 0), ("never", 0)])
 def test_a_session_that_learned_counts_as_regenerated(
     pytester: pytest.Pytester, in_ci: Callable[[], None], choice: str, code: int

@@ -327,27 +327,6 @@ def test_a_second_run_by_another_plugin_is_not_healed(renaming: Project) -> None
     renaming.run("--regen", "test_own.py").assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize(
-    "arguments", ["typo=1", "attempts=0", "types=4", "'a', 'b', 2, [], 'too many'"]
-)
-def test_a_wrong_marker_is_told(renaming: Project, arguments: str) -> None:
-    """Unknown arguments and wrong kinds do not pass silently."""
-    renaming.pytester.makepyfile(
-        test_own=f"""
-        import pytest
-
-        @pytest.mark.regen({arguments})
-        def test_it(regen_store):
-            assert False
-        """
-    )
-
-    result = renaming.run("--regen", "test_own.py")
-
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*marker *"])
-
-
 def test_the_fixture_can_be_overridden(renaming: Project) -> None:
     """A test module may bring its own model."""
     renaming.pytester.makeconftest("")

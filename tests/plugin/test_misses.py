@@ -333,8 +333,15 @@ def test_a_handled_miss_takes_no_blame_for_another_failure(project: Project) -> 
 
 
 def test_the_check_knows_which_marked_test_missed(project: Project) -> None:
-    """Its cassette counts as drifted until a run in which it serves."""
+    """Its cassette counts as drifted until a run in which it serves; a missing one never did."""
     write(project, CLIENTS, "@pytest.mark.vcr\ndef test_a(): sdk()")
+    cassette = project.path / "cassettes" / "test_m" / "test_a.yaml"
+
+    project.run("-W", "ignore").assert_outcomes(failed=1)
+    assert not (project.path / ".pytest_cache/v/regen/drifted").exists()
+
+    cassette.parent.mkdir(parents=True)
+    cassette.write_text("interactions: []\nversion: 1\n", "utf-8")
 
     project.run("-W", "ignore").assert_outcomes(failed=1)
 

@@ -253,6 +253,16 @@ def test_drift_that_is_tolerated(talking: Project, spread: tuple[str, ...]) -> N
     assert (report["totals"]["passed"], report["totals"]["drifted"]) == (1, 1)
 
 
+def test_what_was_never_recorded_has_not_drifted(talking: Project) -> None:
+    """The test fails and is told as a miss; no cassette counts as drifted."""
+    (talking.path / FILE).unlink()
+
+    report = report_of(talking, "-W", "ignore")
+
+    assert [note["kind"] for note in report["cassettes"]["notes"]] == ["miss"]
+    assert (report["totals"]["failed"], report["totals"]["drifted"]) == (1, 0)
+
+
 def test_recordings_nobody_asked_for(talking: Project) -> None:
     """They fail the test, and the report says so."""
     talking.pytester.makepyfile(test_talk=TALK.replace(', "fifth"', ""))

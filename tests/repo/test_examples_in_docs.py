@@ -1,18 +1,80 @@
-"""The Python on pages of the docs that have no test of their own runs as it stands there."""
+"""The code on pages of the docs that have no test of their own runs as it stands there."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
-from pages import blocks
+from pages import ROOT, blocks
+from plugin_project import emulated
 from store_factory import make_store
 
+from pytest_regen.emulator import load_script
+from pytest_regen.emulator.values import Fault
 
-@pytest.mark.parametrize("page", ["docs/sources.md", "docs/stores.md"])
-def test_the_blocks_of_a_page_run(
+OF_THEIR_OWN = frozenset(
+    {
+        "cassettes",
+        "context",
+        "how-to",
+        "migrating",  # below, as a test
+        "pytest",
+        "sessions",
+        "verified-scenarios",
+    }
+)
+"""Pages whose Python another test runs; every other page, new ones too, is run here."""
+
+PAGES = [
+    page.stem
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    if "```python" in page.read_text("utf-8") and page.stem not in OF_THEIR_OWN
+]
+
+GIVEN = {"ask_somebody": lambda messages: f"{len(messages)} messages"}
+"""Names that pages leave to the reader."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_of_a_page_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One after the other, in a folder with a store."""
+    """One block after the other, in a folder with a store and an example, the API emulated."""
     make_store(tmp_path / "generated" / "GET_v1_projects")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTEST_REGEN_SEAL_KEY", "0123456789abcdef0123456789abcdef")
 
-    exec("\n".join(blocks(page, "python")), {})
+    with emulated(monkeypatch, lambda _: "public class Invoice { }"):
+        exec("\n".join(blocks(f"docs/{page}.md", "python")), dict(GIVEN))
+
+
+@pytest.mark.parametrize(
+    ("page", "given"),
+    [("emulator", ""), ("migrating", "def summarize(text):\n    return 'an invoice'\n\n\n")],
+)
+def test_a_test_on_a_page_passes(page: str, given: str, pytester: pytest.Pytester) -> None:
+    """Whoever copies it into a file has a test that passes, with nothing else at hand."""
+    tests = (text for text in blocks(f"docs/{page}.md", "python") if "def test_" in text)
+    pytester.makepyfile(test_page=given + next(tests))
+
+    result = pytester.runpytest_inprocess("-p", "no:syrupy", "-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=1)
+
+
+def test_the_script_of_the_emulator_is_one(tmp_path: Path) -> None:
+    """It is read, and what it shows is what the tables below it describe."""
+    (text,) = blocks("docs/emulator.md", "yaml")
+    (tmp_path / "replies").mkdir()
+    (tmp_path / "replies" / "Pet.cs").write_text("public class Pet { }", "utf-8")
+    (tmp_path / "replies.yaml").write_text(text, "utf-8")
+
+    first, second = load_script(tmp_path / "replies.yaml").rules
+
+    assert [isinstance(step.said, Fault) for step in first.steps] == [True, False]
+    assert not second.match.user
+
+
+def test_the_settings_on_the_page_of_codes_are_toml() -> None:
+    """They can be pasted into pyproject.toml."""
+    assert all(tomllib.loads(text) for text in blocks("docs/codes/index.md", "toml"))

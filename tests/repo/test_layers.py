@@ -27,6 +27,7 @@ LEVELS = {
     "modes": 0,
     "file_names": 0,
     "thinking": 0,
+    "locks": 1,
     "turns": 2,
     "languages": 2,
     "sources": 2,

@@ -4,7 +4,9 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from pages import ROOT, blocks
+from store_factory import make_store
 
 from pytest_regen.pytest_plugin import hookspecs, options
 from pytest_regen.settings import Settings, read_settings
@@ -45,3 +47,16 @@ def test_every_hook_has_a_row_and_the_examples_are_hooks() -> None:
 
     assert not [name for name in hooks if f"| `{name}(" not in TEXT]
     assert {name for name in shown if name.startswith("pytest_regen_")} < set(hooks)
+
+
+def test_the_tests_on_the_page_run(pytester: pytest.Pytester) -> None:
+    """The one fails with the words that the model would read, the other has nothing to say."""
+    pytester.makeini("[pytest]\nregen_stores = generated/*\n")
+    make_store(pytester.path / "generated" / "GET_v1_projects")
+    tests = [text for text in blocks(PAGE, "python") if "def test_" in text]
+    pytester.makepyfile(**{f"test_{number}": text for number, text in enumerate(tests)})
+
+    result = pytester.runpytest_inprocess("-p", "no:syrupy", "test_0.py", "test_1.py")
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["E*AssertionError: call the property DisplayName"])

@@ -24,7 +24,7 @@ from pytest_regen.pytest_plugin.marks import (
 )
 from pytest_regen.pytest_plugin.scrubbers import scrubber_of
 from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE
-from pytest_regen.pytest_plugin.usage_errors import usage_error
+from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
 
 __all__ = ["cassette_in_use", "diff_folder", "policy"]
 
@@ -89,7 +89,7 @@ def _used(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> Iterator[C
         ) as run:
             yield run
     except UsageError as error:
-        raise pytest.UsageError(f"{item.nodeid}: {error}") from None
+        raise told_whole(f"{item.nodeid}: {error}") from None
 
 
 def _mode(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> RecordMode:

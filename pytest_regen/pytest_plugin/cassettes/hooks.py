@@ -47,7 +47,8 @@ def note(
     cassette_log(item.config).add(
         [CassetteNote(kind, str(what), item.nodeid, file, command, failed)]
     )
-    if kind != "unplayed":
+    if kind == "drift" or (kind == "miss" and path.exists()):
+        # What was never recorded has not drifted.
         note_drift(item, path)
 
 

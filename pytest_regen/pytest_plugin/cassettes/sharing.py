@@ -20,6 +20,7 @@ _MANY = 4
 class Sharing:
     """Who uses a cassette."""
 
+    config: pytest.Config
     path: Path
     tests: tuple[str, ...]
     """Node ids of the tests collected in this run that use it."""
@@ -32,16 +33,18 @@ class Sharing:
         if not self.is_shared:
             # What was recorded for requests that are no longer made would fail the next run.
             drop = ["--regen-drop-unplayed"] if mode == "new_episodes" else []
-            return node_command(self.tests[0], "--regen-record", mode, *drop)
+            options = ("--regen-record", mode, *drop)
+            return node_command(self.config, self.tests[0], options=options)
         modules = tuple(dict.fromkeys(test.partition("::")[0] for test in self.tests))
         named = self.tests if len(self.tests) <= _MANY else modules
         if len(self.tests) > 1 and self.path.exists():
             mode = "rewrite"
-        return node_command(*named, "--regen-record", mode)
+        return node_command(self.config, *named, options=("--regen-record", mode))
 
     def rewrite_command(self) -> str:
         """Return the command that records anew what an unshared cassette is asked for."""
-        return node_command(self.tests[0], "--regen-record", "rewrite")
+        options = ("--regen-record", "rewrite")
+        return node_command(self.config, self.tests[0], options=options)
 
 
 def sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> Sharing:
@@ -66,7 +69,7 @@ def sharing_of(item: pytest.Item, path: Path, *, is_named: bool) -> Sharing:
         )
     others = [test for test in users if test != item.nodeid]
     is_shared = bool(others) or (is_named and _is_for_many(item))
-    return Sharing(path, (item.nodeid, *others), is_shared)
+    return Sharing(item.config, path, (item.nodeid, *others), is_shared)
 
 
 def _is_for_many(item: pytest.Item) -> bool:

@@ -100,7 +100,7 @@ def _record_of(item: pytest.Item) -> Record:
 
 def add_warnings(item: pytest.Item, issues: "Iterable[Issue]") -> None:
     """Remember the warnings of a type; a later validation of it replaces them."""
-    warnings = [f"{item.nodeid}: {issue.code}: {issue.message}" for issue in issues]
+    warnings = [f"{issue.code}: {issue.message}" for issue in issues]
     if warnings or _RECORD in item.stash:  # Most items have nothing to tell.
         _record_of(item).warnings = warnings
 

@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.pytest_plugin.checks import StoreCheck
+from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.commands import (
-    adopt_command,
+    again_command,
     heal_command,
-    node_command,
+    is_edited,
+    mending_command,
+    recording_command,
     regenerate_command,
 )
 from pytest_regen.pytest_plugin.failures import findings_json
@@ -29,6 +33,7 @@ _WHY = {
     "no_progress": "the same errors came back; asking again as before would not help",
     "unfixable": "no reply can mend it: what is asked for is itself at fault",
 }
+_BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
 
 
 def heal_of(
@@ -36,6 +41,7 @@ def heal_of(
     check: StoreCheck,
     result: HealResult,
     *,
+    cassette: Path,
     feedback: Sequence[Feedback] = (),
     passed: bool,
     cost: str = "",
@@ -46,6 +52,7 @@ def heal_of(
         nodeid: the item that asked for it.
         check: the store as it is now.
         result: how it ended.
+        cassette: where its turns are recorded.
         feedback: what the item had to say before, beyond the type's issues.
         passed: whether the item passes now.
         cost: US dollars that live calls cost, where that is known.
@@ -53,7 +60,7 @@ def heal_of(
     outcome: Outcome = "regenerated" if passed else "failed"
     if result.stop_reason is None:
         outcome = "skipped"
-    following = _next(nodeid, check, result)
+    following = _next(nodeid, check, result, cassette)
     usage = result.usage
     root = check.config.rootpath
     return Heal(
@@ -76,9 +83,9 @@ def heal_of(
     )
 
 
-def skipped(nodeid: str, unit: str, why: str, *options: str) -> Heal:
-    """Return the story of a type that was left alone."""
-    return Heal(unit, "skipped", why=why, next=node_command(nodeid, "--regen", *options))
+def skipped(unit: str, why: str, following: str) -> Heal:
+    """Return the story of a type that was left alone, and what to run or do about it."""
+    return Heal(unit, "skipped", why=why, next=following)
 
 
 def planned(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> Heal:
@@ -91,15 +98,23 @@ def planned(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) ->
         cassette: where it would be recorded.
     """
     prompts = check.store.prompts_of(target.type_name)
-    found = (*fixable(check.result(target.type_name)), *target.feedback)
+    issues = check.result(target.type_name)
+    found = (*fixable(issues), *target.feedback)
     pages = [page for page in pages_at_fault(found, len(prompts)) if found]
     asked = [prompt for prompt in prompts if prompt.page in pages]
+    following = heal_command(check.config, nodeid, cassette)
+    if is_edited(issues.errors):
+        # As without the dry run: an edit is kept or dropped, not regenerated.
+        pages, asked = [], []
+        following = mending_command(check, target.type_name, issues.errors)
+    elif not pages:
+        following = _BAD_DOCUMENT
     return Heal(
         f"{check.place}::{target.type_name}",
         "planned",
         pages=pages,
         estimate=sum(estimate_tokens(prompt.system + prompt.user) for prompt in asked),
-        next=heal_command(nodeid, cassette),
+        next=following,
     )
 
 
@@ -108,28 +123,46 @@ def _why(result: HealResult, following: str) -> str:
     if result.skipped:
         return result.skipped
     failure = result.failure
-    if failure is not None and failure.hint == following:
+    if failure is not None and (
+        failure.hint == following or isinstance(failure, MissingKeyError | BudgetError)
+    ):
         return "\n".join(filter(None, (failure.what, failure.why)))
     if failure is not None:
         return str(failure)
     return _WHY.get(result.stop_reason or "", result.stop_reason or "")
 
 
-def _next(nodeid: str, check: StoreCheck, result: HealResult) -> str:
-    name = result.type_name
+def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) -> str:
+    """Return what to run or do; never what would end where this run did."""
+    config, name = check.config, result.type_name
     page = next((issue.page for issue in result.issues_after if issue.page), None)
     match result.stop_reason:
         case "attempts":
             more = str(result.attempts + 2)
-            return node_command(nodeid, "--regen", "--regen-attempts", more)
-        case "no_progress" | "unfixable":
-            command = regenerate_command(check.place, name, page)
+            return recording_command(config, nodeid, cassette, "--regen-attempts", more)
+        case "no_progress":
+            command = regenerate_command(check.here, name, page)
             return f"{command} --correction 'what is wrong'"
+        case "unfixable":
+            return _BAD_DOCUMENT
         case "refused":
-            return node_command(nodeid, "--regen", "--regen-model", "MODEL")
-        case "cassette_miss":
-            return result.failure.hint if result.failure else node_command(nodeid, "--regen")
+            return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
         case None:
-            return adopt_command(check.place, name)
+            return mending_command(check, name, result.issues_after)
         case _:
-            return node_command(nodeid, "--regen")
+            return _again(nodeid, check, result, cassette)
+
+
+def _again(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) -> str:
+    """Return the same run of one item again, once what stood in its way is away."""
+    failure = result.failure
+    if isinstance(failure, CassetteError):
+        return failure.hint
+    budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
+    again = again_command(check.config, nodeid, cassette, budget=budget)
+    if isinstance(failure, MissingKeyError):
+        return f"set ANTHROPIC_API_KEY, then {again}"
+    if choices_of(check.config).record_mode() == "none" and cassette.exists():
+        # What was recorded is this very failure.
+        return recording_command(check.config, nodeid, cassette)
+    return again

@@ -4,7 +4,7 @@ The loop sits inside the call phase: fixtures are set up once, there is one repo
 parametrized and non-function items heal alike, because pytest's own way of calling them is used.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +15,7 @@ from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_test, cassette_of_type
 from pytest_regen.pytest_plugin.checks import StoreCheck, check_of, forget
 from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.commands import again_command
 from pytest_regen.pytest_plugin.costs import cost_in
 from pytest_regen.pytest_plugin.failures import UnitError
 from pytest_regen.pytest_plugin.healing.feedback import (
@@ -27,6 +28,7 @@ from pytest_regen.pytest_plugin.healing.feedback import (
 )
 from pytest_regen.pytest_plugin.healing.records import Heal, add_heal
 from pytest_regen.pytest_plugin.healing.stories import heal_of, planned, skipped
+from pytest_regen.pytest_plugin.locate import id_from_here
 from pytest_regen.pytest_plugin.marks import regen_mark
 from pytest_regen.pytest_plugin.nodes import TypeItem
 from pytest_regen.pytest_plugin.providers import turn_settings
@@ -103,8 +105,9 @@ class _Work:
 
     def _is_chosen(self, target: Target) -> bool:
         unit = f"{self._check(target).place}::{target.type_name}"
+        names = {unit, id_from_here(unit, self._item.config)}
         only = self._choices.only
-        return not only or any(one == unit or fnmatchcase(unit, one) for one in only)
+        return not only or any(one in names or _matches(names, one) for one in only)
 
     def _check(self, target: Target) -> StoreCheck:
         return check_of(self._item.config, target.store)
@@ -115,13 +118,17 @@ class _Work:
         try:
             if check.store.is_stale(target.type_name) and not self._choices.ignore_stale:
                 why = "its pages were written for another IR (STALE)"
-                self._record(skipped(nodeid, unit, why, "--regen-ignore-stale"))
+                cassette = _cassette(self._item, target)
+                more = ("--regen-ignore-stale",)
+                again = again_command(self._item.config, nodeid, cassette, *more)
+                self._record(skipped(unit, why, again))
             elif self._choices.dry_run:
                 self._record(planned(nodeid, check, target, _cassette(self._item, target)))
             else:
                 self._conclude(target, self._ask(target))
         except RegenError as error:
-            self._record(skipped(nodeid, unit, str(error)))
+            why = "\n".join(filter(None, (error.what, error.why)))
+            self._record(skipped(unit, why, error.hint))
 
     def _ask(self, target: Target) -> _Asked:
         item, calls = self._item, _Calls(self._item, target, self._failure)
@@ -167,6 +174,7 @@ class _Work:
             item.nodeid,
             self._check(target),
             asked.result,
+            cassette=_cassette(item, target),
             feedback=target.feedback,
             passed=asked.left is None,
             cost=asked.cost,
@@ -185,6 +193,10 @@ class _Work:
         add_heal(self._item, heal)
         if isinstance(self._failure, UnitError) and heal.why:
             self._failure.healing = f"Not regenerated: {heal.why}"
+
+
+def _matches(names: Iterable[str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
 
 
 def _cassette(item: pytest.Item, target: Target) -> Path:

@@ -10,9 +10,14 @@ import pytest
 
 from pytest_regen.pytest_plugin.cassettes.log import cassette_log
 from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.commands import node_command
 from pytest_regen.pytest_plugin.healing.records import record_on
 from pytest_regen.pytest_plugin.locate import from_rootdir
 from pytest_regen.pytest_plugin.reporting.items import description_on
+from pytest_regen.pytest_plugin.reporting.job_summary import (
+    append_job_summary,
+    job_summary_file,
+)
 from pytest_regen.pytest_plugin.reporting.report import Entry, Json, cleaned, report_of
 from pytest_regen.pytest_plugin.reporting.target import report_path, write_report
 from pytest_regen.pytest_plugin.scrubbers import scrubber_of
@@ -28,7 +33,7 @@ _STOPPED = {3: "internal error", 4: "usage error"}
 
 
 def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
-    """Let the run end with the report that was asked for.
+    """Let the run end with the report that was asked for, and tell the page of its job.
 
     Args:
         config: pytest's configuration.
@@ -38,7 +43,7 @@ def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") 
     Raises:
         pytest.UsageError: it could not be written where it is to go.
     """
-    path = report_path(config)
+    path = report_path(config) if config.option.regen_report is not None else None
     places = [from_rootdir(store, config.rootpath) for store in stores]
     log = _ReportLog(config, path, places, summary)
     config.pluginmanager.register(log, "regen-report")
@@ -49,7 +54,7 @@ class _ReportLog:
 
     Args:
         config: pytest's configuration.
-        path: the file; its ending chooses the format.
+        path: the file, if one was asked for; its ending chooses the format.
         stores: the stores of the run, as node ids spell them.
         summary: tells the terminal what became of the report.
     """
@@ -57,7 +62,7 @@ class _ReportLog:
     def __init__(
         self,
         config: pytest.Config,
-        path: Path,
+        path: Path | None,
         stores: Collection[str],
         summary: "RunLog",
     ) -> None:
@@ -84,7 +89,8 @@ class _ReportLog:
             return
         if report.when == "setup" or report.nodeid not in self._entries:
             # An item that another plugin starts again is told as it ended at last.
-            self._entries[report.nodeid] = Entry(report.nodeid)
+            rerun = node_command(self._config, report.nodeid)
+            self._entries[report.nodeid] = Entry(report.nodeid, rerun=rerun)
         entry = self._entries[report.nodeid]
         if said is not None:
             entry.kind = said["kind"]
@@ -103,20 +109,28 @@ class _ReportLog:
         """Write the report, when all others have said what they know and how the run ends."""
         yield
         report = cleaned(self._report(session), self._clean)
+        if self._path is not None:
+            self._write(session, self._path, report)
+        job = job_summary_file()
+        if job is not None:
+            try:
+                append_job_summary(job, report)
+            except OSError as error:
+                why = f"{error.strerror or error}: {job}"
+                self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {why}")
+
+    def _write(self, session: pytest.Session, path: Path, report: Json) -> None:
+        place = os.path.relpath(path, self._config.invocation_params.dir)
         try:
-            write_report(self._path, _rendered(report, self._path.suffix.lower()))
+            write_report(path, _rendered(report, path.suffix.lower()))
         except OSError as error:
             # Whoever asked for a report must not take a green run for one that has it.
-            why = f"{error.strerror or error}: {self._place}"
+            why = f"{error.strerror or error}: {place}"
             self._summary.report, self._summary.report_failed = f"no report: {why}", True
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
         else:
-            self._summary.report = f"report: {self._place}"
-
-    @property
-    def _place(self) -> str:
-        return os.path.relpath(self._path, self._config.invocation_params.dir)
+            self._summary.report = f"report: {place}"
 
     def _category(self, report: pytest.TestReport) -> str:
         """Return pytest's word for how a phase ended, as the terminal has it."""

@@ -153,7 +153,7 @@ def _facts(heal: Json) -> Iterator[str]:
         case _:
             yield f"regenerated {named}" if pages else "regenerated"
     if heal["attempts"] > 1:
-        yield counted(heal["attempts"], "attempt")
+        yield f"{counted(heal['attempts'], 'call')} of the test"
     if heal["calls"]:
         yield counted(heal["calls"], "request")
         yield f"{heal['tokens_in']:,} tokens in, {heal['tokens_out']:,} out"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
-from pytest_regen.pytest_plugin.commands import node_command
 from pytest_regen.pytest_plugin.healing.records import Heal
 
 __all__ = ["FORMAT", "OUTCOMES", "Entry", "Json", "cleaned", "report_of"]
@@ -44,6 +43,8 @@ class Entry:
     heals: list[Heal] = field(default_factory=list)
     command: str = ""
     """What mends it, where nothing was tried."""
+    rerun: str = ""
+    """What runs it again."""
 
     def hear(self, category: str, text: str) -> None:
         """Take in how a phase ended; of several phases the worst counts.
@@ -77,7 +78,7 @@ class Entry:
     def _next(self, advice: str) -> str:
         told = next((heal.next for heal in self.heals if heal.next), advice)
         mending = "" if self.heals else self.command
-        return told or mending or node_command(self.id)
+        return told or mending or self.rerun
 
 
 def report_of(
@@ -88,7 +89,10 @@ def report_of(
     ordered = sorted(entries, key=lambda entry: entry.id)
     items = [entry.to_json(advice.get(entry.id, "")) for entry in ordered]
     heals = [heal for item in items for heal in item["heals"]]
-    failing = next((one["next"] for one in items if one["outcome"] == "failed"), "")
+    failed = [one for one in items if one["outcome"] == "failed"]
+    # What was tried and failed first, as in the terminal.
+    tried = [one for one in failed if any(heal["next"] for heal in one["heals"])]
+    failing = next((one["next"] for one in (*tried, *failed)), "")
     changed = sorted({path for heal in heals for path in heal["changed"]})
     return {
         "format": "pytest-regen/report",

@@ -56,7 +56,7 @@ def vcr_cassette_in_use(
         test=getattr(item, "obj", None),
     )
     with watched_cassette(options) as run:
-        run.command = node_command(item.nodeid, "--record-mode", "rewrite")
+        run.command = node_command(item.config, item.nodeid, options=("--record-mode", "rewrite"))
         item.stash[VCR_RUN] = run
         cassette_log(item.config).use(run.path)
         try:

@@ -1,0 +1,106 @@
+"""Marks that cannot mean anything, refused while tests are collected.
+
+A misspelt store or type would else be found when the test first fails under ``--regen``, and paid
+for. Nothing heavy is imported: names of types are read from the artifacts as plain JSON. Marks that
+hooks add later are checked when they are read.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.pytest_plugin.cassettes.names import own_cassette
+from pytest_regen.pytest_plugin.locate import (
+    configured_stores,
+    from_rootdir,
+    is_store,
+    store_path,
+    type_names_of,
+)
+from pytest_regen.pytest_plugin.marks import RegenMark, cassette_mark, regen_mark
+from pytest_regen.pytest_plugin.nodes import StoreNode
+from pytest_regen.pytest_plugin.usage_errors import usage_error
+
+__all__ = ["wrong_marks"]
+
+_SHOWN = 8
+"""Names that a message lists before it counts the rest."""
+
+
+def wrong_marks(collector: pytest.Collector, items: Sequence[pytest.Item]) -> str:
+    """Return what is wrong with the marks of collected tests; empty where nothing is.
+
+    Args:
+        collector: what the items were collected from.
+        items: the tests that have a mark of ours.
+    """
+    if isinstance(collector, StoreNode):
+        return ""
+    return "\n".join(dict.fromkeys(found for item in items for found in _found(item)))
+
+
+def _found(item: pytest.Item) -> Iterator[str]:
+    for check in (_check_regen, cassette_mark, own_cassette):
+        try:
+            check(item)
+        except pytest.UsageError as error:
+            yield str(error)
+
+
+def _check_regen(item: pytest.Item) -> None:
+    mark = regen_mark(item)
+    if mark.store is None and not mark.types:
+        return
+    store = store_path(item)
+    if not is_store(store):
+        raise _no_store(item, mark, store)
+    names = type_names_of(store)
+    # A damaged store has no names to offer; its one item says what is wrong with it.
+    known = {*names, *_schema_names(store)} if names else set(mark.types)
+    for name in mark.types:
+        if name not in known:
+            near = get_close_matches(name, sorted(known), n=1)
+            raise usage_error(
+                f"{item.nodeid}: regen(types={name!r}): "
+                f"{from_rootdir(store, item.config.rootpath)} has no such type",
+                why=_meant(near, f"it has {_listed(names)}"),
+                hint="name types of the store, by their declared names or those of their schemas",
+            )
+
+
+def _no_store(item: pytest.Item, mark: RegenMark, store: Path) -> pytest.UsageError:
+    root = item.config.rootpath
+    there = [from_rootdir(one, root) for one in configured_stores(item.config)]
+    named = os.path.normpath(mark.store or from_rootdir(store, root))
+    near = get_close_matches(named, there, n=1)
+    place = f"stores are named from {root}"
+    return usage_error(
+        f"{item.nodeid}: regen(store={named!r}): there is no store",
+        why=_meant(near, f"{place}; there is {_listed(there)}" if there else place),
+        hint="name the folder of a store, or make it with pytest-regen generate",
+    )
+
+
+def _meant(near: Sequence[str], why: str) -> str:
+    return f"did you mean {near[0]!r}? {why}" if near else why
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _schema_names(store: Path) -> Iterator[str]:
+    """Yield the words by which a user may know the schemas of a store's types."""
+    try:
+        types = json.loads((store / "ir.json").read_text("utf-8"))["types"]
+        ids = [str(one["schema_id"]) for one in types]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return
+    for schema_id in ids:
+        yield schema_id
+        yield schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")

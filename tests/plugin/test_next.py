@@ -1,0 +1,224 @@
+"""``next:`` leads on: what it names can be run where the user stands, and ends elsewhere."""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from plugin_project import Project, emulated
+from store_factory import GOOD, MISSPELT
+
+from pytest_regen.stores import RegenStore
+
+STORE = "generated/GET_v1_projects"
+
+
+def told_next(result: pytest.RunResult) -> str:
+    """Return the last line that says what comes next."""
+    lines = [
+        line.lstrip("E ") for line in result.outlines if line.lstrip("E ").startswith("next: ")
+    ]
+    assert lines, result.stdout.str()
+    return lines[-1].removeprefix("next: ")
+
+
+def follow(project: Project, command: str) -> pytest.RunResult:
+    """Run what a line names, where it is a command of pytest."""
+    program, *options = shlex.split(command)
+    assert program == "pytest", command
+    return project.run(*options)
+
+
+def owner(_: dict[str, object]) -> str:
+    """Answer as a model that writes ``Owner`` as it must be."""
+    return GOOD["Owner", 1]
+
+
+def test_without_recording_and_key_the_next_is_a_key(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No recording: record. No key: set it and run the same again, which heals."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    project.broken()
+
+    record = told_next(project.run("--regen"))
+    keyless = told_next(follow(project, record))
+
+    assert record == f"pytest {STORE}::Owner --regen --regen-record once"
+    assert keyless == f"set ANTHROPIC_API_KEY, then {record}"
+    with emulated(monkeypatch, owner):
+        healed = follow(project, keyless.partition("then ")[2])
+    assert healed.parseoutcomes() == {"regenerated": 1}
+
+
+def test_a_budget_that_is_too_small_is_raised(
+    project: Project, monkeypatch: pytest.MonkeyPatch, in_ci: Callable[[], None]
+) -> None:
+    """The command that follows has one that is large enough, and records as this run did."""
+    in_ci()
+    project.broken()
+    with emulated(monkeypatch, owner):
+        stopped = project.run("--regen", "--regen-record", "once", "--regen-budget", "1")
+        following = told_next(stopped)
+        healed = follow(project, following)
+
+    assert "--regen-record once --regen-budget " in following
+    assert healed.parseoutcomes() == {"regenerated": 1}
+
+
+def test_a_line_that_is_down_is_tried_again_as_before(project: Project) -> None:
+    """The same record mode and the same limits: without them, nothing would be asked."""
+    project.broken()
+    project.answered_by("Unreachable")
+
+    result = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
+
+    again = f"pytest {STORE}::Owner --regen --regen-record once --regen-attempts 3"
+    assert told_next(result) == again
+
+
+def test_more_attempts_are_asked_not_replayed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no recording yet can only be recorded."""
+    project.broken()
+    replies = [GOOD["Owner", 1].replace('("name")', f'("{word}")') for word in ("nam", "na")]
+    answers = iter([*replies, GOOD["Owner", 1]])
+    with emulated(monkeypatch, lambda _: next(answers)):
+        failed = project.run("--regen", "--regen-record", "once", "--regen-attempts", "3")
+        healed = follow(project, told_next(failed))
+
+    assert "--regen-record new_episodes --regen-attempts 4" in told_next(failed)
+    assert healed.parseoutcomes() == {"regenerated": 1}
+
+
+def test_commands_and_paths_hold_where_the_user_stands(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the rootdir, what is printed is accepted as printed, and names files that exist."""
+    path = project.broken()
+    below = project.path / "sess"
+    below.mkdir()
+    monkeypatch.chdir(below)
+
+    gate = project.run(f"../{STORE}")
+    place = next(line for line in gate.outlines if "PHANTOM_FIELD" in line).partition(":")[0]
+    prompts = next(line for line in gate.outlines if "stored prompt:" in line).split()[2]
+    with emulated(monkeypatch, owner):
+        healed = follow(project, told_next(project.run(f"../{STORE}", "--regen")))
+
+    assert Path(place).samefile(RegenStore.open(path).source_path)
+    assert Path(prompts.rstrip(",")).samefile(path / "prompts.json")
+    assert healed.parseoutcomes() == {"regenerated": 1}
+    assert told_next(healed) == f"git diff ../{STORE}"
+    healed.stdout.fnmatch_lines(
+        [f"regenerated: ../{STORE}::Owner page 1*", f"changed: ../{STORE}*"]
+    )
+
+
+def test_a_test_of_ones_own_is_named_from_where_the_user_stands(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command of a miss finds the test, and its path the cassette."""
+    project.store()
+    below = project.path / "sess"
+    below.mkdir()
+    (below / "test_asks.py").write_text(
+        "import anthropic\n\n\n"
+        "def test_asks(cassette):\n"
+        "    anthropic.Anthropic().messages.create(\n"
+        "        model='claude-sonnet-5-5', max_tokens=9,\n"
+        "        messages=[{'role': 'user', 'content': 'x'}])\n",
+        "utf-8",
+    )
+    monkeypatch.chdir(below)
+
+    with emulated(monkeypatch, owner):
+        missed = project.run("test_asks.py")
+        recorded = follow(project, told_next(missed))
+
+    missed.stdout.fnmatch_lines(["*no cassette at cassettes/test_asks/test_asks.yaml*"])
+    recorded.assert_outcomes(passed=1)
+
+
+def test_the_dry_run_of_an_edit_says_what_to_do_with_it(project: Project) -> None:
+    """No regeneration is offered for what no reply could mend."""
+    source = RegenStore.open(project.store()).source_path
+    source.write_text(
+        source.read_text("utf-8").replace("class Owner", "sealed class Owner"), "utf-8"
+    )
+
+    result = project.run("--regen", "--regen-dry-run")
+
+    result.stdout.fnmatch_lines([f"dry run: {STORE}::Owner: nothing a reply could mend"])
+    assert told_next(result) == f"pytest-regen adopt {STORE} --type Owner"
+
+
+def test_an_edit_that_broke_the_type_is_not_to_be_adopted_as_it_is(project: Project) -> None:
+    """It is to be corrected first: what is adopted becomes the stored output."""
+    source = RegenStore.open(project.store()).source_path
+    source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
+
+    result = project.run("--regen")
+
+    adopt = f"pytest-regen adopt {STORE} --type Owner"
+    assert told_next(result).startswith("correct ")
+    assert told_next(result).endswith(f"{STORE}/ProjectDataObject.cs, then {adopt}")
+
+
+def test_terminal_and_report_name_the_same_next(project: Project) -> None:
+    """Of several failing types the first by id, and of what was tried before what was not."""
+    project.store("GET_b", MISSPELT)
+    project.store("GET_a", {("State", 1): GOOD["State", 1].replace('"open"', '"opened"')})
+    project.answered_by("Stubborn")
+
+    result = project.run("--regen", "--regen-report", "run.json")
+
+    report = json.loads((project.path / "run.json").read_text("utf-8"))
+    assert report["run"]["next"] == told_next(result)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [(("Owner", 1), "entry 3 (page 1 of 1)"), (("ProjectDataObject", 2), "entry 2 (page 2 of 2)")],
+)
+def test_entries_count_from_one(project: Project, wrong: tuple[str, int], told: str) -> None:
+    """The entry of ``prompts.json`` is counted as people count, like its pages."""
+    code = GOOD[wrong].replace('("state")', '("stat")').replace('("tags")', '("tag")')
+    project.store(wrong={wrong: code})
+
+    result = project.run()
+
+    result.stdout.fnmatch_lines([f"*stored prompt: {STORE}/prompts.json, {told}"])
+
+
+def test_a_store_that_cannot_be_opened_is_told_by_its_place(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is named from where pytest was called, not from the root of the disk."""
+    (project.store() / "pages.json").unlink()
+    below = project.path / "sess"
+    below.mkdir()
+
+    result = project.run()
+    monkeypatch.chdir(below)
+    from_below = project.run(f"../{STORE}")
+
+    result.stdout.fnmatch_lines([f"{STORE}/pages.json: the file is missing"])
+    from_below.stdout.fnmatch_lines([f"../{STORE}/pages.json: the file is missing"])
+
+
+def test_a_unit_is_named_as_it_was_printed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--regen-only`` takes what the terminal shows below the rootdir."""
+    project.broken()
+    project.answered_by("Good")
+    below = project.path / "sess"
+    below.mkdir()
+    monkeypatch.chdir(below)
+
+    result = project.run(f"../{STORE}", "--regen", "--regen-only", f"../{STORE}::Owner")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}

@@ -1,0 +1,158 @@
+"""Locks and what a killed writer leaves: found by every process, seen by no version control."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from store_factory import GOOD, make_store
+
+from pytest_regen.errors import StoreWriteError
+from pytest_regen.locks import lock_file
+from pytest_regen.stores import RegenStore, StoredPage, journal
+
+STORE = Path("generated", "GET_v1_projects")
+
+HOLD = """
+import sys
+from pytest_regen.stores import RegenStore
+
+with RegenStore.update(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a store, under version control and committed."""
+    (tmp_path / "pyproject.toml").write_text("", "utf-8")
+    make_store(tmp_path / STORE)
+    git(tmp_path, "init", "-q")
+    commit(tmp_path)
+    return tmp_path
+
+
+def git(folder: Path, *args: str) -> str:
+    """Run git as somebody, without settings of this machine."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    named = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(
+        ["git", *named, *args], cwd=folder, env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def commit(folder: Path) -> None:
+    """Commit all there is."""
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "All")
+
+
+@contextmanager
+def held_by_another(store: str, cwd: Path) -> Iterator[None]:
+    """Let a process that was started in ``cwd`` hold the lock of a store."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, store],
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield
+        finally:
+            process.communicate()
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["as it is", "through a link"])
+def test_processes_in_different_folders_share_a_lock(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, linked: bool
+) -> None:
+    """Whatever is the working directory, and however the store is named."""
+    named = "../generated/GET_v1_projects"
+    if linked:
+        (tmp_path / "link").symlink_to(project / STORE)
+        named = "../link"
+    (project / "sess").mkdir()
+    monkeypatch.chdir(project)
+
+    with (
+        held_by_another(named, project / "sess"),
+        pytest.raises(StoreWriteError, match="another process"),
+        RegenStore.update(STORE, timeout=0.05),
+    ):
+        pass
+
+
+def test_the_lock_lies_below_the_nearest_project(project: Path) -> None:
+    """A project within a project is one of its own; git is a mark, too."""
+    inner = project / "packages" / "inner"
+    make_store(inner / STORE)
+    assert lock_file(inner / STORE).parent == project / ".regen" / "locks"
+
+    (inner / "pytest.ini").write_text("[pytest]\n", "utf-8")
+
+    assert lock_file(inner / STORE).parent == inner / ".regen" / "locks"
+
+
+def test_without_a_project_the_lock_lies_beside_the_store(tmp_path: Path) -> None:
+    """In a folder that holds nothing else."""
+    make_store(tmp_path / STORE)
+
+    assert lock_file(tmp_path / STORE).parent == tmp_path / "generated" / ".regen" / "locks"
+
+
+def test_each_store_has_a_lock_of_its_own(project: Path) -> None:
+    """Stores of one name in two folders; but one lock where only the case tells names apart."""
+    files = {lock_file(project / name) for name in ("a/GET_x", "b/GET_x", "a/GET_y")}
+    files |= {lock_file(project / "a/GET_x", ".trial.lock")}
+
+    assert len(files) == 4
+    assert lock_file(project / "a/GET_x") == lock_file(project / "A/get_x")
+    assert len(lock_file(project / ("ü" * 120)).name.encode()) < 255
+
+
+def test_git_sees_nothing_of_a_write(project: Path) -> None:
+    """After updates and a trial: no lock, no journal, no record of the trial, no history."""
+    store = RegenStore.open(project / STORE)
+    page = StoredPage.of(
+        store.prompts_of("Owner")[0],
+        GOOD["Owner", 1].replace("Name {", "Label {"),
+        model="hand",
+        type_hash=None,
+    )
+    source = store.source.replace("Name {", "Label {")
+    with store.trial(pages=[page], source=source):
+        on_trial = git(project, "status", "--porcelain", "--untracked-files=all")
+    after = git(project, "status", "--porcelain", "--untracked-files=all")
+
+    changed = {line[3:] for line in on_trial.splitlines()}
+    assert changed == {f"{STORE}/pages.json", f"{STORE}/ProjectDataObject.cs"}
+    assert after == ""
+
+
+class Killed(BaseException):
+    """Ends a write where a kill would."""
+
+
+def test_git_sees_nothing_that_a_killed_writer_left(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal that the next writer finishes is on this machine alone."""
+
+    def killed(_: Path) -> None:
+        raise Killed
+
+    with RegenStore.update(project / STORE) as tx, monkeypatch.context() as patched:
+        patched.setattr(journal, "finish", killed)
+        with pytest.raises(Killed):
+            tx.write(schema="# Changed\n")
+
+    assert (project / STORE / ".journal").is_dir()
+    assert git(project, "status", "--porcelain", "--untracked-files=all") == ""
