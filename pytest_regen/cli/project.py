@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_regen.errors import UsageError
+from pytest_regen.modes import STALE_POLICIES, StalePolicy
 from pytest_regen.settings import Settings, read_settings
 
 __all__ = ["Project"]
@@ -54,6 +55,22 @@ class Project:
     def model(self) -> str | None:
         """The model of all commands: the ini value ``regen_model``, else the table's."""
         return self._ini("regen_model") or self.settings.model
+
+    @property
+    def stale(self) -> StalePolicy:
+        """What becomes of a stale type: the ini value ``regen_stale``, else the table's.
+
+        Raises:
+            UsageError: the ini value is none of the words.
+        """
+        value = self._ini("regen_stale")
+        chosen = next((word for word in STALE_POLICIES if word == value), None)
+        if value and chosen is None:
+            raise UsageError(
+                f"regen_stale = {value}: must be one of {', '.join(STALE_POLICIES)}",
+                hint="correct the ini value in the configuration of pytest",
+            )
+        return chosen or self.settings.stale or "auto"
 
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""

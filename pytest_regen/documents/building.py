@@ -9,6 +9,7 @@ from pytest_regen.documents.defects import Defect, DefectLog
 from pytest_regen.documents.document import Document, Operation
 from pytest_regen.documents.expressions import Expressions, text_in
 from pytest_regen.documents.ir import (
+    FORMAT,
     IR,
     ArrayOf,
     DocumentRef,
@@ -87,6 +88,7 @@ def build_ir(
         language=language_name,
         document=DocumentRef(path=document.path.name, sha256=document.sha256),
         types=tuple(types),
+        format=FORMAT,
     )
     return IRBuild(ir, log.sorted(), chosen)
 

@@ -8,7 +8,7 @@ blanks.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names
+from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.encoding import clip, estimate_tokens, quote
 from pytest_regen.prompts.plan import Plan, plan_pages
@@ -86,6 +86,7 @@ def _pages(
             system=system,
             user="\n\n".join("\n".join(section) for section in sections if section) + "\n",
             fields=units,
+            type_hash=type_hash(type_),
         )
 
 

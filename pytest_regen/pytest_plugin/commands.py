@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_type
+from pytest_regen.validation.freshness import update_command
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ __all__ = [
     "adopt_command",
     "heal_command",
     "is_edited",
+    "is_stale",
     "mending_command",
     "node_command",
+    "rebuild_command",
     "regenerate_command",
 ]
 
@@ -46,15 +49,29 @@ def adopt_command(place: str, type_name: str) -> str:
     return f"pytest-regen adopt {shlex.quote(place)} --type {shlex.quote(type_name)}"
 
 
+def rebuild_command(place: str, type_name: str) -> str:
+    """Return the command that drops an edit: the block is written from its stored pages."""
+    return f"pytest-regen rebuild {shlex.quote(place)} --type {shlex.quote(type_name)}"
+
+
 def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
     """Return the command that mends a type with these errors.
 
-    An edit by hand is not regenerated, but kept or dropped.
+    An edit by hand is not regenerated, but kept or dropped; a stale type is updated first, for its
+    stored prompt is the old one.
     """
+    issues = tuple(issues)
     if is_edited(issues):
         return adopt_command(check.place, type_name)
+    if is_stale(issues):
+        return update_command(check.store)
     cassette = cassette_of_type(check.config, check.path, type_name)
     return heal_command(f"{check.place}::{type_name}", cassette)
+
+
+def is_stale(issues: Iterable[Issue]) -> bool:
+    """Return whether a type with these issues was made for an older document."""
+    return any(issue.code == "STALE" for issue in issues)
 
 
 def is_edited(issues: Iterable[Issue]) -> bool:

@@ -9,7 +9,9 @@ from pytest_regen.errors import RegenError
 from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.commands import (
     is_edited,
+    is_stale,
     mending_command,
+    rebuild_command,
     regenerate_command,
 )
 from pytest_regen.validation.issues import Issue
@@ -80,7 +82,9 @@ class UnitError(AssertionError):
         command = mending_command(self.check, name, self.issues)
         if is_edited(self.issues):
             yield f"  keep:          {command}"
-            yield f"  drop:          {regenerate_command(place, name)} --discard-edits"
+            yield f"  drop:          {rebuild_command(place, name)}"
+        elif is_stale(self.issues):
+            yield f"  update:        {command}"
         else:
             yield f"  regenerate:    {command}"
             yield f"  or:            {regenerate_command(place, name, page)}"

@@ -24,6 +24,8 @@ class RunLog:
         self._choices = choices
         self._heals: list[Heal] = []
         self._warnings: list[str] = []
+        self._commands: list[str] = []
+        """What ends the warnings, or brings stale types up to date."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
         self.report = ""
@@ -38,6 +40,8 @@ class RunLog:
             return
         self._heals += record.heals
         self._warnings += record.warnings
+        self._commands += [record.next] if record.next else []
+        self.notes += [note for note in record.notes if note not in self.notes]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -52,7 +56,7 @@ class RunLog:
         """Print our section after all others, if there is anything to tell."""
         yield
         self._write_step_summary()
-        if not (self._heals or self._warnings or self.notes or self.report):
+        if not (self._heals or self._warnings or self._commands or self.notes or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -141,7 +145,7 @@ class RunLog:
         if self._changed:
             stores = dict.fromkeys(str(Path(path).parent) for path in self._changed)
             return f"git diff {' '.join(stores)}"
-        return ""
+        return next(iter(self._commands), "")
 
     def _write_step_summary(self) -> None:
         """Append a table to the job page of GitHub, where the run is a step of one."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from pytest_regen.documents.ir import type_hash
 from pytest_regen.languages import language_named
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration.values import PageAnswer
@@ -22,12 +21,11 @@ __all__ = ["model_for", "page_of", "revised", "source_diff", "stitched_type", "w
 def page_of(store: RegenStore, answer: PageAnswer) -> StoredPage:
     """Return the answer as the page of ``store`` that it would become."""
     old = store.pages.get(answer.entry.key)
-    type_ = store.ir.type_named(answer.entry.type_name)
     return StoredPage.of(
         answer.entry,
         answer.output,
         model=answer.model,
-        type_hash=type_hash(type_) if type_ else None,
+        type_hash=store.prompt_type_hash(answer.entry),
         usage=answer.usage,
         stop_reason=answer.stop_reason,
         attempt=(old.attempt if old else 0) + 1,

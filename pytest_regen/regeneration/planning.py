@@ -155,7 +155,11 @@ def _previous(path: Path, language: str) -> RegenStore | None:
 
 def _document_ref(document: Document, path: Path) -> DocumentRef:
     relative = os.path.relpath(document.path, path)
-    return DocumentRef(path=relative.replace(os.sep, "/"), sha256=document.sha256)
+    return DocumentRef(
+        path=relative.replace(os.sep, "/"),
+        sha256=document.sha256,
+        files=dict(sorted(document.references.files.items())),
+    )
 
 
 def _namespace(previous: RegenStore | None, operation: Operation, language: Language) -> str:

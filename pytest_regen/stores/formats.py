@@ -278,6 +278,8 @@ def _read_prompt(node: Node) -> PromptEntry:
         user,
         tuple(units),
         node.optional_text("prompt_hash") or canonical_hash({"system": system, "user": user}),
+        node.optional_text("type_hash"),
+        node.optional_text("entry_hash"),
     )
 
 

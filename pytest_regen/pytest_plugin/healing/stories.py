@@ -76,9 +76,9 @@ def heal_of(
     )
 
 
-def skipped(nodeid: str, unit: str, why: str, *options: str) -> Heal:
-    """Return the story of a type that was left alone."""
-    return Heal(unit, "skipped", why=why, next=node_command(nodeid, "--regen", *options))
+def skipped(unit: str, why: str, command: str) -> Heal:
+    """Return the story of a type that was left alone, and what to run next."""
+    return Heal(unit, "skipped", why=why, next=command)
 
 
 def planned(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> Heal:

@@ -15,6 +15,7 @@ from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_test, cassette_of_type
 from pytest_regen.pytest_plugin.checks import StoreCheck, check_of, forget
 from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.commands import is_stale, node_command
 from pytest_regen.pytest_plugin.costs import cost_in
 from pytest_regen.pytest_plugin.failures import UnitError
 from pytest_regen.pytest_plugin.healing.feedback import (
@@ -30,8 +31,9 @@ from pytest_regen.pytest_plugin.healing.stories import heal_of, planned, skipped
 from pytest_regen.pytest_plugin.marks import regen_mark
 from pytest_regen.pytest_plugin.nodes import TypeItem
 from pytest_regen.pytest_plugin.providers import turn_settings
-from pytest_regen.regeneration import HealResult, heal_type
+from pytest_regen.regeneration import HealResult, fixable, heal_type
 from pytest_regen.regeneration.values import Feedback
+from pytest_regen.validation.freshness import update_command
 
 __all__ = ["call_again"]
 
@@ -113,15 +115,25 @@ class _Work:
         check = self._check(target)
         nodeid, unit = self._item.nodeid, f"{check.place}::{target.type_name}"
         try:
-            if check.store.is_stale(target.type_name) and not self._choices.ignore_stale:
-                why = "its pages were written for another IR (STALE)"
-                self._record(skipped(nodeid, unit, why, "--regen-ignore-stale"))
+            if is_stale(check.result(target.type_name).issues) and not self._goes_on(target):
+                why = "its stored prompts were made for another version of the document (STALE)"
+                again = node_command(nodeid, "--regen", "--regen-ignore-stale")
+                command = again if self._can_be_mended(target) else update_command(check.store)
+                self._record(skipped(unit, why, command))
             elif self._choices.dry_run:
                 self._record(planned(nodeid, check, target, _cassette(self._item, target)))
             else:
                 self._conclude(target, self._ask(target))
         except RegenError as error:
-            self._record(skipped(nodeid, unit, str(error)))
+            self._record(skipped(unit, str(error), node_command(nodeid, "--regen")))
+
+    def _goes_on(self, target: Target) -> bool:
+        """Return whether a stale type is asked again with its old prompt."""
+        return self._choices.ignore_stale and self._can_be_mended(target)
+
+    def _can_be_mended(self, target: Target) -> bool:
+        """Return whether anything is wrong with a type that a reply could mend."""
+        return bool(target.feedback or fixable(self._check(target).result(target.type_name)))
 
     def _ask(self, target: Target) -> _Asked:
         item, calls = self._item, _Calls(self._item, target, self._failure)
