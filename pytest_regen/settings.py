@@ -72,7 +72,7 @@ class Settings:
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
     stale: StalePolicy | None = None
-    """What becomes of a type that is older than its document; ``None`` where the table is silent."""
+    """What becomes of a type that is older than its document; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)

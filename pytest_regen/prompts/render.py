@@ -86,8 +86,16 @@ def _pages(
             system=system,
             user="\n\n".join("\n".join(section) for section in sections if section) + "\n",
             fields=units,
-            type_hash=type_hash(type_),
+            type_hash=_made_from(type_),
         )
+
+
+def _made_from(type_: TypeIR) -> str | None:
+    """Return the hash of a type; none where its text holds half a character, as no file can."""
+    try:
+        return type_hash(type_)
+    except UnicodeEncodeError:
+        return None
 
 
 def _head(

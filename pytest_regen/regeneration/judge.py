@@ -28,7 +28,18 @@ __all__ = [
     "signature",
 ]
 
-_NOT_THE_MODELS = frozenset({"DRIFT", "STALE", "UNFIXABLE", "REVIEW"})
+_NOT_THE_MODELS = frozenset(
+    {
+        "CONFLICT",
+        "DRIFT",
+        "EDITED_PROMPT",
+        "MISSING_USING",
+        "REDECLARED",
+        "REVIEW",
+        "STALE",
+        "UNFIXABLE",
+    }
+)
 """Codes that no reply can mend."""
 
 _HIDING: Final = frozenset(

@@ -28,6 +28,10 @@ CODES: Final[Mapping[str, Severity]] = {
     "TRUNCATED": "error",
     "UNFIXABLE": "error",
     "DRIFT": "error",
+    "EDITED_PROMPT": "error",
+    "CONFLICT": "error",
+    "REDECLARED": "error",
+    "MISSING_USING": "error",
     "STALE": "warning",
     "REVIEW": "warning",
 }
@@ -54,6 +58,8 @@ class Issue:
     field: str | None = None
     """JSON name of the field, or the wire value of the enum member, as text."""
     severity: Severity = "error"
+    file: str | None = None
+    """Name of the artifact that is at fault, where that is not the source."""
 
     @classmethod
     def of(
@@ -66,9 +72,10 @@ class Issue:
         page: int | None = None,
         line: int | None = None,
         field: str | None = None,
+        file: str | None = None,
     ) -> Self:
         """Return an issue whose severity follows from its code."""
-        return cls(code, message, type_name, detail, page, line, field, severity_of(code))
+        return cls(code, message, type_name, detail, page, line, field, severity_of(code), file)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -82,10 +89,12 @@ class Issue:
             line=data.get("line"),
             field=data.get("field"),
             severity=data.get("severity", "error"),
+            file=data.get("file"),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the issue as ``--json`` and ``ir.json`` hold it."""
+        """Return the issue as ``--json`` and ``ir.json`` hold it; ``file`` only where it is set."""
+        file = {} if self.file is None else {"file": self.file}
         return {
             "code": self.code,
             "severity": self.severity,
@@ -95,6 +104,7 @@ class Issue:
             "page": self.page,
             "line": self.line,
             "field": self.field,
+            **file,
         }
 
     def on_page(self, page: int | None) -> "Issue":

@@ -30,7 +30,10 @@ class Split:
 
     pieces: tuple[Piece, ...]
     outside: tuple[Declaration, ...] = ()
-    """Declared outside of every boundary: the user's own, used but not judged."""
+    """Declared outside of every boundary: the user's own, used but not judged. Lines count in the
+    source."""
+    around: str = ""
+    """The source with every block blank: what stands outside of them, on its lines."""
     has_boundaries: bool = True
     unread: frozenset[str] = frozenset()
     """Words of a source that could neither be split by boundaries nor be read in full."""
@@ -59,14 +62,15 @@ def split(source: str, language: str) -> Split:
         for block in found
     )
     around = _around(source, [(block.start, block.end) for block in found])
-    return Split(pieces, read_text(language, around).declarations if _may_declare(around) else ())
+    outside = read_text(language, around).declarations if _may_declare(around) else ()
+    return Split(pieces, outside, around)
 
 
 def _around(source: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return what stands outside of every block."""
+    """Return what stands outside of every block; a block is as many empty lines."""
     parts, position = [], 0
     for start, end in spans:
-        parts.append(source[position:start])
+        parts += [source[position:start], "\n" * source.count("\n", start, end)]
         position = end
     parts.append(source[position:])
     return "".join(parts)

@@ -168,9 +168,7 @@ def test_a_store_that_is_older_than_its_document_fails_in_ci(
     assert [issue["severity"] for issue in told["types"][0]["warnings"]] == ["warning"]
 
 
-def test_the_project_chooses_what_staleness_does(
-    document: Path, api: Emulator, here: Path
-) -> None:
+def test_the_project_chooses_what_staleness_does(document: Path, api: Emulator, here: Path) -> None:
     """The table and pytest's ini value are read by the command, too; the latter wins."""
     command("generate", document, "GET /kites")
     change(document)
