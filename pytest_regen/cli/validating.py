@@ -18,12 +18,15 @@ from pytest_regen.cli.project import Project
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.plurals import counted
+from pytest_regen.regeneration import fixable
 from pytest_regen.regeneration.summary import write_summary
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.edits import broken_file
 from pytest_regen.validation.freshness import format_note, update_command
 from pytest_regen.validation.ignoring import ignoring
 from pytest_regen.validation.issues import ValidationResult
+from pytest_regen.validation.splitting import split
 
 __all__ = ["validate"]
 
@@ -109,14 +112,24 @@ def _show(store: RegenStore, results: Results, stale: StalePolicy, *, by_type: b
         # The prompts of a stale type are the old ones: it is updated before it is mended.
         next_step(update_command(store))
     elif failing:
-        next_step(_advice(shlex.quote(str(store.path)), results))
+        next_step(_advice(store, results))
 
 
-def _advice(store: str, results: Results) -> str:
-    """Return what mends the errors; edits by hand are kept or dropped, not regenerated."""
-    codes = {issue.code for result in results.values() for issue in result.errors}
-    if codes != {"DRIFT"}:
-        return f"pytest-regen regenerate {store} --from-errors"
-    edited = [name for name, result in results.items() if result.has_errors]
+def _advice(store: RegenStore, results: Results) -> str:
+    """Return what mends the errors; what somebody edited is kept or dropped, not regenerated."""
+    place = shlex.quote(str(store.path))
+    failing = {name: result for name, result in results.items() if result.has_errors}
+    codes = {issue.code for result in failing.values() for issue in result.errors}
+    edited = [name for name, one in failing.items() if any(i.code == "DRIFT" for i in one.errors)]
+    if any(fixable(result) for name, result in failing.items() if name not in edited):
+        return f"pytest-regen regenerate {place} --from-errors"
     types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
-    return f"pytest-regen adopt {store} {types}, which keeps what was edited by hand"
+    if codes == {"DRIFT"} and not broken_file(store, split(store.source, store.envelope.language)):
+        return f"pytest-regen adopt {place} {types}, which keeps what was edited by hand"
+    if edited:
+        return f"pytest-regen rebuild {place} {types}, which drops what was edited by hand"
+    if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
+        return update_command(store)
+    if "CONFLICT" in codes:
+        return f"pytest-regen rebuild {place}, which writes the source from its pages"
+    return "correct the file as the lines above say"

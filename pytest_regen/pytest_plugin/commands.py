@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_type
+from pytest_regen.regeneration import fixable
 from pytest_regen.validation.freshness import update_command
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.checks import StoreCheck
 
 __all__ = [
     "adopt_command",
+    "can_be_kept",
     "heal_command",
     "is_edited",
     "is_stale",
@@ -55,16 +57,23 @@ def rebuild_command(place: str, type_name: str) -> str:
 
 
 def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
-    """Return the command that mends a type with these errors.
+    """Return the command that mends a type with these errors; empty where only an editor can.
 
-    An edit by hand is not regenerated, but kept or dropped; a stale type is updated first, for its
-    stored prompt is the old one.
+    An edit by hand is not regenerated, but kept or dropped; one that has errors itself is dropped.
+    A stale type is updated first, for its stored prompt is the old one.
     """
     issues = tuple(issues)
+    result = ValidationResult.of(issues)
     if is_edited(issues):
-        return adopt_command(check.place, type_name)
-    if is_stale(issues):
+        keep = can_be_kept(issues) and not fixable(result)
+        return (adopt_command if keep else rebuild_command)(check.place, type_name)
+    if is_stale(issues) or any(issue.code == "EDITED_PROMPT" for issue in issues):
         return update_command(check.store)
+    if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
+        return f"pytest-regen rebuild {shlex.quote(check.place)}"
+    # Issues of a hook's own are errors that are fed back, too.
+    if not fixable(result):
+        return ""
     cassette = cassette_of_type(check.config, check.path, type_name)
     return heal_command(f"{check.place}::{type_name}", cassette)
 
@@ -72,6 +81,12 @@ def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]
 def is_stale(issues: Iterable[Issue]) -> bool:
     """Return whether a type with these issues was made for an older document."""
     return any(issue.code == "STALE" for issue in issues)
+
+
+def can_be_kept(issues: Iterable[Issue]) -> bool:
+    """Return whether an edit by hand can be adopted: where the block is gone, nothing can be."""
+    drift = [issue for issue in issues if issue.code == "DRIFT"]
+    return all(issue.line is not None or issue.file is not None for issue in drift)
 
 
 def is_edited(issues: Iterable[Issue]) -> bool:

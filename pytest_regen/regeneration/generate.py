@@ -18,6 +18,7 @@ from pytest_regen.regeneration.candidate import (
 from pytest_regen.regeneration.heal import heal_types, stop_reason_of
 from pytest_regen.regeneration.judge import is_edited, judged
 from pytest_regen.regeneration.planning import StorePlan, plan_store
+from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.schema import schema_markdown
 from pytest_regen.regeneration.summary import write_summary
 from pytest_regen.regeneration.values import (
@@ -99,6 +100,10 @@ def generate_store(
         _refuse_edited(plan)
     if plan.asked and settings.ready:
         settings.ready()
+    if discard_edits and plan.previous is not None:
+        touched = {*plan.changed, *plan.removed}
+        names = [name for name in plan.previous.type_names if name in touched]
+        rebuild_source(plan.path, names, keep_lost=True)
     before = plan.previous.source if plan.previous else ""
     _write_plan(plan)
     draft = _Draft(plan, settings)
@@ -118,7 +123,7 @@ def _refuse_edited(plan: StorePlan) -> None:
                 f"{name} in {plan.previous.source_path} was edited by hand",
                 why="the document changed this type, and updating it would discard the edit",
                 hint=f"keep it: pytest-regen adopt {plan.path} --type {name}; "
-                "or drop it: the same command with --discard-edits",
+                f"or drop it: pytest-regen rebuild {plan.path} --type {name}",
             )
 
 

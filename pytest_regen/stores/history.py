@@ -1,7 +1,7 @@
 """``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,9 +17,9 @@ from pytest_regen.validation.issues import Issue
 
 __all__ = ["HistoryEntry", "HistoryReason", "history", "history_entry", "history_files"]
 
-HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted"]
+HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted", "dropped"]
 """Why an output is not, or no longer, the stored one. ``restored`` and ``adopted``: it was replaced
-by one from the history, or by an edit made by hand."""
+by one from the history, or by an edit made by hand. ``dropped``: it is such an edit, dropped."""
 
 _FOLDER = "history"
 _IGNORED = b"# Kept on this machine; version control has its own history.\n*\n"
@@ -95,9 +95,12 @@ class HistoryEntry:
         return replace(self, id=f"{moment}-{name}-{page}-{secrets.token_hex(4)}")
 
 
-def history_files(store: Path, entries: Iterable[HistoryEntry]) -> dict[str, bytes]:
-    """Return the files that keep ``entries``, by their names relative to the store."""
+def history_files(
+    store: Path, entries: Iterable[HistoryEntry], sources: Mapping[str, bytes] | None = None
+) -> dict[str, bytes]:
+    """Return the files that keep ``entries`` and whole sources, by names relative to the store."""
     contents = {f"{_FOLDER}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
+    contents |= {f"{_FOLDER}/{name}": data for name, data in (sources or {}).items()}
     if contents and not (store / _FOLDER / ".gitignore").exists():
         contents[f"{_FOLDER}/.gitignore"] = _IGNORED
     return contents

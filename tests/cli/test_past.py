@@ -113,7 +113,7 @@ def test_adopt_of_one_type(good: Path) -> None:
     """--type adopts only that one."""
     edit(good)
 
-    assert command("adopt", good, "--type", "State", "--json").json == {"adopted": []}
+    assert command("adopt", good, "--type", "State", "--json").json["adopted"] == []
     assert command("adopt", good, "--type", "Owner", "--json").json == {
         "adopted": [{"type_name": "Owner", "page": 1}]
     }

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pytest_regen.prompts import estimate_tokens
 from pytest_regen.pytest_plugin.checks import StoreCheck
 from pytest_regen.pytest_plugin.commands import (
-    adopt_command,
     heal_command,
+    mending_command,
     node_command,
     regenerate_command,
 )
@@ -99,7 +99,9 @@ def planned(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) ->
         "planned",
         pages=pages,
         estimate=sum(estimate_tokens(prompt.system + prompt.user) for prompt in asked),
-        next=heal_command(nodeid, cassette),
+        next=heal_command(nodeid, cassette)
+        if found
+        else mending_command(check, target.type_name, check.result(target.type_name).issues),
     )
 
 
@@ -129,7 +131,9 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult) -> str:
             return node_command(nodeid, "--regen", "--regen-model", "MODEL")
         case "cassette_miss":
             return result.failure.hint if result.failure else node_command(nodeid, "--regen")
-        case None:
-            return adopt_command(check.place, name)
+        case None | "clean":
+            # Nothing was asked for, or nothing is left that a reply could mend.
+            left = mending_command(check, name, result.issues_after)
+            return left or node_command(nodeid)
         case _:
             return node_command(nodeid, "--regen")
