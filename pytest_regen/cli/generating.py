@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -77,6 +77,9 @@ def generate(
     cassette: CassetteFile = None,
     record: Record = RecordChoice.NONE,
     provider: ProviderName = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -99,6 +102,10 @@ def generate(
             "force": force,
         },
     )
+    if check:
+        words = [operation] if operation else ["--all"] if every else ["--tag", tag or ""]
+        again = shlex.join(["pytest-regen", "generate", str(spec), *words, "--out", str(out)])
+        _check(work.each({"dry_run": True}, goes_on=many), many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.each({"dry_run": True}, goes_on=many)
     else:
@@ -115,6 +122,64 @@ def generate(
         if many:
             _show_sum(results, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
+
+
+def _check(results: "_Results", *, many: bool, again: str, as_json: bool) -> NoReturn:
+    """Say which stores are older than the document, and end the command."""
+    codes = [int(not one.is_current) for one in results.done]
+    code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
+    if as_json:
+        reports = [_checked(one) for one in results.done]
+        emit_json({"stores": reports, "failures": results.failures} if many else reports[0])
+        raise typer.Exit(code)
+    for one in results.done:
+        _show_check(one)
+    if many:
+        old = sum(not one.is_current and not one.is_new for one in results.done)
+        new = sum(one.is_new for one in results.done)
+        parts = [f"{counted(len(results.done) - old - new, 'store')} up to date"]
+        parts += [f"{old} older than the document"] if old else []
+        parts += [f"{counted(new, 'operation')} without a store"] if new else []
+        parts += [f"{len(results.failed)} impossible"] if results.failed else []
+        say(", ".join(parts))
+    if any(codes):
+        next_step(again)
+    raise typer.Exit(code)
+
+
+def _show_check(result: GenerateResult) -> None:
+    if result.note:
+        say(f"note: {result.note}")
+    if result.is_current:
+        say(f"{result.path}: up to date", "green")
+        return
+    for name in () if result.is_new else ("added", "changed", "removed"):
+        types = getattr(result, name)
+        if types:
+            fact(name, f"{counted(len(types), 'type')}: {shortened(types)}")
+    _show_pages(result)
+    pages = f"{counted(len(result.asked), 'page')} to ask"
+    why = "there is no store yet" if result.is_new else "older than the document"
+    say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
+
+
+def _checked(result: GenerateResult) -> dict[str, Any]:
+    return {
+        "path": result.path.as_posix(),
+        "ok": result.is_current,
+        "is_new": result.is_new,
+        **(
+            {"added": [], "changed": [], "removed": [], "asked": []}
+            if result.is_current
+            else {
+                "added": list(result.added),
+                "changed": list(result.changed),
+                "removed": list(result.removed),
+                "asked": [key._asdict() for key in result.asked],
+            }
+        ),
+        "note": result.note,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +328,14 @@ def _generated(result: GenerateResult) -> dict[str, Any]:
 
 
 def _show_plan(result: GenerateResult) -> None:
+    tokens = _show_pages(result)
+    _show_defects(result)
+    pages = counted(len(result.asked), "page")
+    say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
+
+
+def _show_pages(result: GenerateResult) -> int:
+    """List the pages to ask; return about how many tokens of input they take."""
     asked = set(result.asked)
     waiting = [entry for entry in result.prompts if entry.key in asked]
     width = max((len(entry.type_name) for entry in waiting), default=0)
@@ -273,9 +346,7 @@ def _show_plan(result: GenerateResult) -> None:
         page = f"page {entry.page} of {entry.total_pages}"
         fields = counted(len(entry.fields), "field")
         say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
-    _show_defects(result)
-    pages = counted(len(asked), "page")
-    say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
+    return tokens
 
 
 def _show(result: GenerateResult, namespace: str | None) -> None:

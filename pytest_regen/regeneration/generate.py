@@ -34,6 +34,7 @@ from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.freshness import format_note
 from pytest_regen.validation.ignoring import Ignore
 
 __all__ = ["generate_store"]
@@ -242,6 +243,9 @@ def _result(plan: StorePlan) -> GenerateResult:
         changed=plan.changed,
         removed=plan.removed,
         kept=plan.kept,
+        is_new=plan.previous is None,
+        is_current=plan.is_current,
+        note=format_note(plan.previous) if plan.previous else "",
     )
 
 

@@ -7,7 +7,6 @@ import pytest
 from command_line import command
 from store_factory import MISSPELT, make_store
 
-from pytest_regen.emulator import Emulator
 from pytest_regen.stores import RegenStore
 
 
@@ -143,8 +142,9 @@ def test_an_edit_by_hand_is_kept_not_regenerated(good: Path) -> None:
     assert f"next: pytest-regen adopt {good} --type Owner" in ran.err
 
 
+@pytest.mark.usefixtures("api")
 def test_a_store_that_is_older_than_its_document_fails_in_ci(
-    document: Path, api: Emulator, monkeypatch: pytest.MonkeyPatch
+    document: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a desk it is a warning that says so; in CI the exit code is 1. Both name the command."""
     command("generate", document, "GET /kites")
@@ -168,7 +168,8 @@ def test_a_store_that_is_older_than_its_document_fails_in_ci(
     assert [issue["severity"] for issue in told["types"][0]["warnings"]] == ["warning"]
 
 
-def test_the_project_chooses_what_staleness_does(document: Path, api: Emulator, here: Path) -> None:
+@pytest.mark.usefixtures("api")
+def test_the_project_chooses_what_staleness_does(document: Path, here: Path) -> None:
     """The table and pytest's ini value are read by the command, too; the latter wins."""
     command("generate", document, "GET /kites")
     change(document)
@@ -185,9 +186,8 @@ def test_the_project_chooses_what_staleness_does(document: Path, api: Emulator, 
     assert "regen_stale = maybe: must be one of auto, fail, warn, ignore" in wrong.err
 
 
-def test_another_file_of_the_document_makes_a_store_stale(
-    document: Path, api: Emulator, here: Path
-) -> None:
+@pytest.mark.usefixtures("api")
+def test_another_file_of_the_document_makes_a_store_stale(document: Path, here: Path) -> None:
     """A document of several files has moved on where any of them has."""
     made = json.loads(document.read_text("utf-8"))
     kite = made["components"]["schemas"].pop("Kite")

@@ -55,7 +55,7 @@ def test_the_commands_for_an_edit_do_what_they_say(project: Project) -> None:
     assert command(*keep).code == 0
     project.run().assert_outcomes(passed=3)
     edited_by_hand(project, "FullName", "Nickname")
-    assert command(*drop, "--provider", "plugin_answers:Good").code == 0
+    assert command(*drop).code == 0
     assert "Nickname" not in path.read_text("utf-8")
 
 
