@@ -27,7 +27,8 @@ def page_of(store: RegenStore, answer: PageAnswer) -> StoredPage:
         model=answer.model,
         type_hash=store.prompt_type_hash(answer.entry),
         usage=answer.usage,
-        stop_reason=answer.stop_reason,
+        stop_reason=answer.stop_reason or None,
+        provider=answer.provider,
         attempt=(old.attempt if old else 0) + 1,
     )
 
@@ -77,14 +78,25 @@ def without_types(source: str, type_names: Sequence[str]) -> str:
 
 
 def model_for(store: RegenStore, entry: PromptEntry, override: str | None, default: str) -> str:
-    """Return the model to ask for a page: the one named, else the one that wrote it, else ours."""
+    """Return the model to ask for a page: the one named, else the one that wrote it, else ours.
+
+    Where no model of the API wrote it, but a person or a provider of the user's, the one that wrote
+    another page last is asked.
+    """
     if override:
         return override
     page = store.pages.get(entry.key)
-    for name in (page.model if page else "", store.envelope.model):
-        if name and name not in {"hand", "dry-run"}:
-            return name
-    return default
+    if page is not None and _is_of_the_api(page):
+        return page.model
+    others = [one for one in store.pages.values() if _is_of_the_api(one)]
+    if others:
+        return max(others, key=lambda one: one.generated_at).model
+    # A store that was just made names the model that is going to be asked.
+    return default if store.pages else store.envelope.model or default
+
+
+def _is_of_the_api(page: StoredPage) -> bool:
+    return page.provider is None and page.model not in {"", "hand", "dry-run"}
 
 
 def source_diff(before: str, after: str, name: str) -> str:

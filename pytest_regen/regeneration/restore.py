@@ -247,6 +247,7 @@ def _page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
         stop_reason=entry.stop_reason,
         attempt=(current.attempt if current else 0) + 1,
         generated_at=entry.generated_at,
+        provider=entry.provider,
     )
     return replace(page, prompt_hash=entry.prompt_hash)
 

@@ -21,7 +21,14 @@ from pytest_regen.prompts import correction_block, estimate_tokens, with_correct
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration.values import Feedback, PageAnswer, TurnSettings
 from pytest_regen.sources import extract_code
-from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import (
+    Message,
+    Provider,
+    Reply,
+    TurnRequest,
+    Usage,
+    provider_reference,
+)
 
 __all__ = ["FIRST_LIMIT", "LARGER_LIMIT", "ask_page"]
 
@@ -67,8 +74,11 @@ def ask_page(
     except (ProviderError, BudgetError, CassetteError) as error:
         return PageAnswer(entry, "", "", model, asking.usage, asking.calls, error)
     code = extract_code(text, language=language).code
-    name = reply.model or model
-    return PageAnswer(entry, code, reply.stop_reason, name, asking.usage, asking.calls)
+    reference = provider_reference(settings.provider)
+    name = reply.model or reference or model
+    return PageAnswer(
+        entry, code, reply.stop_reason, name, asking.usage, asking.calls, provider=reference
+    )
 
 
 class _Asking:

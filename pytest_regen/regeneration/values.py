@@ -84,6 +84,8 @@ class PageAnswer:
     """Requests made for this answer, larger limits and continuations included."""
     failure: RegenError | None = None
     """Why there is no output."""
+    provider: str | None = None
+    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
 
 
 @dataclass(frozen=True, slots=True)

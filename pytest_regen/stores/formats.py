@@ -64,6 +64,8 @@ class StoredPage:
     """Of the type's IR when it was answered; where the IR has another, the page is stale."""
     output_hash: str
     output: str
+    provider: str | None = None
+    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
 
     @classmethod
     def of(
@@ -74,9 +76,10 @@ class StoredPage:
         model: str,
         type_hash: str | None,
         usage: Usage | None = None,
-        stop_reason: str | None = "end_turn",
+        stop_reason: str | None = None,
         attempt: int = 1,
         generated_at: str | None = None,
+        provider: str | None = None,
     ) -> Self:
         """Return the page that ``output`` makes of ``prompt``, its hash computed.
 
@@ -84,11 +87,13 @@ class StoredPage:
             prompt: what was answered.
             output: the code extracted from the reply.
             model: who answered.
-            type_hash: hash of the type's IR (``documents.ir.type_hash``).
+            type_hash: hash of the type's IR that the prompt was made from
+                (``documents.ir.type_hash``).
             usage: tokens of all calls that the output took.
-            stop_reason: of the last reply, as the Messages API words it.
+            stop_reason: of the last reply, as the Messages API words it; ``None`` where nobody said.
             attempt: running number of this page's outputs.
             generated_at: UTC moment as ``now()`` gives it, which is the default.
+            provider: who was asked, as ``module:name``; ``None`` for the Messages API.
         """
         usage = usage or Usage()
         output = _whole_text(output)
@@ -110,6 +115,7 @@ class StoredPage:
             type_hash=type_hash,
             output_hash=text_hash(output),
             output=output,
+            provider=provider,
         )
 
     @property
@@ -124,7 +130,9 @@ class StoredPage:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``pages.json``, keys in the order of the format."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        names = [field.name for field in fields(self)]
+        names.insert(names.index("attempt") + 1, names.pop())  # The output stays last.
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_json(cls, data: object, file: Path, where: str = "$") -> Self:
@@ -153,6 +161,7 @@ class StoredPage:
             type_hash=node.optional_text("type_hash"),
             output_hash=node.optional_text("output_hash") or text_hash(output),
             output=output,
+            provider=node.optional_text("provider"),
         )
         if page.page > page.total_pages:
             raise node.error("page", f"page {page.page} of {page.total_pages} cannot be")

@@ -42,6 +42,7 @@ class HistoryEntry:
     stop_reason: str | None = None
     prompt_hash: str | None = None
     type_hash: str | None = None
+    provider: str | None = None
     id: str = ""
     """Name of its file without the suffix; given when it is written. Sorts by time."""
 
@@ -61,6 +62,7 @@ class HistoryEntry:
             page.stop_reason,
             page.prompt_hash,
             page.type_hash,
+            page.provider,
         )
 
     @property
@@ -81,6 +83,7 @@ class HistoryEntry:
             "stop_reason": self.stop_reason,
             "prompt_hash": self.prompt_hash,
             "type_hash": self.type_hash,
+            "provider": self.provider,
             "issues": [issue.to_json() for issue in self.issues],
             "output": self.output,
         }
@@ -169,5 +172,6 @@ def _read(journal: Journal, entry_id: str) -> HistoryEntry:
         node.optional_text("stop_reason"),
         node.optional_text("prompt_hash"),
         node.optional_text("type_hash"),
+        node.optional_text("provider"),
         entry_id,
     )
