@@ -102,7 +102,11 @@ def obstacle(
         store: the store.
         result: what is wrong with the type.
         discard_edits: whether edits of the source may be lost.
+
+    Raises:
+        StoreWriteError: what is answered could not be written.
     """
+    store.refuse_links()
     place = shlex.quote(str(store.path))
     name = next((issue.type_name for issue in (result.issues if result else ())), None) or ""
     broken = broken_file(store, split(store.source, store.envelope.language))

@@ -18,9 +18,25 @@ __all__ = [
     "now",
     "read_pages",
     "read_prompts",
+    "source_file_fault",
 ]
 
 _VERSION = 1
+
+
+_TAKEN = frozenset({"history", "ir.json", "pages.json", "prompts.json", "schema.md"})
+
+
+def source_file_fault(name: str) -> str:
+    """Return why a source file cannot be called ``name``; empty where it can."""
+    if name in {"", ".", ".."} or set(name) & set("/\\:\0"):
+        return f"{name!r} is no plain file name"
+    # Some file systems take no notice of case, nor of dots and blanks at the end.
+    if name.casefold().rstrip(". ") in _TAKEN:
+        return f"{name!r} is the name of another artifact of the store"
+    if name.startswith("."):
+        return f"{name!r} is hidden, as are the files that the store needs while it is written"
+    return ""
 
 
 def now() -> str:
@@ -90,7 +106,7 @@ class StoredPage:
             type_hash: hash of the type's IR that the prompt was made from
                 (``documents.ir.type_hash``).
             usage: tokens of all calls that the output took.
-            stop_reason: of the last reply, as the Messages API words it; ``None`` where nobody said.
+            stop_reason: of the last reply, as the Messages API words it; ``None``: not said.
             attempt: running number of this page's outputs.
             generated_at: UTC moment as ``now()`` gives it, which is the default.
             provider: who was asked, as ``module:name``; ``None`` for the Messages API.
@@ -216,8 +232,8 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
         raise node.error("version", f"version {version} was written by a newer pytest-regen")
     endpoint = node.node("endpoint")
     source_file = node.text("source_file")
-    if source_file in {"", ".", ".."} or set(source_file) & set("/\\:\0"):
-        raise node.error("source_file", f"{source_file!r} is no plain file name")
+    if why := source_file_fault(source_file):
+        raise node.error("source_file", why)
     return PagesEnvelope(
         version=version,
         endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},

@@ -21,7 +21,7 @@ from pytest_regen.stores.formats import (
     read_pages,
     read_prompts,
 )
-from pytest_regen.stores.journal import JOURNAL, Journal, read_journal
+from pytest_regen.stores.journal import JOURNAL, Journal, read_journal, refuse_link
 from pytest_regen.stores.strict_json import corrupt, parse_json, without_collection
 from pytest_regen.stores.trials import Content, dead_trials, undo_all
 
@@ -207,6 +207,11 @@ class Snapshot:
     def source_path(self) -> Path:
         """The source file, whether it is there or not."""
         return self.path / self.envelope.source_file
+
+    def refuse_links(self) -> None:
+        """Raise a StoreWriteError where an output could not be written: an artifact is a link."""
+        for path in (self.path / PAGES_FILE, self.source_path):
+            refuse_link(path)
 
     @cached_property
     def type_names(self) -> tuple[str, ...]:

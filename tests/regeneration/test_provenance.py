@@ -12,7 +12,7 @@ from store_factory import GOOD, MISSPELT, make_store
 
 from pytest_regen.documents.ir import type_hash
 from pytest_regen.emulator import EmulatedReply
-from pytest_regen.errors import EditedPromptError, HandEditError
+from pytest_regen.errors import EditedPromptError, HandEditError, StoreWriteError
 from pytest_regen.regeneration import (
     TurnSettings,
     adopt_edits,
@@ -205,7 +205,7 @@ def test_a_function_is_not_asked_for_as_a_model(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store")
     change(
         store.path / "pages.json",
-        lambda pages: [page.update(model="claude-opus-4-5") for page in pages["pages"]],
+        lambda pages: [page.update(model="claude-opus-5-5") for page in pages["pages"]],
     )
     partial_regenerate(store.path, ["Owner"], provider=CallableProvider(write_owner))
 
@@ -214,7 +214,23 @@ def test_a_function_is_not_asked_for_as_a_model(tmp_path: Path) -> None:
         result = partial_regenerate(store.path, ["Owner"], provider=server.provider)
     assert not result.failures
 
-    assert [body["model"] for body in server.bodies] == ["claude-opus-4-5"]
+    assert [body["model"] for body in server.bodies] == ["claude-opus-5-5"]
     (page,) = RegenStore.open(store.path).pages_of("Owner")
-    assert (page.model, page.provider) == ("claude-opus-4-5", None)
+    assert (page.model, page.provider) == ("claude-opus-5-5", None)
     assert not any(r.has_errors for r in validate_store(RegenStore.open(store.path)).values())
+
+
+def test_what_could_not_be_written_is_not_asked(tmp_path: Path) -> None:
+    """A linked artifact is refused before a page is paid."""
+    store = make_store(tmp_path / "store", MISSPELT)
+    pages = store.path / "pages.json"
+    pages.rename(tmp_path / "pages.json")
+    pages.symlink_to(tmp_path / "pages.json")
+    provider = Good()
+
+    with pytest.raises(StoreWriteError, match="symbolic link"):
+        partial_regenerate(store.path, ["Owner"], provider=provider)
+    with pytest.raises(StoreWriteError, match="symbolic link"):
+        heal_store(store.path, settings=TurnSettings(provider))
+
+    assert provider.requests == []

@@ -338,3 +338,11 @@ def test_a_missing_type_is_not_undeclared_as_well() -> None:
     (issue,) = issues_of(flag="")
 
     assert (issue.code, issue.type_name) == ("MISSING_CLASS", "Flag")
+
+
+def test_what_declares_nothing_is_the_roots_fault() -> None:
+    """Faults of a text in which no type can be found are told once, on the first type."""
+    found = validate_by_type("}}}} (((", SHIPS)
+
+    codes = {name: [issue.code for issue in result.issues] for name, result in found.items()}
+    assert codes == {"ShipDataObject": ["MISSING_CLASS", "SYNTAX"], "Flag": ["MISSING_CLASS"]}
