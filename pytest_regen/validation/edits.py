@@ -16,10 +16,8 @@ from pytest_regen.validation.splitting import Split
 
 __all__ = ["Edit", "broken_file", "edited_prompts", "edits", "split_block"]
 
-_WAYS_OUT = (
-    "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`, which writes"
-    " the source from pages.json"
-)
+_WAYS_OUT = "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`"
+_GONE = "`pytest-regen rebuild` writes it from the stored pages"
 _NO_WAY_BACK = (
     "keep the edit with `pytest-regen adopt`, or take pages.json back from version control"
     " (`git checkout`) and run `pytest-regen rebuild`"
@@ -45,13 +43,18 @@ class Edit:
     @property
     def issue(self) -> Issue:
         """The DRIFT that tells it."""
+        detail = _WAYS_OUT
+        if self.where in {"both", "apart"}:
+            detail = _NO_WAY_BACK
+        elif self.where == "source" and self.line is None:
+            detail = _GONE
         return Issue.of(
             "DRIFT",
             self.message,
             type_name=self.type_name,
             page=self.pages[0] if self.pages else None,
             line=self.line,
-            detail=_NO_WAY_BACK if self.where in {"both", "apart"} else _WAYS_OUT,
+            detail=detail,
             file=PAGES_FILE if self.where == "pages" else None,
         )
 
