@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_type
-from pytest_regen.regeneration import fixable
-from pytest_regen.validation.freshness import update_command
 from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
@@ -62,6 +60,10 @@ def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]
     An edit by hand is not regenerated, but kept or dropped; one that has errors itself is dropped.
     A stale type is updated first, for its stored prompt is the old one.
     """
+    # Tests of cassettes ask for commands, too, and load no stores.
+    from pytest_regen.regeneration import fixable  # noqa: PLC0415 - as said
+    from pytest_regen.validation.freshness import update_command  # noqa: PLC0415 - as said
+
     issues = tuple(issues)
     result = ValidationResult.of(issues)
     if is_edited(issues):
