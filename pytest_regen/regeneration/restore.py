@@ -23,6 +23,7 @@ from pytest_regen.stores import (
 )
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
+from pytest_regen.validation.outside import has_conflict
 from pytest_regen.validation.splitting import split
 
 __all__ = [
@@ -112,7 +113,8 @@ def rebuild_source(
     """Write the source from the stored pages; edits made by hand are dropped. No model is asked.
 
     What is dropped goes to the history in the same write. Text outside of the blocks stays, but
-    where the boundary lines are gone: then the whole file is written anew. An output that was
+    where the boundary lines are gone, or a conflict of git made the file two versions of itself:
+    then it is written anew, and as a whole, header and all. An output that was
     edited in ``pages.json`` alone is put back as the source has it.
 
     Args:
@@ -131,7 +133,7 @@ def rebuild_source(
         named = store.type_names if type_names is None else type_names
         names = {store.resolve_type(name) for name in named}
         found = split(store.source, store.envelope.language)
-        if broken_file(store, found):
+        if broken_file(store, found) or (type_names is None and has_conflict(store.source)):
             return _written_anew(tx)
         edited = [edit for edit in edits(store, found) if edit.type_name in names]
         lost = [edit for edit in edited if edit.where in {"both", "apart"}]

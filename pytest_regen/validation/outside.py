@@ -16,13 +16,18 @@ from pytest_regen.stores.snapshot import SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.splitting import Piece, Split
 
-__all__ = ["file_issues"]
+__all__ = ["file_issues", "has_conflict"]
 
 _MARKER: Final = re.compile(r"^(?:<{7}|>{7}|\|{7})(?= |\r?$)[^\n]*", re.MULTILINE)
 """A line that git writes into a file whose two sides it could not join. ``=======`` is not looked
 for: it may underline a heading, and never stands alone."""
 
 _SHOWN: Final = 40
+
+
+def has_conflict(source: str) -> bool:
+    """Return whether a source holds a conflict marker of git."""
+    return _MARKER.search(source) is not None
 
 
 def file_issues(store: RegenStore, found: Split) -> Iterator[Issue]:

@@ -230,3 +230,20 @@ def test_an_edit_of_pages_json_can_be_adopted(good: Path) -> None:
     assert command("validate", good).code == 0
     (entry,) = history(good)
     assert (entry.reason, "? Name" in entry.output) == ("adopted", True)
+
+
+def test_rebuild_ends_a_conflict(good: Path) -> None:
+    """The file is two versions of itself: it is written anew, and kept as it was."""
+    store = RegenStore.open(good)
+    conflict = f"<<<<<<< HEAD\n// ours\n=======\n// theirs\n>>>>>>> main\n{store.source}"
+    store.source_path.write_text(conflict, "utf-8")
+    told = command("validate", good)
+    assert told.code == 1
+    assert f"next: pytest-regen rebuild {good}" in told.err
+
+    ran = command("rebuild", good, "--json")
+
+    assert RegenStore.open(good).source == store.source
+    (kept,) = ran.json["history"]
+    assert (good / "history" / kept).read_text("utf-8") == conflict
+    assert command("validate", good).code == 0
