@@ -96,6 +96,8 @@ def generate_store(
     )
     if dry_run:
         return _result(plan)
+    if plan.previous is not None and plan.asked:
+        plan.previous.refuse_links()
     settings = settings or TurnSettings(provider or AnthropicProvider())
     if not discard_edits:
         _refuse_edited(plan)
