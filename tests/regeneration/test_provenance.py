@@ -26,7 +26,7 @@ from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.validation import stale_types, validate_store
 
 
-def change(file: Path, edit: Callable[[Any], None]) -> None:
+def change(file: Path, edit: Callable[[Any], object]) -> None:
     """Edit a JSON file in place."""
     value = json.loads(file.read_text("utf-8"))
     edit(value)

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from collections.abc import Callable
 
 import pytest
 from turn_values import turn
@@ -62,7 +63,7 @@ class Writer:
 def test_who_answers_is_what_was_asked_and_never_a_default_of_ours() -> None:
     """A method, an object, a partial function: each is named; a name given wins."""
     writer = Writer()
-    named = {
+    named: dict[str, Callable[[list[dict[str, str]]], str]] = {
         f"{__name__}:Writer.write": writer.write,
         f"{__name__}:Writer": writer,
         f"{__name__}:half": functools.partial(half, "x"),
