@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from turn_values import turn
@@ -16,6 +16,9 @@ from pytest_regen.turns import (
     Reply,
     ScriptedProvider,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_a_function_sees_the_conversation_and_returns_text() -> None:
