@@ -17,6 +17,7 @@ RegenError
 │   ├── StoreCorruptError         an artifact does not hold together
 │   ├── StoreWriteError           the folder cannot be written
 │   ├── HandEditError             a write would discard an edit made by hand
+│   ├── EditedPromptError         a prompt was edited, and is not asked with
 │   └── StaleStoreError           stored prompts were made from another IR
 ├── ContextError                  a conversation cannot be rebuilt from what the caller sent
 │   ├── InvalidContextError       malformed, too large (also a ValueError)
@@ -171,6 +172,10 @@ class StoreWriteError(StoreError):
 
 class HandEditError(StoreError):
     """A write would discard an edit made by hand (issue code DRIFT)."""
+
+
+class EditedPromptError(StoreError):
+    """A page would be asked with a prompt that was edited (issue code EDITED_PROMPT)."""
 
 
 class StaleStoreError(StoreError):

@@ -1,11 +1,21 @@
-"""Words that choose how cassettes are used, each list spelt once.
+"""Words that settings are chosen from, each list spelt once, and what decides what they mean.
 
 Imports nothing from the package and nothing heavy: the plugin offers them to every run of pytest.
 """
 
+import os
 from typing import Literal, get_args
 
-__all__ = ["POLICIES", "RECORD_MODES", "Policy", "RecordMode"]
+__all__ = [
+    "POLICIES",
+    "RECORD_MODES",
+    "STALE_POLICIES",
+    "Policy",
+    "RecordMode",
+    "StalePolicy",
+    "is_ci",
+    "stale_outcome",
+]
 
 RecordMode = Literal["none", "once", "new_episodes", "all", "rewrite"]
 """``none`` replays and sends nothing. ``once`` records where there is no file, else replays.
@@ -18,3 +28,20 @@ Policy = Literal["fail", "warn", "ignore"]
 """What becomes of a finding: the test fails, the summary reports it, or nothing."""
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+StalePolicy = Literal["auto", "fail", "warn", "ignore"]
+"""What becomes of a type that is older than its document; ``auto`` fails in CI, else warns."""
+
+STALE_POLICIES: tuple[StalePolicy, ...] = get_args(StalePolicy)
+
+
+def is_ci() -> bool:
+    """Return whether this run is unattended: ``CI`` is set and not ``false``, ``0`` or empty."""
+    return os.environ.get("CI", "").strip().lower() not in {"", "0", "false"}
+
+
+def stale_outcome(policy: StalePolicy) -> Policy:
+    """Return what a stale type comes to here."""
+    if policy == "auto":
+        return "fail" if is_ci() else "warn"
+    return policy

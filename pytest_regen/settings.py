@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import POLICIES
+from pytest_regen.modes import POLICIES, STALE_POLICIES, StalePolicy
 
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
@@ -71,6 +71,8 @@ class Settings:
     attempts: int | None = None
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
+    stale: StalePolicy | None = None
+    """What becomes of a type that is older than its document; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
@@ -103,11 +105,12 @@ def read_settings(root: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = _load(path).get("tool", {}).get(_TABLE, {})
-    _refuse_unknown(path, table, ("ignore", "attempts", "model", "price", "cassettes"))
+    _refuse_unknown(path, table, ("ignore", "attempts", "model", "stale", "price", "cassettes"))
     return Settings(
         _ignore(path, table.get("ignore", {})),
         _attempts(path, table.get("attempts")),
         _model(path, table.get("model")),
+        _stale(path, table.get("stale")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
     )
@@ -178,6 +181,13 @@ def _model(path: Path, value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         raise _wrong(path, "model", value, "the name of a model")
     return value
+
+
+def _stale(path: Path, value: object) -> StalePolicy | None:
+    chosen = next((word for word in STALE_POLICIES if word == value), None)
+    if value is not None and chosen is None:
+        raise _wrong(path, "stale", value, f"one of {', '.join(STALE_POLICIES)}")
+    return chosen
 
 
 def _prices(path: Path, value: object) -> dict[str, Price]:

@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "history": ("past", "List outputs that were replaced or rejected; newest last."),
     "restore": ("past", "Make an output from the history the stored one."),
     "adopt": ("past", "Make blocks edited by hand the stored outputs."),
+    "rebuild": ("past", "Write the source from its stored pages; drops edits, asks no model."),
     "cassettes": ("cassettes", "Check, show and convert recordings."),
     "emulator": ("emulating", "Run a local fake of the Messages API, until stopped."),
 }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -106,6 +106,9 @@ def generate(
     cassette: CassetteFile = None,
     record: Record = RecordChoice.NONE,
     provider: ProviderName = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -142,6 +145,12 @@ def generate(
             "allow_defects": allow_defects,
         },
     )
+    if check:
+        words = [operation] if operation else ["--all"] if every else ["--tag", tag or ""]
+        words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
+        words += ["--allow-defects"] if allow_defects else []
+        again = shlex.join(["pytest-regen", "generate", str(spec), *words, "--out", str(out)])
+        _check(work.each({"dry_run": True}, goes_on=many), many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.each({"dry_run": True}, goes_on=many)
     else:
@@ -159,6 +168,64 @@ def generate(
     if many:
         _show_sum(results, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
+
+
+def _check(results: "_Results", *, many: bool, again: str, as_json: bool) -> NoReturn:
+    """Say which stores are older than the document, and end the command."""
+    codes = [int(not one.is_current) for one in results.done]
+    code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
+    if as_json:
+        reports = [_checked(one) for one in results.done]
+        emit_json({"stores": reports, **results.others} if many else reports[0])
+        raise typer.Exit(code)
+    for one in results.done:
+        _show_check(one)
+    if many:
+        old = sum(not one.is_current and not one.is_new for one in results.done)
+        new = sum(one.is_new for one in results.done)
+        parts = [f"{counted(len(results.done) - old - new, 'store')} up to date"]
+        parts += [f"{old} older than the document"] if old else []
+        parts += [f"{counted(new, 'operation')} without a store"] if new else []
+        parts += [f"{len(results.failed)} impossible"] if results.failed else []
+        say(", ".join(parts))
+    if any(codes):
+        next_step(again)
+    raise typer.Exit(code)
+
+
+def _show_check(result: GenerateResult) -> None:
+    if result.note:
+        say(f"note: {result.note}")
+    if result.is_current:
+        say(f"{result.path}: up to date", "green")
+        return
+    for name in () if result.is_new else ("added", "changed", "removed"):
+        types = getattr(result, name)
+        if types:
+            fact(name, f"{counted(len(types), 'type')}: {shortened(types)}")
+    _show_pages(result)
+    pages = f"{counted(len(result.asked), 'page')} to ask"
+    why = "there is no store yet" if result.is_new else "older than the document"
+    say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
+
+
+def _checked(result: GenerateResult) -> dict[str, Any]:
+    return {
+        "path": result.path.as_posix(),
+        "ok": result.is_current,
+        "is_new": result.is_new,
+        **(
+            {"added": [], "changed": [], "removed": [], "asked": []}
+            if result.is_current
+            else {
+                "added": list(result.added),
+                "changed": list(result.changed),
+                "removed": list(result.removed),
+                "asked": [key._asdict() for key in result.asked],
+            }
+        ),
+        "note": result.note,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +374,21 @@ def _generated(result: GenerateResult) -> dict[str, Any]:
 
 
 def _show_plan(result: GenerateResult) -> None:
+    tokens = _show_pages(result)
+    _show_defects(result)
+    pages = counted(len(result.asked), "page")
+    say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
+
+
+def _show_defects(result: GenerateResult) -> None:
+    for defect in result.defects:
+        is_error = defect.severity == "error"
+        text = f"error: {defect}" if is_error else str(defect)
+        fact("document", text, "red" if is_error else "yellow")
+
+
+def _show_pages(result: GenerateResult) -> int:
+    """List the pages to ask; return about how many tokens of input they take."""
     asked = set(result.asked)
     waiting = [entry for entry in result.prompts if entry.key in asked]
     width = max((len(entry.type_name) for entry in waiting), default=0)
@@ -317,12 +399,7 @@ def _show_plan(result: GenerateResult) -> None:
         page = f"page {entry.page} of {entry.total_pages}"
         fields = counted(len(entry.fields), "field")
         say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
-    for defect in result.defects:
-        is_error = defect.severity == "error"
-        text = f"error: {defect}" if is_error else str(defect)
-        fact("document", text, "red" if is_error else "yellow")
-    pages = counted(len(asked), "page")
-    say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
+    return tokens
 
 
 def _show(result: GenerateResult, namespace: str | None) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.plurals import counted
@@ -155,7 +156,8 @@ def shortened(names: Sequence[str]) -> str:
 def show_issues(results: "Mapping[str, ValidationResult]", place: str) -> None:
     """List what is wrong, one issue per line, as ``path:line: type page [CODE] message``."""
     for issue in _by_line(issue for found in results.values() for issue in found.issues):
-        where = f"{place}:{issue.line}" if issue.line else place
+        at = Path(place).with_name(issue.file).as_posix() if issue.file else place
+        where = f"{at}:{issue.line}" if issue.line else at
         page = f" page {issue.page}" if issue.page else ""
         mark = "" if issue.severity == "error" else "warning: "
         text = f"{where}: {mark}{issue.type_name or ''}{page} [{issue.code}] {issue.message}"

@@ -1,7 +1,7 @@
-"""``history``, ``restore`` and ``adopt``: what was replaced, and what was edited by hand."""
+"""``history``, ``restore``, ``adopt``, ``rebuild``: what was replaced, what was edited by hand."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +11,13 @@ from pytest_regen.cli.options import AsJson
 from pytest_regen.cli.output import emit_json, fact, next_step, say, show_diff, show_issues
 from pytest_regen.cli.project import Project
 from pytest_regen.plurals import counted
-from pytest_regen.regeneration.restore import adopt_edits, restore_outputs
+from pytest_regen.regeneration.restore import adopt_edits, rebuild_source, restore_outputs
 from pytest_regen.stores import HistoryEntry, RegenStore
 from pytest_regen.stores import history as history_of
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.issues import ValidationResult
 
-__all__ = ["adopt", "history", "restore"]
+__all__ = ["adopt", "history", "rebuild", "restore"]
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a store.")]
 
@@ -88,24 +89,53 @@ def adopt(
 ) -> None:
     """Make blocks edited by hand the stored outputs."""
     taken = adopt_edits(path, types)
-    store = RegenStore.open(path)
-    names = {page.type_name for page in taken.pages}
-    results = validate_store(store, ignore=Project.here().ignored_in(path)) if names else {}
-    failing = {name: one for name, one in results.items() if name in names and one.has_errors}
+    left = _left(path, {page.type_name for page in taken.pages})
     if as_json:
         adopted = [{"type_name": p.type_name, "page": p.page} for p in taken.pages]
-        errors = [issue.to_json() for result in failing.values() for issue in result.errors]
-        emit_json({"adopted": adopted, "errors": errors})
-        raise typer.Exit(int(bool(failing)))
-    for entry in taken.pages:
-        fact("adopted", f"{entry.type_name} page {entry.page}")
-    where = shlex.quote(str(path))
-    if failing:
-        # It is stored now; nobody is to take it for clean.
-        show_issues(failing, store.source_path.as_posix())
-        next_step(f"pytest-regen regenerate {where} --from-errors")
-        raise typer.Exit(1)
-    if taken.pages:
-        next_step(f"pytest-regen validate {where}")
+        errors = [issue.to_json() for result in left.values() for issue in result.errors]
+        emit_json({"adopted": adopted, "errors": errors, "diff": taken.diff})
     else:
-        say(f"{path}: no type was edited by hand")
+        show_diff(taken.diff)
+        for entry in taken.pages:
+            fact("adopted", f"{entry.type_name} page {entry.page}")
+        show_issues(left, RegenStore.open(path).source_path.as_posix())
+        where = shlex.quote(str(path))
+        if any(result.has_errors for result in left.values()):
+            # It is stored now; nobody is to take it for clean.
+            next_step(f"pytest-regen regenerate {where} --from-errors")
+        elif taken.pages:
+            next_step(f"pytest-regen validate {where}")
+        else:
+            say(f"{path}: no type was edited by hand")
+    raise typer.Exit(int(any(result.has_errors for result in left.values())))
+
+
+def _left(path: Path, types: Collection[str]) -> dict[str, ValidationResult]:
+    """Return what is wrong with types whose edits were adopted: the gate will say so as well."""
+    if not types:
+        return {}
+    ignore = Project.here().ignored_in(path)
+    return validate_store(RegenStore.open(path), types=sorted(types), ignore=ignore)
+
+
+def rebuild(
+    path: Folder,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the source from its stored pages; edits made by hand go to the history."""
+    done = rebuild_source(path, types)
+    if as_json:
+        emit_json({"rebuilt": done.type_names, "history": done.history, "diff": done.diff})
+        return
+    show_diff(done.diff)
+    for name in done.type_names:
+        fact("rebuilt", name)
+    for name in done.history:
+        fact("kept", f"{Path(path, 'history', name).as_posix()}, what was there before")
+    if done.type_names:
+        next_step(f"pytest-regen validate {shlex.quote(str(path))}")
+    else:
+        say(f"{path}: the source is what its pages make")

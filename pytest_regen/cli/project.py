@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_regen.errors import UsageError
+from pytest_regen.modes import STALE_POLICIES, StalePolicy
 from pytest_regen.settings import Settings, read_settings
 
 __all__ = ["Project", "shown"]
@@ -97,6 +98,22 @@ class Project:
         listed = ", ".join(f'"{glob}"' for glob in globs)
         place = shown(self.root / "pyproject.toml")
         return f"regen_stores = [{listed}] to [tool.pytest.ini_options] of {place}"
+
+    @property
+    def stale(self) -> StalePolicy:
+        """What becomes of a stale type: the ini value ``regen_stale``, else the table's.
+
+        Raises:
+            UsageError: the ini value is none of the words.
+        """
+        value = self._ini("regen_stale")
+        chosen = next((word for word in STALE_POLICIES if word == value), None)
+        if value and chosen is None:
+            raise UsageError(
+                f"regen_stale = {value}: must be one of {', '.join(STALE_POLICIES)}",
+                hint="correct the ini value in the configuration of pytest",
+            )
+        return chosen or self.settings.stale or "auto"
 
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""

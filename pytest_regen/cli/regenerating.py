@@ -305,11 +305,18 @@ def _show(result: PartialRegenResult) -> None:
 def _advice(result: PartialRegenResult) -> str:
     """Return what to do about errors that remain."""
     store = shlex.quote(str(result.source_path.parent))
-    if result.skipped or {issue.code for issue in result.validation.errors} == {"DRIFT"}:
-        return f"pytest-regen adopt {store}, which keeps what was edited by hand"
     reasons = set(result.stop_reasons.values())
     if "unfixable" in reasons:
         return "correct the document, then pytest-regen generate on it"
+    # A reply can mend nothing where what is left is an edit, or the file around the blocks.
+    drifted = {issue.type_name for issue in result.validation.errors if issue.code == "DRIFT"}
+    if result.skipped and drifted:
+        has_errors = any(issue.type_name in drifted for issue in fixable(result.validation))
+        if has_errors:
+            return f"pytest-regen rebuild {store}, which drops what was edited by hand"
+        return f"pytest-regen adopt {store}, which keeps what was edited by hand"
+    if result.skipped or not fixable(result.validation):
+        return f"pytest-regen validate {store}, which says what to do about each"
     again = f"pytest-regen regenerate {store} --from-errors"
     return f"{again} --model ANOTHER" if "no_progress" in reasons else again
 

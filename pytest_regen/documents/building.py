@@ -9,6 +9,7 @@ from pytest_regen.documents.defects import Defect, DefectLog
 from pytest_regen.documents.document import Document, Operation
 from pytest_regen.documents.expressions import Expressions, text_in
 from pytest_regen.documents.ir import (
+    FORMAT,
     IR,
     ArrayOf,
     DocumentRef,
@@ -97,6 +98,7 @@ def build_ir(
         document=DocumentRef(path=document.path.name, sha256=document.sha256),
         types=tuple(types),
         reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
+        format=FORMAT,
     )
     return IRBuild(ir, log.sorted(), chosen)
 

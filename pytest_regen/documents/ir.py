@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from pytest_regen.canonical import canonical_hash
 
 __all__ = [
+    "FORMAT",
     "IR",
     "ArrayOf",
     "DocumentRef",
@@ -29,6 +30,10 @@ __all__ = [
     "referenced_names",
     "type_hash",
 ]
+
+FORMAT = 1
+"""How this release reads a document and words a prompt. Raised with every change that makes
+another IR of a document that is still the same: a store of another number is not stale for that."""
 
 ScalarKind = Literal["string", "integer", "number", "boolean", "any"]
 EnumValue = StrictStr | StrictInt
@@ -159,6 +164,13 @@ class DocumentRef(_Node):
     path: str
     """Relative to the store, with forward slashes."""
     sha256: str
+    files: dict[str, str] = {}
+    """Other files that it refers to: name, seen from the document, to the hash of its bytes."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value in ``ir.json``; a document of one file names no others."""
+        data = self.model_dump(mode="json")
+        return data if self.files else {key: data[key] for key in ("path", "sha256")}
 
 
 class IR(_Node):
@@ -173,6 +185,8 @@ class IR(_Node):
     """Present only where there are any. Not part of ``ir_hash``: no code depends on them."""
     validation: dict[str, Any] | None = None
     """The last validation summary; not part of ``ir_hash``."""
+    format: StrictInt = 1
+    """``FORMAT`` of the release that read the document; 1 where the file does not say."""
 
     @classmethod
     def of(cls, value: "IR | Mapping[str, Any]") -> Self:
@@ -187,9 +201,10 @@ class IR(_Node):
         """Return the value of ``ir.json``."""
         data = {
             "version": self.version,
+            "format": self.format,
             "endpoint": self.endpoint.model_dump(mode="json"),
             "language": self.language,
-            "document": self.document.model_dump(mode="json") if self.document else None,
+            "document": self.document.to_json() if self.document else None,
             "types": [type_.to_json() for type_ in self.types],
         }
         if self.reviews:

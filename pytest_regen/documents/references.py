@@ -40,6 +40,8 @@ class References:
         self.root = Node(loaded.value, Place())
         self.log = DefectLog()
         """Defects of the files read so far."""
+        self.files: dict[str, str] = {}
+        """The other files read so far: name, seen from the document, to the hash of its bytes."""
         self.log.extend(loaded.defects)
 
     def follow(self, node: Node) -> Node | Broken:
@@ -106,6 +108,7 @@ class References:
         if not path.resolve().is_relative_to(self._folder.resolve()):
             raise PermissionError(f"{file!r} leads out of the document's folder")
         loaded = load_file(path, name=file)
+        self.files[file] = loaded.sha256
         self.log.extend(loaded.defects)
         return Resource.opaque(loaded.value)
 

@@ -1,6 +1,6 @@
 """What the rest of the package asks of a target language; one implementation per language."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -85,6 +85,21 @@ class Language(Protocol):
 
     def header(self, *, namespace: str, profile: str) -> str:
         """Return the text that stands before the first boundary, without a final blank line."""
+        ...
+
+    def missing_in_header(
+        self, outside: str, blocks: Mapping[str, str], *, profile: str
+    ) -> Sequence[tuple[str, str, str]]:
+        """Return the lines of the header that a file lacks although its blocks need them.
+
+        Args:
+            outside: the file with its blocks blank.
+            blocks: type name to the text of its block.
+            profile: of the store.
+
+        Returns:
+            For each: the line, a name that needs it, and the type whose block uses that name.
+        """
         ...
 
     def wording(self, profile: str) -> Wording:

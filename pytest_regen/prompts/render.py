@@ -8,7 +8,7 @@ blanks.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names
+from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.encoding import clip, estimate_tokens
 from pytest_regen.prompts.plan import Plan, plan_pages
@@ -87,7 +87,16 @@ def _pages(
             system=system,
             user="\n\n".join("\n".join(section) for section in sections if section) + "\n",
             fields=units,
+            type_hash=_made_from(type_),
         )
+
+
+def _made_from(type_: TypeIR) -> str | None:
+    """Return the hash of a type; none where its text holds half a character, as no file can."""
+    try:
+        return type_hash(type_)
+    except UnicodeEncodeError:
+        return None
 
 
 def _head(

@@ -1,7 +1,7 @@
 """A prompt as a value: the stable unit of work (requirement 2, "Concepts and Terminology")."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self
 
 from pytest_regen.canonical import canonical_hash
@@ -41,6 +41,11 @@ class PromptEntry:
     fields: tuple[str | int, ...]
     """JSON names or enum values that this page must produce."""
     prompt_hash: str
+    """Of ``system`` and ``user``."""
+    type_hash: str | None = None
+    """Of the type's IR that the prompt was made from; ``None`` where the file does not say."""
+    entry_hash: str | None = None
+    """Of all of the above; another one means that somebody edited the entry."""
 
     @classmethod
     def of(
@@ -51,9 +56,19 @@ class PromptEntry:
         system: str,
         user: str,
         fields: tuple[str | int, ...],
+        type_hash: str | None = None,
     ) -> Self:
-        """Return an entry with the hash of its text."""
-        return cls(
+        """Return an entry with the hashes of its text and of itself.
+
+        Args:
+            key: the page it asks for.
+            is_root: whether the type is that of the response.
+            system: the system prompt.
+            user: the user message.
+            fields: JSON names or enum values that the page must produce.
+            type_hash: of the type's IR that the prompt is made from.
+        """
+        entry = cls(
             key.type_name,
             is_root,
             key.page,
@@ -61,23 +76,51 @@ class PromptEntry:
             system,
             user,
             fields,
-            canonical_hash({"system": system, "user": user}),
+            _text_hash(system, user),
+            type_hash,
         )
+        return replace(entry, entry_hash=entry._computed_hash)
 
     @property
     def key(self) -> PageKey:
         """The identity of the page this prompt asks for."""
         return PageKey(self.type_name, self.page, self.total_pages)
 
+    @property
+    def is_edited(self) -> bool:
+        """Whether the entry is not the one that was made: its text or its fields were edited."""
+        return self.prompt_hash != _text_hash(self.system, self.user) or self.entry_hash not in (
+            None,
+            self._computed_hash,
+        )
+
+    @property
+    def _computed_hash(self) -> str:
+        return canonical_hash(
+            [
+                self.type_name,
+                self.is_root,
+                self.page,
+                self.total_pages,
+                list(self.fields),
+                self.prompt_hash,
+                self.type_hash,
+            ]
+        )
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the entry that ``to_json`` wrote."""
-        return cls(
-            **{**{name: data[name] for name in cls.__slots__}, "fields": tuple(data["fields"])}
-        )
+        known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        return cls(**{**known, "fields": tuple(data["fields"])})
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``prompts.json``."""
+        made = (
+            {}
+            if self.entry_hash is None
+            else {"type_hash": self.type_hash, "entry_hash": self.entry_hash}
+        )
         return {
             "type_name": self.type_name,
             "is_root": self.is_root,
@@ -87,4 +130,9 @@ class PromptEntry:
             "user": self.user,
             "fields": list(self.fields),
             "prompt_hash": self.prompt_hash,
+            **made,
         }
+
+
+def _text_hash(system: str, user: str) -> str:
+    return canonical_hash({"system": system, "user": user})

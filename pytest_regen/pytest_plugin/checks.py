@@ -1,16 +1,19 @@
 """A store and its validation, read once per process however many of its types are tested."""
 
 import gc
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import pytest
 
+from pytest_regen.modes import stale_outcome
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.locate import from_here, from_rootdir
 from pytest_regen.sources import blocks
 from pytest_regen.stores import RegenStore
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.freshness import format_note
 from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = ["StoreCheck", "check_of", "forget"]
@@ -88,6 +91,29 @@ class StoreCheck:
             strays = [self.results[name].issues for name in self.results if self._is_stray(name)]
             found = tuple(issue for issues in (found, *strays) for issue in issues)
         return ValidationResult.of((*found, *self.user_issues(type_name)))
+
+    def gate(self, type_name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
+        """Return the issues that fail a type, and those that are only told, as the project wants.
+
+        Where the project has not chosen, the warning that a type is stale says what CI makes of it.
+        """
+        result, policy = self.result(type_name), choices_of(self.config).stale
+        outcome = stale_outcome(policy)
+        stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
+        told = tuple(issue for issue in result.warnings if issue.code != "STALE")
+        if outcome == "fail":
+            return (*result.errors, *stale), told
+        if outcome == "ignore":
+            return result.errors, told
+        note = " (fails in CI)" if policy == "auto" else ""
+        warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
+        return result.errors, (*warned, *told)
+
+    @property
+    def format_note(self) -> str:
+        """That another version of the package made the store; empty where this one did."""
+        note = format_note(self.store)
+        return f"note: {self.place}: {note}" if note else ""
 
     def _is_stray(self, name: str) -> bool:
         return name not in self.type_names

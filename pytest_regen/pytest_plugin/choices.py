@@ -3,20 +3,19 @@
 Precedence, highest first: option, marker, ini value, ``[tool.pytest-regen]``, default.
 """
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from pytest_regen.modes import RECORD_MODES, RecordMode
+from pytest_regen.modes import RECORD_MODES, STALE_POLICIES, RecordMode, StalePolicy, is_ci
 from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn
 from pytest_regen.pytest_plugin.usage_errors import usage_error
 
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
 
-__all__ = ["DEFAULT_ATTEMPTS", "Choices", "choices_of", "ini_choice", "is_ci"]
+__all__ = ["DEFAULT_ATTEMPTS", "Choices", "choices_of", "ini_choice"]
 
 T = TypeVar("T", bound=str)
 
@@ -46,6 +45,8 @@ class Choices:
     budget: int | None
     dry_run: bool
     ignore_stale: bool
+    stale: StalePolicy
+    """What becomes of a type that is older than its document."""
     fail_on: FailOn
     in_ci: bool
     notes: tuple[str, ...] = ()
@@ -73,11 +74,6 @@ class Choices:
                 hint="add --regen-budget TOKENS, or replay with --regen-record none",
             )
         return wanted
-
-
-def is_ci() -> bool:
-    """Return whether this run is unattended: ``CI`` is set and not ``false``, ``0`` or empty."""
-    return os.environ.get("CI", "").strip().lower() not in {"", "0", "false"}
 
 
 def choices_of(config: pytest.Config) -> Choices:
@@ -121,6 +117,7 @@ def _read(config: pytest.Config) -> Choices:
         budget=_at_least_one("--regen-budget", option.regen_budget),
         dry_run=option.regen_dry_run,
         ignore_stale=option.regen_ignore_stale,
+        stale=ini_choice(config, "regen_stale", STALE_POLICIES) or settings.stale or "auto",
         fail_on=ini_choice(config, "regen_fail_on", FAIL_ON) or "auto",
         in_ci=is_ci(),
         notes=tuple(_notes(config)),

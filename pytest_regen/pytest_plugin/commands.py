@@ -10,7 +10,7 @@ import pytest
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_type, mode_to_record
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.locate import id_from_here
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.checks import StoreCheck
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 __all__ = [
     "adopt_command",
     "again_command",
+    "can_be_kept",
     "heal_command",
     "is_edited",
+    "is_stale",
     "mending_command",
     "node_command",
+    "rebuild_command",
     "recording_command",
     "regenerate_command",
 ]
@@ -97,21 +100,46 @@ def adopt_command(place: str, type_name: str) -> str:
     return f"pytest-regen adopt {shlex.quote(place)} --type {shlex.quote(type_name)}"
 
 
-def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
-    """Return what mends a type with these errors.
+def rebuild_command(place: str, type_name: str) -> str:
+    """Return the command that drops an edit: the block is written from its stored pages."""
+    return f"pytest-regen rebuild {shlex.quote(place)} --type {shlex.quote(type_name)}"
 
-    An edit by hand is not regenerated, but kept or dropped; one that broke the type is to be
-    corrected before it is kept.
+
+def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
+    """Return the command that mends a type with these errors; empty where only an editor can.
+
+    An edit by hand is not regenerated, but kept or dropped; one that has errors itself is dropped.
+    A stale type is updated first, for its stored prompt is the old one.
     """
+    # Tests of cassettes ask for commands, too, and load no stores.
+    from pytest_regen.regeneration import fixable  # noqa: PLC0415 - as said
+    from pytest_regen.validation.freshness import update_command  # noqa: PLC0415 - as said
+
     issues = tuple(issues)
+    result = ValidationResult.of(issues)
     if is_edited(issues):
-        command = adopt_command(check.here, type_name)
-        broken = next((one for one in issues if one.code != "DRIFT"), None)
-        if broken is None:
-            return command
-        return f"correct {broken.code} in {check.here}/{check.source_path.name}, then {command}"
+        keep = can_be_kept(issues) and not fixable(result)
+        return (adopt_command if keep else rebuild_command)(check.here, type_name)
+    if is_stale(issues) or any(issue.code == "EDITED_PROMPT" for issue in issues):
+        return update_command(check.store)
+    if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
+        return f"pytest-regen rebuild {shlex.quote(check.here)}"
+    # Issues of a hook's own are errors that are fed back, too.
+    if not fixable(result):
+        return ""
     cassette = cassette_of_type(check.config, check.path, type_name)
     return heal_command(check.config, f"{check.place}::{type_name}", cassette)
+
+
+def is_stale(issues: Iterable[Issue]) -> bool:
+    """Return whether a type with these issues was made for an older document."""
+    return any(issue.code == "STALE" for issue in issues)
+
+
+def can_be_kept(issues: Iterable[Issue]) -> bool:
+    """Return whether an edit by hand can be adopted: where the block is gone, nothing can be."""
+    drift = [issue for issue in issues if issue.code == "DRIFT"]
+    return all(issue.line is not None or issue.file is not None for issue in drift)
 
 
 def is_edited(issues: Iterable[Issue]) -> bool:

@@ -8,12 +8,16 @@ import pytest
 from pytest_regen.errors import RegenError
 from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.commands import (
+    adopt_command,
+    can_be_kept,
     is_edited,
     mending_command,
+    rebuild_command,
     regenerate_command,
 )
 from pytest_regen.pytest_plugin.locate import text_from_here
-from pytest_regen.validation.issues import Issue
+from pytest_regen.regeneration import fixable
+from pytest_regen.validation.issues import Issue, ValidationResult
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
@@ -80,8 +84,13 @@ class UnitError(AssertionError):
         here, name = self.check.here, self.type_name
         command = mending_command(self.check, name, self.issues)
         if is_edited(self.issues):
-            yield f"  keep:          {command}"
-            yield f"  drop:          {regenerate_command(here, name)} --discard-edits"
+            if can_be_kept(self.issues):
+                yield f"  keep:          {adopt_command(here, name)}"
+            yield f"  drop:          {rebuild_command(here, name)}"
+        elif not fixable(ValidationResult.of(self.issues)):
+            if command:
+                word = "rebuild:" if " rebuild " in command else "update: "
+                yield f"  {word}       {command}"
         else:
             yield f"  regenerate:    {command}"
             yield f"  or:            {regenerate_command(here, name, page)}"
@@ -113,13 +122,17 @@ def shown(
             error.summary if isinstance(error, UnitError) else error.what, config
         )
         if isinstance(error, UnitError):
-            crash.path = str(error.check.source_path)
-            crash.lineno = error.issues[0].line or 1
+            first = error.issues[0]
+            source = error.check.source_path
+            crash.path = str(source.with_name(first.file) if first.file else source)
+            crash.lineno = first.line or 1
     return text
 
 
 def issue_place(check: "StoreCheck", issue: Issue) -> tuple[str, int | None]:
-    """Return the generated file from the rootdir, and the line in it that an issue is about."""
+    """Return the file that an issue is about, from the rootdir, and the line in it."""
+    if issue.file is not None:
+        return f"{check.place}/{issue.file}", issue.line
     begins = check.line_of(issue.type_name or "")
     # What is missing has no line; it is missing from where the type begins.
     line = issue.line or (begins + 1 if begins is not None else None)
@@ -148,7 +161,7 @@ def _issue_text(check: "StoreCheck", issue: Issue) -> str:
     lines = [f"{place}: {issue.code}: {issue.message}"]
     if issue.detail:
         lines += [f"    {line}" for line in issue.detail.splitlines()]
-    if issue.line:
+    if issue.line and issue.file is None:
         lines += _excerpt(check.store.source.splitlines(), issue.line, issue.field)
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from pytest_regen.pytest_plugin.checks import StoreCheck, check_of
 from pytest_regen.pytest_plugin.failures import UnitError, shown
 from pytest_regen.pytest_plugin.healing.records import add_warnings
 from pytest_regen.pytest_plugin.locate import Selection, from_rootdir
+from pytest_regen.validation.freshness import update_command
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
@@ -73,13 +74,16 @@ class TypeItem(pytest.Item):
         """Validate the type.
 
         Raises:
-            UnitError: the type has errors.
+            UnitError: the type has errors, or is stale where the project lets that fail.
             StoreError: the store cannot be opened.
         """
-        result = self.check.result(self.name)
-        add_warnings(self, result.warnings)
-        if result.has_errors:
-            raise UnitError(self.check, self.name, result.errors)
+        check = self.check
+        failing, told = check.gate(self.name)
+        is_stale = any(issue.code == "STALE" for issue in (*failing, *told))
+        command = update_command(check.store) if is_stale else ""
+        add_warnings(self, told, note=check.format_note, command=command)
+        if failing:
+            raise UnitError(check, self.name, failing)
 
     def repr_failure(
         self,

@@ -49,6 +49,13 @@ def add_options(parser: pytest.Parser) -> None:
         "",
     )
     parser.addini(
+        "regen_stale",
+        "a type that is older than its document: auto (fail in CI, else warn), fail, warn or "
+        "ignore",
+        "string",
+        "",
+    )
+    parser.addini(
         "regen_fail_on",
         "when a run without failures exits with 1: auto (in CI, if it changed a store), "
         "regenerated (anywhere, if a test passed only after regeneration), never",

@@ -27,6 +27,8 @@ class RunLog:
         self._by_item: list[tuple[str, Heal]] = []
         """Node ids, and the work on a type that each has led to."""
         self._warnings: list[str] = []
+        self._commands: list[str] = []
+        """What ends the warnings, or brings stale types up to date."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
         self.report = ""
@@ -42,6 +44,8 @@ class RunLog:
         self._by_item += [(report.nodeid, heal) for heal in record.heals]
         here = id_from_here(report.nodeid, self._config)
         self._warnings += [f"{here}: {warning}" for warning in record.warnings]
+        self._commands += [record.next] if record.next else []
+        self.notes += [note for note in record.notes if note not in self.notes]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -55,7 +59,7 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to tell."""
         yield
-        if not (self._heals or self._warnings or self.notes or self.report):
+        if not (self._heals or self._warnings or self._commands or self.notes or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -152,7 +156,7 @@ class RunLog:
         if self._changed:
             stores = dict.fromkeys(str(Path(self._here(path)).parent) for path in self._changed)
             return f"git diff {' '.join(map(shlex.quote, stores))}"
-        return ""
+        return next(iter(self._commands), "")
 
     def _here(self, path: str) -> str:
         """Return a path from the rootdir as it is seen from where pytest was called."""

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from pytest_regen.regeneration.judge import fixable, pages_at_fault
     from pytest_regen.regeneration.partial import heal_store, partial_regenerate, targets
     from pytest_regen.regeneration.planning import StorePlan, plan_store
-    from pytest_regen.regeneration.restore import Taken, adopt_edits, edited_types, restore_outputs
+    from pytest_regen.regeneration.restore import (
+        Rebuilt,
+        Taken,
+        adopt_edits,
+        edited_types,
+        rebuild_source,
+        restore_outputs,
+    )
     from pytest_regen.regeneration.summary import merged, summary_of, write_summary
     from pytest_regen.regeneration.values import (
         Feedback,
@@ -32,6 +39,7 @@ __all__ = [
     "HealResult",
     "PartialRegenResult",
     "Progress",
+    "Rebuilt",
     "StopReason",
     "StorePlan",
     "Taken",
@@ -46,6 +54,7 @@ __all__ = [
     "pages_at_fault",
     "partial_regenerate",
     "plan_store",
+    "rebuild_source",
     "regenerate_pages",
     "restore_outputs",
     "summary_of",
@@ -60,6 +69,7 @@ _HOMES = {
     "HealResult": "values",
     "PartialRegenResult": "values",
     "Progress": "values",
+    "Rebuilt": "restore",
     "StopReason": "values",
     "StorePlan": "planning",
     "Taken": "restore",
@@ -74,6 +84,7 @@ _HOMES = {
     "pages_at_fault": "judge",
     "partial_regenerate": "partial",
     "plan_store": "planning",
+    "rebuild_source": "restore",
     "regenerate_pages": "heal",
     "restore_outputs": "restore",
     "summary_of": "summary",

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from pytest_regen.documents.ir import type_hash
 from pytest_regen.languages import language_named
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration.values import PageAnswer
@@ -31,14 +30,14 @@ __all__ = [
 def page_of(store: RegenStore, answer: PageAnswer) -> StoredPage:
     """Return the answer as the page of ``store`` that it would become."""
     old = store.pages.get(answer.entry.key)
-    type_ = store.ir.type_named(answer.entry.type_name)
     return StoredPage.of(
         answer.entry,
         answer.output,
         model=answer.model,
-        type_hash=type_hash(type_) if type_ else None,
+        type_hash=store.prompt_type_hash(answer.entry),
         usage=answer.usage,
-        stop_reason=answer.stop_reason,
+        stop_reason=answer.stop_reason or None,
+        provider=answer.provider,
         attempt=(old.attempt if old else 0) + 1,
     )
 
@@ -103,16 +102,27 @@ def without_types(source: str, type_names: Sequence[str]) -> str:
 def model_for(
     store: RegenStore | None, entry: PromptEntry, override: str | None, default: str
 ) -> str:
-    """Return the model to ask for a page: the one named, else the one that wrote it, else ours."""
+    """Return the model to ask for a page: the one named, else the one that wrote it, else ours.
+
+    Where no model of the API wrote it, but a person or a provider of the user's, the one that wrote
+    another page last is asked.
+    """
     if override:
         return override
     if store is None:
         return default
     page = store.pages.get(entry.key)
-    for name in (page.model if page else "", store.envelope.model):
-        if name and name not in {"hand", "dry-run"}:
-            return name
-    return default
+    if page is not None and _is_of_the_api(page):
+        return page.model
+    others = [one for one in store.pages.values() if _is_of_the_api(one)]
+    if others:
+        return max(others, key=lambda one: one.generated_at).model
+    # A store that was just made names the model that is going to be asked.
+    return default if store.pages else store.envelope.model or default
+
+
+def _is_of_the_api(page: StoredPage) -> bool:
+    return page.provider is None and page.model not in {"", "hand", "dry-run"}
 
 
 def source_diff(before: str, after: str, name: str) -> str:

@@ -19,6 +19,7 @@ from pytest_regen.regeneration.candidate import (
 from pytest_regen.regeneration.heal import heal_types, stop_reason_of
 from pytest_regen.regeneration.judge import is_edited, judged
 from pytest_regen.regeneration.planning import StorePlan, plan_store
+from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.schema import schema_markdown
 from pytest_regen.regeneration.summary import write_summary
 from pytest_regen.regeneration.values import (
@@ -34,6 +35,7 @@ from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.freshness import format_note
 from pytest_regen.validation.ignoring import Ignore
 
 __all__ = ["generate_store"]
@@ -99,6 +101,8 @@ def generate_store(
     )
     if dry_run:
         return replace(_result(plan), is_stored=False)
+    if plan.previous is not None and plan.asked:
+        plan.previous.refuse_links()
     settings = settings or TurnSettings(provider or AnthropicProvider())
     if not discard_edits:
         _refuse_edited(plan)
@@ -107,7 +111,7 @@ def generate_store(
     if plan.asked and settings.ready:
         settings.ready()
     before = plan.previous.source if plan.previous else ""
-    draft = _Draft(plan, settings)
+    draft = _Draft(plan, settings, discard_edits=discard_edits)
     draft.ask()
     if not draft.is_stored:
         return _unstored(plan, draft)
@@ -126,8 +130,17 @@ def _refuse_edited(plan: StorePlan) -> None:
                 f"{name} in {plan.previous.source_path} was edited by hand",
                 why="the document changed this type, and updating it would discard the edit",
                 hint=f"keep it: pytest-regen adopt {plan.path} --type {name}; "
-                "or drop it: the same command with --discard-edits",
+                f"or drop it: pytest-regen rebuild {plan.path} --type {name}",
             )
+
+
+def _drop_edits(plan: StorePlan) -> None:
+    """Write the blocks of types that are about to change from their pages; edits are kept aside."""
+    if plan.previous is None:
+        return
+    touched = {*plan.changed, *plan.removed}
+    names = [name for name in plan.previous.type_names if name in touched]
+    rebuild_source(plan.path, names, keep_lost=True)
 
 
 def _write_plan(plan: StorePlan) -> None:
@@ -176,9 +189,10 @@ class _Draft:
     store that is there stays as it is.
     """
 
-    def __init__(self, plan: StorePlan, settings: TurnSettings) -> None:
+    def __init__(self, plan: StorePlan, settings: TurnSettings, *, discard_edits: bool) -> None:
         self._plan = plan
         self._settings = settings
+        self._discard_edits = discard_edits
         self._store: RegenStore | None = None
         """As of the last page stored; ``None`` until the plan is."""
         self.usage = Usage()
@@ -229,6 +243,8 @@ class _Draft:
 
     def _store_plan(self) -> RegenStore:
         if self._store is None:
+            if self._discard_edits:
+                _drop_edits(self._plan)
             _write_plan(self._plan)
             self._store = RegenStore.open(self._plan.path)
         return self._store
@@ -272,6 +288,9 @@ def _result(plan: StorePlan) -> GenerateResult:
         changed=plan.changed,
         removed=plan.removed,
         kept=plan.kept,
+        is_new=plan.previous is None,
+        is_current=plan.is_current,
+        note=format_note(plan.previous) if plan.previous else "",
     )
 
 

@@ -12,7 +12,13 @@ from pytest_regen.errors import BudgetError, CassetteError, RefusedError, RegenE
 from pytest_regen.languages import language_named
 from pytest_regen.regeneration.asking import Ask, ask_pages
 from pytest_regen.regeneration.candidate import model_for, source_diff
-from pytest_regen.regeneration.judge import is_edited, judged, pages_at_fault, signature
+from pytest_regen.regeneration.judge import (
+    is_edited,
+    judged,
+    obstacle,
+    pages_at_fault,
+    signature,
+)
 from pytest_regen.regeneration.settling import (
     Check,
     Policy,
@@ -71,9 +77,7 @@ def heal_type(
         check=check,
         ignore=ignore,
     )
-    if work.is_edited:
-        return work.skipped("it was edited by hand: adopt the edit, or discard it")
-    return work.mend(rounds)
+    return work.blocked() or work.mend(rounds)
 
 
 def regenerate_pages(
@@ -104,9 +108,7 @@ def regenerate_pages(
     """
     policy: Policy = "any" if accept_any else "named"
     work = _Work(Path(path), type_name, settings=settings, policy=policy, ignore=ignore)
-    if work.is_edited and not discard_edits:
-        return work.skipped("it was edited by hand: adopt the edit, or discard it")
-    return work.replace_pages(pages, rounds)
+    return work.blocked(discard_edits=discard_edits) or work.replace_pages(pages, rounds)
 
 
 def heal_types(
@@ -176,15 +178,19 @@ class _Work:
         self._seen = [signature(self._findings)]
         self._so_far = HealResult(type_name, None, issues_before=self._issues())
 
-    @property
-    def is_edited(self) -> bool:
-        """Whether the type's block is not what its pages make."""
-        return is_edited(self._results.get(self._type))
-
-    def skipped(self, why: str) -> HealResult:
-        """Return a result that says why nothing was tried."""
+    def blocked(self, *, discard_edits: bool = False) -> HealResult | None:
+        """Return a result that says why nothing is tried; ``None`` where the type may be asked."""
+        result = self._results.get(self._type)
+        why = obstacle(self._store, result, discard_edits=discard_edits)
+        if why is None:
+            return None
         return replace(
-            self._so_far, skipped=why, issues_after=self._issues(), feedback_after=self._feedback
+            self._so_far,
+            skipped="it was edited by hand: adopt the edit, or drop it with rebuild"
+            if is_edited(result)
+            else f"{why.what}; {why.hint}",
+            issues_after=self._issues(),
+            feedback_after=self._feedback,
         )
 
     def mend(self, rounds: int) -> HealResult:

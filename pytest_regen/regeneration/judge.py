@@ -6,15 +6,20 @@ has all errors that its fields would have, and never takes the place of code tha
 """
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pytest_regen.errors import EditedPromptError, HandEditError
 from pytest_regen.regeneration.values import Feedback
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.edits import broken_file
+from pytest_regen.validation.freshness import update_command
 from pytest_regen.validation.ignoring import Ignore, ignoring
 from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.splitting import split
 
 __all__ = [
     "Score",
@@ -23,12 +28,24 @@ __all__ = [
     "is_edited",
     "is_no_worse",
     "judged",
+    "obstacle",
     "pages_at_fault",
     "scores",
     "signature",
 ]
 
-_NOT_THE_MODELS = frozenset({"DRIFT", "STALE", "UNFIXABLE", "REVIEW"})
+_NOT_THE_MODELS = frozenset(
+    {
+        "CONFLICT",
+        "DRIFT",
+        "EDITED_PROMPT",
+        "MISSING_USING",
+        "REDECLARED",
+        "REVIEW",
+        "STALE",
+        "UNFIXABLE",
+    }
+)
 """Codes that no reply can mend."""
 
 _HIDING: Final = frozenset(
@@ -74,6 +91,45 @@ def judged(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
 def is_edited(result: ValidationResult | None) -> bool:
     """Return whether the type's block is not what its pages make."""
     return any(issue.code == "DRIFT" for issue in (result.issues if result else ()))
+
+
+def obstacle(
+    store: RegenStore, result: ValidationResult | None, *, discard_edits: bool = False
+) -> HandEditError | EditedPromptError | None:
+    """Return why a type must not be asked, although there is a model; ``None`` where it may.
+
+    Args:
+        store: the store.
+        result: what is wrong with the type.
+        discard_edits: whether edits of the source may be lost.
+
+    Raises:
+        StoreWriteError: what is answered could not be written.
+    """
+    store.refuse_links()
+    place = shlex.quote(str(store.path))
+    name = next((issue.type_name for issue in (result.issues if result else ())), None) or ""
+    broken = broken_file(store, split(store.source, store.envelope.language))
+    if broken and store.has_source and not discard_edits:
+        return HandEditError(
+            f"{store.source_path}: {broken}",
+            why="no block can be told from another, so no reply could be put into the file",
+            hint=f"pytest-regen rebuild {place}",
+        )
+    if is_edited(result) and not discard_edits:
+        return HandEditError(
+            f"{name} in {store.source_path} was edited by hand",
+            why="regenerating it would discard the edit",
+            hint=f"keep it: pytest-regen adopt {place} --type {name}; "
+            f"or drop it: pytest-regen rebuild {place} --type {name}",
+        )
+    if any(issue.code == "EDITED_PROMPT" for issue in (result.issues if result else ())):
+        return EditedPromptError(
+            f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
+            why="its answer would pass for one to the document",
+            hint=f"{update_command(store)}, which writes the prompts anew",
+        )
+    return None
 
 
 def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:

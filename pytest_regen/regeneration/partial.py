@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.errors import HandEditError, UnknownPageError, UsageError
+from pytest_regen.errors import UnknownPageError, UsageError
 from pytest_regen.regeneration.candidate import source_diff
 from pytest_regen.regeneration.heal import ends_the_run, heal_types, regenerate_pages
-from pytest_regen.regeneration.judge import is_edited, judged
-from pytest_regen.regeneration.restore import put_back
+from pytest_regen.regeneration.judge import judged, obstacle
+from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.summary import merged
 from pytest_regen.regeneration.values import (
     Feedback,
@@ -75,8 +75,9 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
         )
     store = RegenStore.open(output_dir)
     plan = targets(store, type_names, page_numbers or {}, correction_context or {})
-    if not discard_edits:
-        _refuse_edited(store, plan)
+    _refuse_blocked(store, plan, discard_edits=discard_edits)
+    if discard_edits:
+        rebuild_source(store.path, list(plan), keep_lost=True)
     settings = settings or _settings(provider, llm_config or {})
     results = []
     for type_name, pages in plan.items():
@@ -124,7 +125,9 @@ def heal_store(
     """
     before = RegenStore.open(path)
     names = before.type_names if type_names is None else type_names
-    store = put_back(path, names) if discard_edits else before
+    if discard_edits:
+        rebuild_source(path, names, keep_lost=True)
+    store = RegenStore.open(path) if discard_edits else before
     failing = [
         name
         for name, result in judged(store, ignore).items()
@@ -185,16 +188,17 @@ def _pages_of(
     return asked
 
 
-def _refuse_edited(store: RegenStore, names: Iterable[str]) -> None:
+def _refuse_blocked(store: RegenStore, names: Iterable[str], *, discard_edits: bool) -> None:
+    """Refuse to ask what may not be asked, or what could not be put into the source.
+
+    Raises:
+        HandEditError: an edit stands in the way, of a type, a prompt, or the file as a whole.
+    """
     results = validate_store(store)
     for name in names:
-        if is_edited(results.get(name)):
-            raise HandEditError(
-                f"{name} in {store.source_path} was edited by hand",
-                why="regenerating it would discard the edit",
-                hint=f"keep it: pytest-regen adopt {store.path} --type {name}; "
-                "or drop it: the same command with --discard-edits",
-            )
+        blocked = obstacle(store, results.get(name), discard_edits=discard_edits)
+        if blocked is not None:
+            raise blocked
 
 
 def result_of(

@@ -79,6 +79,22 @@ class StorePlan:
         return tuple(name for name in self._names if name not in gone)
 
     @property
+    def is_current(self) -> bool:
+        """Whether the store is what the document asks for.
+
+        What only this release reads or words in another way does not count: the document is as it
+        was.
+        """
+        old = self.previous
+        if old is None or old.missing_pages or any(map(old.is_stale, old.type_names)):
+            return False
+        if (old.ir.endpoint, old.envelope.profile) != (self.ir.endpoint, self.profile):
+            return False
+        if _same_files(old.ir.document, self.ir.document):
+            return True
+        return not (self.asked or self.added or self.changed or self.removed)
+
+    @property
     def _names(self) -> dict[str, TypeIR]:
         return {type_.name: type_ for type_ in self.ir.types}
 
@@ -184,7 +200,20 @@ def _previous(path: Path, language: str) -> RegenStore | None:
 
 def _document_ref(document: Document, path: Path) -> DocumentRef:
     relative = os.path.relpath(document.path, path)
-    return DocumentRef(path=relative.replace(os.sep, "/"), sha256=document.sha256)
+    return DocumentRef(
+        path=relative.replace(os.sep, "/"),
+        sha256=document.sha256,
+        files=dict(sorted(document.references.files.items())),
+    )
+
+
+def _same_files(old: DocumentRef | None, new: DocumentRef | None) -> bool:
+    if old is None or new is None:
+        return False
+    # Another operation of the same run may have read more of the document's files.
+    return old.sha256 == new.sha256 and all(
+        new.files.get(name) == hash_ for name, hash_ in old.files.items()
+    )
 
 
 def _namespace(previous: RegenStore | None, operation: Operation, language: Language) -> str:

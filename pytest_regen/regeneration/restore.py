@@ -1,21 +1,43 @@
-"""Bringing back an output from the history, and taking over an edit made by hand."""
+"""Outputs brought back from the history, edits made by hand taken over, or dropped."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final, NoReturn
 
+from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import type_hash
-from pytest_regen.errors import HandEditError, StoreMissingError, UnknownPageError
+from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, UnknownPageError
 from pytest_regen.languages import language_named
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.candidate import revised, source_diff
 from pytest_regen.regeneration.judge import is_edited
-from pytest_regen.sources import extract_type_block
-from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, history, history_entry
+from pytest_regen.stores import (
+    HistoryEntry,
+    RegenStore,
+    StoredPage,
+    StoreUpdate,
+    history,
+    history_entry,
+)
 from pytest_regen.validation import validate_store
+from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
+from pytest_regen.validation.outside import has_conflict
+from pytest_regen.validation.splitting import split
 
-__all__ = ["HAND", "Taken", "adopt_edits", "edited_types", "put_back", "restore_outputs"]
+__all__ = [
+    "HAND",
+    "Rebuilt",
+    "Taken",
+    "adopt_edits",
+    "edited_types",
+    "rebuild_source",
+    "restore_outputs",
+]
+
+_UNKNOWN: Final = "unknown"
+"""Stands for the hash of an IR that nobody noted; equal to that of none."""
 
 HAND = "hand"
 """The model of a page whose output a person wrote."""
@@ -58,7 +80,8 @@ def restore_outputs(
             raise HandEditError(
                 f"{name} in {store.source_path} was edited by hand",
                 why="restoring an output would discard the edit",
-                hint=f"take the edit over first: pytest-regen adopt {store.path} --type {name}",
+                hint=f"keep the edit: pytest-regen adopt {store.path} --type {name}; "
+                f"or drop it: pytest-regen rebuild {store.path} --type {name}",
             )
         pages = [_page(store, entry) for entry in _chosen(store, name, page, to)]
         candidate = revised(store, pages)
@@ -72,24 +95,116 @@ def restore_outputs(
         return Taken(tuple(pages), diff)
 
 
-def put_back(path: Path | str, type_names: Sequence[str]) -> RegenStore:
-    """Discard edits made by hand: rebuild the edited ones of some types from their stored pages.
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A source, written from its pages again."""
+
+    type_names: tuple[str, ...]
+    """Types whose edit was dropped; all where the file as a whole was written anew."""
+    history: tuple[str, ...]
+    """Where the edits are kept: ids of history entries, and names of files in ``history/``."""
+    diff: str
+    """Unified diff of the source file."""
+
+
+def rebuild_source(
+    path: Path | str, type_names: Sequence[str] | None = None, *, keep_lost: bool = False
+) -> Rebuilt:
+    """Write the source from the stored pages; edits made by hand are dropped. No model is asked.
+
+    What is dropped goes to the history in the same write. Text outside of the blocks stays, but
+    where the boundary lines are gone, or a conflict of git made the file two versions of itself:
+    then it is written anew, and as a whole, header and all. An output that was
+    edited in ``pages.json`` alone is put back as the source has it.
 
     Args:
         path: the store's folder.
-        type_names: declared names; types that were not edited stay as they are.
+        type_names: the types to rebuild; by default all.
+        keep_lost: leave types alone whose stored output is lost, instead of refusing them.
 
     Raises:
+        UnknownTypeError: the store has no such type.
+        HandEditError: an output was edited in ``pages.json`` and in the source, so that nothing
+            holds what was stored.
         StoreError: the folder cannot be read or written.
     """
     with RegenStore.update(path) as tx:
         store = tx.store
-        edited = edited_types(store)
-        pages = [page for name in edited if name in type_names for page in store.pages_of(name)]
-        if pages:
-            whole = set(edited) <= set(type_names)
-            tx.write(source=revised(store, pages).source, is_unedited=whole)
-        return tx.store
+        named = store.type_names if type_names is None else type_names
+        names = {store.resolve_type(name) for name in named}
+        found = split(store.source, store.envelope.language)
+        if broken_file(store, found) or (type_names is None and has_conflict(store.source)):
+            return _written_anew(tx)
+        edited = [edit for edit in edits(store, found) if edit.type_name in names]
+        lost = [edit for edit in edited if edit.where in {"both", "apart"}]
+        if lost and not keep_lost:
+            _refuse_lost(store, lost[0])
+        edited = [edit for edit in edited if edit not in lost]
+        blocks = {piece.name: piece.text for piece in found.pieces}
+        return _rebuilt(tx, edited, blocks)
+
+
+def _rebuilt(
+    tx: StoreUpdate[RegenStore], edited: Sequence[Edit], blocks: Mapping[str, str]
+) -> Rebuilt:
+    """Write the blocks of edited types as their pages make them."""
+    store = tx.store
+    in_source = [edit.type_name for edit in edited if edit.where == "source"]
+    dropped = [
+        HistoryEntry.of(page, "dropped")
+        for name in in_source
+        if name in blocks
+        for page in _as_edited(store, name, blocks[name])
+    ]
+    restored = []
+    for edit in edited:
+        if edit.where == "pages":
+            outputs = split_block(store, edit.type_name, blocks[edit.type_name], edit.pages) or {}
+            for page in store.pages_of(edit.type_name):
+                if page.page in outputs:
+                    text = outputs[page.page]
+                    restored.append(replace(page, output=text, output_hash=text_hash(text)))
+                    dropped.append(HistoryEntry.of(replace(page, model=HAND), "dropped"))
+    pages = [page for name in in_source for page in store.pages_of(name)]
+    candidate = revised(store, pages)
+    if not (edited and (restored or candidate.source != store.source)):
+        return Rebuilt((), (), "")
+    ids = tx.write(
+        pages=restored,
+        source=candidate.source,
+        replaced=dropped,
+        is_unedited={edit.type_name for edit in edited} >= set(edited_types(store)),
+    )
+    return Rebuilt(tuple(edit.type_name for edit in edited), ids, _diff(store, candidate.source))
+
+
+def _written_anew(tx: StoreUpdate[RegenStore]) -> Rebuilt:
+    """Write the whole source; what the file held is kept as it is."""
+    store = tx.store
+    source = store.assembly()
+    kept = tx.write(source=source, is_unedited=True, keeps_source=store.has_source)
+    return Rebuilt(store.type_names, kept, _diff(store, source))
+
+
+def _refuse_lost(store: RegenStore, edit: Edit) -> NoReturn:
+    raise HandEditError(
+        f"{edit.type_name} cannot be rebuilt: {edit.message}",
+        why="neither file holds the output that was stored",
+        hint=f"keep it: pytest-regen adopt {store.path} --type {edit.type_name}; "
+        f"or take it back: git checkout -- {store.path / 'pages.json'}",
+    )
+
+
+def _as_edited(store: RegenStore, name: str, block: str) -> list[StoredPage]:
+    """Return an edited block as outputs for the history; one that cannot be split stays whole."""
+    try:
+        return _adopted(store, name, block)
+    except RegenError:
+        return [_by_hand(store, store.prompts_of(name)[0], block, None)]
+
+
+def _diff(store: RegenStore, source: str) -> str:
+    return source_diff(store.source, source, store.source_path.name)
 
 
 def _chosen(store: RegenStore, name: str, page: int | None, to: str | None) -> list[HistoryEntry]:
@@ -130,16 +245,29 @@ def _page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
         prompt,
         entry.output,
         model=entry.model,
-        type_hash=entry.type_hash,
+        type_hash=_made_from(store, entry, prompt),
         stop_reason=entry.stop_reason,
         attempt=(current.attempt if current else 0) + 1,
         generated_at=entry.generated_at,
+        provider=entry.provider,
     )
     return replace(page, prompt_hash=entry.prompt_hash)
 
 
+def _made_from(store: RegenStore, entry: HistoryEntry, prompt: PromptEntry) -> str:
+    """Return what IR an old output was made from; one that does not say must not look fresh."""
+    if entry.type_hash is not None:
+        return entry.type_hash
+    is_the_same = entry.prompt_hash is not None and entry.prompt_hash == prompt.prompt_hash
+    return (store.prompt_type_hash(prompt) if is_the_same else None) or _UNKNOWN
+
+
 def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Taken:
-    """Make the edited blocks of the source the stored outputs, written by ``hand``.
+    """Make what was edited by hand the stored outputs, written by ``hand``.
+
+    An edited block becomes the outputs of its pages. An output edited in ``pages.json`` stays, and
+    the source follows it; where both were edited in different ways, the source wins. An adopted
+    type is no longer stale.
 
     Args:
         path: the store's folder.
@@ -153,42 +281,88 @@ def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Ta
     """
     with RegenStore.update(path) as tx:
         store = tx.store
-        edited = edited_types(store)
-        named = None if type_names is None else [store.resolve_type(name) for name in type_names]
-        pages = [
-            page
-            for name in edited
-            if named is None or name in named
-            for page in _adopted(store, name)
-        ]
-        replaced = [
-            HistoryEntry.of(store.pages[page.key], "adopted")
-            for page in pages
-            if page.key in store.pages
-        ]
-        if pages:
-            whole = {page.type_name for page in pages} >= set(edited)
-            tx.write(pages=pages, source=store.source, replaced=replaced, is_unedited=whole)
-        return Taken(tuple(pages))
-
-
-def _adopted(store: RegenStore, name: str) -> list[StoredPage]:
-    """Return the pages of one type as the edited block has them; unchanged ones are left out."""
-    block = extract_type_block(store.source, name)
-    if block is None:
-        raise StoreMissingError(
-            f"{store.source_path} has no block of {name}",
-            why="its boundary lines are gone, so there is nothing to adopt",
-            hint=f"pytest-regen regenerate {store.path} --type {name} --discard-edits",
+        named = None if type_names is None else {store.resolve_type(name) for name in type_names}
+        found = split(store.source, store.envelope.language)
+        broken = broken_file(store, found)
+        if broken and store.type_names and (named is None or named):
+            raise StoreMissingError(
+                f"nothing can be adopted from {store.source_path}: {broken}",
+                why="a block is found by its boundary lines",
+                hint=f"write it from its pages: pytest-regen rebuild {store.path}",
+            )
+        every = list(edits(store, found))
+        edited = [edit for edit in every if named is None or edit.type_name in named]
+        blocks = {piece.name: piece.text for piece in found.pieces}
+        pages: list[StoredPage] = []
+        replaced: list[HistoryEntry] = []
+        for edit in edited:
+            new, old = _taken_over(store, edit, blocks.get(edit.type_name))
+            pages += new
+            replaced += [HistoryEntry.of(page, "adopted") for page in old]
+        if not pages:
+            return Taken(())
+        in_pages = {edit.type_name for edit in edited if edit.where == "pages"}
+        changed = revised(store, [page for page in pages if page.type_name in in_pages])
+        told = {edit.type_name for edit in edited}
+        fresh = [page for page in _restamped(store, told) if page.key not in {p.key for p in pages}]
+        tx.write(
+            pages=[*pages, *fresh],
+            source=changed.source,
+            replaced=replaced,
+            is_unedited=len(edited) == len(every),
         )
+        return Taken(tuple(pages), _diff(store, changed.source))
+
+
+def _taken_over(
+    store: RegenStore, edit: Edit, block: str | None
+) -> tuple[list[StoredPage], list[StoredPage]]:
+    """Return the new pages of an edited type, and the stored outputs that they replace."""
+    name = edit.type_name
+    stored = {page.page: page for page in store.pages_of(name)}
+    if edit.where in {"source", "apart"}:
+        if block is None:
+            raise StoreMissingError(
+                f"{store.source_path} has no block of {name}",
+                why="its boundary lines are gone, so there is nothing to adopt",
+                hint=f"pytest-regen rebuild {store.path} --type {name}",
+            )
+        new = _adopted(store, name, block)
+        return new, [stored[page.page] for page in new if page.page in stored]
+    before = split_block(store, name, block or "", edit.pages) if edit.where == "pages" else None
+    new = [
+        _by_hand(store, entry, stored[entry.page].output, _type_hash(store, name))
+        for entry in store.prompts_of(name)
+        if entry.page in edit.pages
+    ]
+    old = [replace(stored[page], output=text) for page, text in (before or {}).items()]
+    return new, old
+
+
+def _restamped(store: RegenStore, names: Collection[str]) -> list[StoredPage]:
+    """Return the pages of types that somebody looked at as a whole, as answers to the IR of now."""
+    return [
+        replace(page, type_hash=_type_hash(store, name))
+        for name in names
+        for page in store.pages_of(name)
+        if page.type_hash != _type_hash(store, name)
+    ]
+
+
+def _type_hash(store: RegenStore, name: str) -> str | None:
+    type_ = store.ir.type_named(name)
+    return type_hash(type_) if type_ else None
+
+
+def _adopted(store: RegenStore, name: str, block: str) -> list[StoredPage]:
+    """Return the pages of one type as the edited block has them; unchanged ones are left out."""
     prompts = store.prompts_of(name)
     type_ = store.ir.type_named(name)
     language = language_named(store.ir.language)
     outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
-    hash_ = type_hash(type_) if type_ else None
     is_enum = type_ is not None and type_.kind == "enum"
     return [
-        _by_hand(store, entry, output, hash_)
+        _by_hand(store, entry, output, _type_hash(store, name))
         for entry, output in zip(prompts, outputs, strict=True)
         if not _is_stored(store, entry, output, language, is_enum=is_enum)
     ]
@@ -199,7 +373,7 @@ def _is_stored(
 ) -> bool:
     """Return whether the stored output of a page is the same but for white space and wrapping."""
     page = store.pages.get(entry.key)
-    if page is None:
+    if page is None or page.is_tampered:
         return False
     mode = output_mode(is_enum=is_enum, is_root=entry.is_root, page=entry.page)
     stored, taken = (

@@ -22,7 +22,14 @@ from pytest_regen.regeneration.values import Feedback, PageAnswer, TurnSettings
 from pytest_regen.sources import extract_code
 from pytest_regen.turns.driving import drive
 from pytest_regen.turns.joining import join_text, whole_reply
-from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import (
+    Message,
+    Provider,
+    Reply,
+    TurnRequest,
+    Usage,
+    provider_reference,
+)
 
 __all__ = ["FIRST_LIMIT", "LARGER_LIMIT", "ask_page"]
 
@@ -65,8 +72,16 @@ def ask_page(
     except (ProviderError, BudgetError, CassetteError) as error:
         return PageAnswer(entry, "", "", model, asking.usage, asking.calls, error)
     code = _code_in(whole.pieces, entry, language)
-    name = whole.reply.model or model
-    return PageAnswer(entry, code, whole.reply.stop_reason, name, asking.usage, asking.calls)
+    reference = provider_reference(settings.provider)
+    return PageAnswer(
+        entry,
+        code,
+        whole.reply.stop_reason,
+        whole.reply.model or reference or model,
+        asking.usage,
+        asking.calls,
+        provider=reference,
+    )
 
 
 def _code_in(pieces: Sequence[str], entry: PromptEntry, language: Language) -> str:

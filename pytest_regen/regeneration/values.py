@@ -84,6 +84,8 @@ class PageAnswer:
     """Requests made for this answer, larger limits and continuations included."""
     failure: RegenError | None = None
     """Why there is no output."""
+    provider: str | None = None
+    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,12 @@ class GenerateResult:
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    is_new: bool = False
+    """Whether there was no store before."""
+    is_current: bool = False
+    """Whether the store was what the document asks for, so that there was nothing to do."""
+    note: str = ""
+    """What is to be known of the store that was there."""
     validation: Mapping[str, ValidationResult] = field(default_factory=dict)
     stop_reasons: Mapping[str, StopReason] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)

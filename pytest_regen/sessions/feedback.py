@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, get_args
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.prompts.encoding import flatten, quote
+from pytest_regen.quoting import flatten, quote
 from pytest_regen.sessions.values import (
     ActualDecision,
     DiscardedScenario,

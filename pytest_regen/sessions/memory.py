@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from pytest_regen.errors import UsageError
-from pytest_regen.prompts.encoding import flatten
+from pytest_regen.quoting import flatten
 from pytest_regen.sessions.feedback import Said
 from pytest_regen.sessions.merging import ScenarioIndex
 from pytest_regen.sessions.state import StoredMemory

@@ -7,7 +7,7 @@ then, when the text changes.
 import json
 from collections.abc import Mapping, Sequence
 
-from pytest_regen.prompts.encoding import flatten, quote
+from pytest_regen.quoting import flatten, quote
 from pytest_regen.sessions.input_schema import InputSchema
 from pytest_regen.sessions.values import ConditionalRoles, TestScenario, ToolAnnotation
 

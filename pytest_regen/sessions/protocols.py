@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, Self
 
 from pydantic import model_validator
 
-from pytest_regen.prompts.encoding import flatten
+from pytest_regen.quoting import flatten
 from pytest_regen.sessions.values import (
     ActualDecision,
     DiscardedScenario,

@@ -13,7 +13,7 @@ from pydantic import (
 
 from pytest_regen.errors import ReplyFormatError
 from pytest_regen.plurals import counted
-from pytest_regen.prompts.encoding import flatten, quote
+from pytest_regen.quoting import flatten, quote
 from pytest_regen.sessions.arguments import argument_problems
 from pytest_regen.sessions.prompts import scenarios_as_json
 from pytest_regen.sessions.values import (

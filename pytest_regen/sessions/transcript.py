@@ -152,7 +152,7 @@ def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
             {"role": one.role, "content": one.content} for one in request.messages[offset:]
         ],
         "reply": reply.text if reply else None,
-        "stop_reason": reply.stop_reason if reply else None,
+        "stop_reason": (reply.stop_reason or None) if reply else None,
         "usage": usage_to_json(exchange.usage) if exchange.usage else None,
         "failure": exchange.failure,
     }

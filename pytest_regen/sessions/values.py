@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 
 from pytest_regen.canonical import canonical_hash, canonical_json
 from pytest_regen.errors import UsageError
-from pytest_regen.prompts.encoding import flatten
+from pytest_regen.quoting import flatten
 
 __all__ = [
     "ActualDecision",

@@ -42,8 +42,8 @@ _ANY_TAG = "[A-Za-z][A-Za-z0-9_-]{0,49}"
 _WINDOW = 2 * _MAX_INDENT + 60
 """How far before its colon a boundary line may begin: the blanks, ``//``, ``[`` and the tag."""
 _HINT = (
-    "put the boundary lines back as version control has them, or rebuild the block from its"
-    " stored pages with `pytest-regen regenerate DIR --type NAME --discard-edits`"
+    "put the boundary lines back as version control has them, or write the file from its stored"
+    " pages with `pytest-regen rebuild DIR`"
 )
 
 

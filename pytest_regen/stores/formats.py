@@ -18,9 +18,25 @@ __all__ = [
     "now",
     "read_pages",
     "read_prompts",
+    "source_file_fault",
 ]
 
 _VERSION = 1
+
+
+_TAKEN = frozenset({"history", "ir.json", "pages.json", "prompts.json", "schema.md"})
+
+
+def source_file_fault(name: str) -> str:
+    """Return why a source file cannot be called ``name``; empty where it can."""
+    if name in {"", ".", ".."} or set(name) & set("/\\:\0"):
+        return f"{name!r} is no plain file name"
+    # Some file systems take no notice of case, nor of dots and blanks at the end.
+    if name.casefold().rstrip(". ") in _TAKEN:
+        return f"{name!r} is the name of another artifact of the store"
+    if name.startswith("."):
+        return f"{name!r} is hidden, as are the files that the store needs while it is written"
+    return ""
 
 
 def now() -> str:
@@ -64,6 +80,8 @@ class StoredPage:
     """Of the type's IR when it was answered; where the IR has another, the page is stale."""
     output_hash: str
     output: str
+    provider: str | None = None
+    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
 
     @classmethod
     def of(
@@ -74,9 +92,10 @@ class StoredPage:
         model: str,
         type_hash: str | None,
         usage: Usage | None = None,
-        stop_reason: str | None = "end_turn",
+        stop_reason: str | None = None,
         attempt: int = 1,
         generated_at: str | None = None,
+        provider: str | None = None,
     ) -> Self:
         """Return the page that ``output`` makes of ``prompt``, its hash computed.
 
@@ -84,11 +103,13 @@ class StoredPage:
             prompt: what was answered.
             output: the code extracted from the reply.
             model: who answered.
-            type_hash: hash of the type's IR (``documents.ir.type_hash``).
+            type_hash: hash of the type's IR that the prompt was made from
+                (``documents.ir.type_hash``).
             usage: tokens of all calls that the output took.
-            stop_reason: of the last reply, as the Messages API words it.
+            stop_reason: of the last reply, as the Messages API words it; ``None``: not said.
             attempt: running number of this page's outputs.
             generated_at: UTC moment as ``now()`` gives it, which is the default.
+            provider: who was asked, as ``module:name``; ``None`` for the Messages API.
         """
         usage = usage or Usage()
         output = _whole_text(output)
@@ -110,6 +131,7 @@ class StoredPage:
             type_hash=type_hash,
             output_hash=text_hash(output),
             output=output,
+            provider=provider,
         )
 
     @property
@@ -124,7 +146,9 @@ class StoredPage:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``pages.json``, keys in the order of the format."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        names = [field.name for field in fields(self)]
+        names.insert(names.index("attempt") + 1, names.pop())  # The output stays last.
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_json(cls, data: object, file: Path, where: str = "$") -> Self:
@@ -153,6 +177,7 @@ class StoredPage:
             type_hash=node.optional_text("type_hash"),
             output_hash=node.optional_text("output_hash") or text_hash(output),
             output=output,
+            provider=node.optional_text("provider"),
         )
         if page.page > page.total_pages:
             raise node.error("page", f"page {page.page} of {page.total_pages} cannot be")
@@ -207,8 +232,8 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
         raise node.error("version", f"version {version} was written by a newer pytest-regen")
     endpoint = node.node("endpoint")
     source_file = node.text("source_file")
-    if source_file in {"", ".", ".."} or set(source_file) & set("/\\:\0"):
-        raise node.error("source_file", f"{source_file!r} is no plain file name")
+    if why := source_file_fault(source_file):
+        raise node.error("source_file", why)
     return PagesEnvelope(
         version=version,
         endpoint={"method": endpoint.text("method"), "path": endpoint.text("path")},
@@ -278,6 +303,8 @@ def _read_prompt(node: Node) -> PromptEntry:
         user,
         tuple(units),
         node.optional_text("prompt_hash") or canonical_hash({"system": system, "user": user}),
+        node.optional_text("type_hash"),
+        node.optional_text("entry_hash"),
     )
 
 

@@ -1,7 +1,7 @@
 """``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +25,9 @@ __all__ = [
     "ignored_history",
 ]
 
-HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted"]
+HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted", "dropped"]
 """Why an output is not, or no longer, the stored one. ``restored`` and ``adopted``: it was replaced
-by one from the history, or by an edit made by hand."""
+by one from the history, or by an edit made by hand. ``dropped``: it is such an edit, dropped."""
 
 HISTORY = "history"
 """Folder of a store in which it is kept."""
@@ -51,6 +51,7 @@ class HistoryEntry:
     stop_reason: str | None = None
     prompt_hash: str | None = None
     type_hash: str | None = None
+    provider: str | None = None
     id: str = ""
     """Name of its file without the suffix; given when it is written. Sorts by time."""
 
@@ -70,6 +71,7 @@ class HistoryEntry:
             page.stop_reason,
             page.prompt_hash,
             page.type_hash,
+            page.provider,
         )
 
     @property
@@ -90,6 +92,7 @@ class HistoryEntry:
             "stop_reason": self.stop_reason,
             "prompt_hash": self.prompt_hash,
             "type_hash": self.type_hash,
+            "provider": self.provider,
             "issues": [issue.to_json() for issue in self.issues],
             "output": self.output,
         }
@@ -104,9 +107,12 @@ class HistoryEntry:
         return replace(self, id=f"{moment}-{name}-{page}-{secrets.token_hex(4)}")
 
 
-def history_files(store: Path, entries: Iterable[HistoryEntry]) -> dict[str, bytes]:
-    """Return the files that keep ``entries``, by their names relative to the store."""
+def history_files(
+    store: Path, entries: Iterable[HistoryEntry], sources: Mapping[str, bytes] | None = None
+) -> dict[str, bytes]:
+    """Return the files that keep ``entries`` and whole sources, by names relative to the store."""
     contents = {f"{HISTORY}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
+    contents |= {f"{HISTORY}/{name}": data for name, data in (sources or {}).items()}
     return {**contents, **ignored_history(store)} if contents else {}
 
 
@@ -179,5 +185,6 @@ def _read(journal: Journal, entry_id: str) -> HistoryEntry:
         node.optional_text("stop_reason"),
         node.optional_text("prompt_hash"),
         node.optional_text("type_hash"),
+        node.optional_text("provider"),
         entry_id,
     )

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_regen.errors import StoreWriteError
 from pytest_regen.stores import files
 from pytest_regen.stores.strict_json import Node, parse_json
 
-__all__ = ["JOURNAL", "Journal", "commit", "finish", "read_journal"]
+__all__ = ["JOURNAL", "Journal", "commit", "finish", "read_journal", "refuse_link"]
 
 JOURNAL = ".journal"
 _MANIFEST = "commit.json"
@@ -121,9 +122,13 @@ def commit(folder: Path, contents: Mapping[str, bytes | None]) -> None:
     The caller holds the folder's lock and has called ``finish``.
 
     Raises:
+        StoreWriteError: a file to change is a symbolic link: a rename would put a file in its
+            place, and what it points at may lie anywhere.
         OSError: the folder cannot be written. Before the manifest is in place nothing has changed;
             after it, the change holds and the next ``finish`` completes it.
     """
+    for name in contents:
+        refuse_link(folder / name)
     staging = folder / JOURNAL
     try:
         files.make_folder(staging)
@@ -143,6 +148,16 @@ def commit(folder: Path, contents: Mapping[str, bytes | None]) -> None:
     files.rename(staging / "manifest", staging / _MANIFEST)
     files.fsync_folder(staging)
     finish(folder)
+
+
+def refuse_link(path: Path) -> None:
+    """Raise a StoreWriteError where a file to be written is a symbolic link."""
+    if path.is_symlink():
+        raise StoreWriteError(
+            f"{path} is a symbolic link",
+            why="writing it would put a file in its place, or change a file outside of the store",
+            hint=f"replace the link by the file itself, or link the whole folder {path.parent}",
+        )
 
 
 def _stage(folder: Path, number: str, name: str, data: bytes | None) -> dict[str, str | None]:
@@ -182,7 +197,7 @@ def _move(folder: Path, change: _Change) -> None:
     staged = folder / JOURNAL / change.staged
     if not staged.exists():
         return
-    if _digest(_content(target)) not in (change.before, change.after):
+    if target.is_symlink() or _digest(_content(target)) not in (change.before, change.after):
         _keep_aside(folder, target)
     if not target.parent.is_dir():
         files.make_folder(target.parent)

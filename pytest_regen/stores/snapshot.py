@@ -2,15 +2,16 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 
-from pytest_regen.documents.ir import IR, TypeIR, type_hash
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.documents.ir import IR, TypeIR, ir_hash, type_hash
 from pytest_regen.errors import StoreCorruptError, StoreMissingError, UnknownTypeError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores.formats import (
@@ -20,7 +21,7 @@ from pytest_regen.stores.formats import (
     read_pages,
     read_prompts,
 )
-from pytest_regen.stores.journal import JOURNAL, Journal, read_journal
+from pytest_regen.stores.journal import JOURNAL, Journal, read_journal, refuse_link
 from pytest_regen.stores.strict_json import corrupt, parse_json, without_collection
 from pytest_regen.stores.trials import Content, dead_trials, undo_all
 
@@ -38,6 +39,9 @@ IR_FILE = "ir.json"
 PROMPTS_FILE = "prompts.json"
 PAGES_FILE = "pages.json"
 SCHEMA_FILE = "schema.md"
+
+_SHARED = ("ir", "_types", "_prompts_by_type", "type_names", "_spelt_hashes")
+"""What is made of the IR and the prompts alone, and is the same for another state of the pages."""
 
 _PATIENCE = 10.0
 """Seconds that a reader waits for a moment at which nobody changes the folder."""
@@ -204,6 +208,11 @@ class Snapshot:
         """The source file, whether it is there or not."""
         return self.path / self.envelope.source_file
 
+    def refuse_links(self) -> None:
+        """Raise a StoreWriteError where an output could not be written: an artifact is a link."""
+        for path in (self.path / PAGES_FILE, self.source_path):
+            refuse_link(path)
+
     @cached_property
     def type_names(self) -> tuple[str, ...]:
         """The types that prompts ask for, in their order."""
@@ -256,12 +265,69 @@ class Snapshot:
 
     def is_stale(self, type_name: str) -> bool:
         """Return whether a type's pages were written for another IR than ``ir.json`` holds."""
-        type_ = self._types.get(type_name)
-        if type_ is None:
+        if type_name not in self._types:
             return True
-        fresh = type_hash(type_)
-        hashes = {page.type_hash for page in self.pages_of(type_name)}
-        return bool(hashes - {fresh, None})
+        return any(not self._is_present(type_name, made) for made in self._made_from(type_name))
+
+    def prompt_type_hash(self, entry: PromptEntry) -> str | None:
+        """Return the hash of the type's IR that a stored prompt was made from.
+
+        Where ``prompts.json`` does not say, and ``ir.json`` has moved on since, the hash of the
+        whole IR stands for it: what answers the prompt must not look fresh.
+        """
+        if entry.type_hash is not None:
+            return entry.type_hash
+        if self._has_moved_on:
+            page = self.pages.get(entry.key)
+            return (page.type_hash if page else None) or self.envelope.ir_hash
+        type_ = self._types.get(entry.type_name)
+        return type_hash(type_) if type_ else None
+
+    def _made_from(self, type_name: str) -> Iterator[str | None]:
+        """Yield what IR each page of a type, or its prompt where it was not written, is made of."""
+        for entry in self.prompts_of(type_name):
+            page = self.pages.get(entry.key)
+            yield self.prompt_type_hash(entry) if page is None else page.type_hash
+
+    def _is_present(self, type_name: str, hash_: str | None) -> bool:
+        """Return whether a hash is that of a type as ``ir.json`` has it."""
+        if hash_ is None:  # The page does not say; then the store as a whole has to.
+            return not self._has_moved_on
+        # As this release spells the type, or as the file does: a release that adds a key to types
+        # must not make all of them stale.
+        return hash_ == type_hash(self._types[type_name]) or hash_ in self._spelt_hashes[type_name]
+
+    @cached_property
+    def _has_moved_on(self) -> bool:
+        """Whether ``ir.json`` is another than the one that the prompts were made from."""
+        known = self.envelope.ir_hash
+        return known != ir_hash(self.ir) and known != ir_hash(self._spelt_ir)
+
+    @property
+    def _spelt_ir(self) -> dict[str, Any]:
+        spelt: dict[str, Any] = parse_json(self.ir_data, self.path / IR_FILE)
+        return spelt
+
+    @cached_property
+    def _spelt_hashes(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {name: set() for name in self._types}
+        for spelt in self._spelt_ir["types"]:
+            found[spelt["name"]].add(canonical_hash(spelt))
+        return found
+
+    @cached_property
+    def edited_prompts(self) -> tuple[PageKey, ...]:
+        """Prompts that are not as they were made: their text or their fields were edited."""
+        edited = {entry.key for entry in self.prompts if entry.is_edited}
+        if any(entry.fields for entry in self.prompts) and not self._has_moved_on:
+            # Entries without a hash of their own: together they ask for each field once.
+            for name, entries in self._prompts_by_type.items():
+                if name in self._types and any(entry.entry_hash is None for entry in entries):
+                    asked = [unit for entry in entries for unit in entry.fields]
+                    wanted = list(dict.fromkeys(self._types[name].units))
+                    if sorted(map(repr, asked)) != sorted(map(repr, wanted)):
+                        edited |= {entry.key for entry in entries}
+        return tuple(entry.key for entry in self.prompts if entry.key in edited)
 
     @cached_property
     def _types(self) -> dict[str, TypeIR]:
@@ -296,7 +362,7 @@ class Snapshot:
 
 def _share(known: Snapshot, other: Snapshot) -> None:
     """Give another state of a store what was made of the same IR and prompts before."""
-    for name in ("ir", "_types", "_prompts_by_type", "type_names"):
+    for name in _SHARED:
         if name in known.__dict__:
             other.__dict__[name] = known.__dict__[name]
 

@@ -8,7 +8,7 @@ from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.stores import files
-from pytest_regen.stores.formats import PagesEnvelope, StoredPage, now
+from pytest_regen.stores.formats import PagesEnvelope, StoredPage, now, source_file_fault
 from pytest_regen.stores.snapshot import Snapshot, is_store
 from pytest_regen.stores.transaction import (
     LOCK_TIMEOUT,
@@ -101,6 +101,10 @@ class RegenStore(Snapshot):
             StoreWriteError: there is a store already, or the folder cannot be written.
         """
         path = Path(path)
+        if why := source_file_fault(source_file):
+            raise StoreWriteError(
+                f"no store can be made at {path}: {why}", hint="give the source another file name"
+            )
         envelope = PagesEnvelope(
             version=1,
             endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},

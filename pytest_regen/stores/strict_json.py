@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ _SHOWN = 80
 """Characters of an offending value that a message shows."""
 
 _MISSING = object()
+
+_MARKER = re.compile(rb"^<{7} ", re.MULTILINE)
+"""What begins a place where git could not join two versions; no string of JSON has line ends."""
 
 
 def corrupt(file: Path, where: str, what: str, *, why: str = "") -> StoreCorruptError:
@@ -71,6 +75,8 @@ def parse_json(data: bytes, file: Path) -> Any:  # noqa: ANN401 - any JSON value
         half = error.object[error.start]
         raise corrupt(file, "", f"half a surrogate pair, {half!r}, is no text") from None
     except json.JSONDecodeError as error:
+        if marker := _MARKER.search(data):
+            raise _conflict(file, data.count(b"\n", 0, marker.start()) + 1) from None
         place = f"line {error.lineno}, column {error.colno}"
         raise corrupt(file, place, "this is no JSON", why=error.msg) from None
     except RecursionError:
@@ -78,6 +84,16 @@ def parse_json(data: bytes, file: Path) -> Any:  # noqa: ANN401 - any JSON value
     except ValueError as error:
         raise corrupt(file, "", str(error)) from None
     return value
+
+
+def _conflict(file: Path, line: int) -> StoreCorruptError:
+    return StoreCorruptError(
+        f"{file}, at line {line}: a conflict marker of git",
+        why="the file is two versions of itself",
+        hint=f"take one side (git checkout --ours -- '{file}', or --theirs), then pytest-regen "
+        f"rebuild '{file.parent}' writes the source from it, and pytest-regen generate brings the "
+        "store up to date",
+    )
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -184,6 +185,7 @@ class StoreUpdate(Generic[StoreT]):
         envelope: PagesEnvelope | None = None,
         replaced: Iterable[HistoryEntry] = (),
         is_unedited: bool = False,
+        keeps_source: bool = False,
     ) -> tuple[str, ...]:
         """Write what is given, all or nothing, and keep everything else.
 
@@ -201,9 +203,11 @@ class StoreUpdate(Generic[StoreT]):
                 stored page that is replaced, it stands in for the automatic one.
             is_unedited: the caller has seen that ``source`` is what the pages make, whatever the
                 file held before.
+            keeps_source: the source as it was is kept in the history, as a file of its own.
 
         Returns:
-            The ids of the history entries written: those of ``replaced`` first, in their order.
+            The ids of the history entries written: those of ``replaced`` first, in their order;
+            then the name of the source that is kept.
 
         Raises:
             UnknownPageError: a page has no prompt.
@@ -211,8 +215,9 @@ class StoreUpdate(Generic[StoreT]):
         """
         change = PageChange(self.store, tuple(pages), prompts, tuple(replaced))
         contents: dict[str, bytes | None] = {}
+        sources = {_kept_name(self.store): self.store.source.encode()} if keeps_source else {}
         with telling(self.store.path):
-            contents.update(history_files(self.store.path, change.history))
+            contents.update(history_files(self.store.path, change.history, sources))
             if ir is not None:
                 contents[IR_FILE] = as_json(ir.to_json())
             if prompts is not None:
@@ -226,7 +231,13 @@ class StoreUpdate(Generic[StoreT]):
             if changed:
                 journal.commit(self.store.path, changed)
         self.store = type(self.store).open(self.store.path, known=self.store)
-        return tuple(entry.id for entry in change.history)
+        return (*(entry.id for entry in change.history), *sources)
+
+
+def _kept_name(store: Snapshot) -> str:
+    """Return a name in the history that no other state of the source has."""
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    return f"{moment}-{source_hash(store.source)[-8:]}-{store.envelope.source_file}"
 
 
 class PageChange:

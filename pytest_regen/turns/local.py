@@ -1,8 +1,10 @@
 """Providers that reach no network: a function, a script, a placeholder."""
 
+import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from pytest_regen.errors import ProviderError, TransportError, UsageError
 from pytest_regen.turns.driving import in_thread
@@ -20,7 +22,7 @@ class CallableProvider:
         fn: takes a list of ``{"role": ..., "content": ...}``, the system prompt first where there
             is one, and returns the reply's text, or a ``Reply``. It may be a coroutine function;
             then only ``asend`` can be used.
-        model: name that replies carry.
+        model: name that replies carry; by default the function's own, as ``module:name``.
     """
 
     def __init__(
@@ -42,6 +44,15 @@ class CallableProvider:
         """Whether the function is asynchronous; a plain one is called in a thread by ``asend``."""
         return inspect.iscoroutinefunction(self._fn)
 
+    @property
+    def reference(self) -> str:
+        """The function, as ``module:name``; of an object that can be called, its class."""
+        fn: object = self._fn
+        while isinstance(fn, functools.partial):
+            fn = fn.func
+        named = fn if hasattr(fn, "__qualname__") else type(fn)
+        return f"{getattr(named, '__module__', None) or '?'}:{named.__qualname__}"
+
     def send(self, request: TurnRequest) -> Reply:
         """Return what the function says.
 
@@ -57,7 +68,7 @@ class CallableProvider:
                 why="send() was used, which cannot wait for it",
                 hint="pass a plain function, or use asend()",
             )
-        return self._reply(said, request)
+        return self._reply(said)
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return what the function says, awaited if need be; raises as ``send`` does.
@@ -71,7 +82,7 @@ class CallableProvider:
                 said = await said
             except Exception as error:
                 raise self._failed(error) from error
-        return self._reply(said, request)
+        return self._reply(said)
 
     def _called(self, request: TurnRequest) -> object:
         messages = [{"role": "system", "content": request.system}] if request.system else []
@@ -91,11 +102,12 @@ class CallableProvider:
             "run again",
         )
 
-    def _reply(self, said: object, request: TurnRequest) -> Reply:
+    def _reply(self, said: object) -> Reply:
         if isinstance(said, Reply):
-            return said
+            return said if said.model else replace(said, model=self._model or self.reference)
         if isinstance(said, str):
-            return Reply(said, model=self._model or request.model)
+            # Nobody said why the text ended, nor which model wrote it.
+            return Reply(said, stop_reason="", model=self._model or self.reference)
         raise TransportError(
             f"{self._name} returned {type(said).__name__}",
             why="a provider function returns the reply's text, or a Reply",
@@ -117,6 +129,9 @@ class ScriptedProvider:
     Attributes:
         requests: every request received, in order.
     """
+
+    reference = "script"
+    """What stands for a model where outputs say who wrote them."""
 
     def __init__(self, replies: Iterable[ScriptLine] | Callable[[TurnRequest], ScriptLine]) -> None:
         if isinstance(replies, str):
@@ -142,7 +157,7 @@ class ScriptedProvider:
         line = self._answers(request) if self._answers else self._line(number)
         if isinstance(line, Exception):
             raise line
-        return line if isinstance(line, Reply) else Reply(line, model=request.model)
+        return line if isinstance(line, Reply) else Reply(line, model=self.reference)
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the next reply of the script; raises as ``send`` does."""
@@ -159,6 +174,9 @@ class ScriptedProvider:
 
 class DryRunProvider:
     """Answers every request with a placeholder that says that no code was generated."""
+
+    reference = "dry-run"
+    """What stands for a model of the API where outputs say who wrote them."""
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the placeholder."""

@@ -17,6 +17,7 @@ __all__ = [
     "TurnRequest",
     "Usage",
     "estimate_tokens",
+    "provider_reference",
 ]
 
 _BYTES_PER_TOKEN = 3.5
@@ -26,8 +27,8 @@ Role = Literal["user", "assistant"]
 CacheTtl = Literal["5m", "1h"]
 StopReason = str
 """As the Messages API words it: ``end_turn``, ``max_tokens``, ``stop_sequence``, ``tool_use``,
-``pause_turn``, ``refusal``, ``model_context_window_exceeded``. A reply whose stream was cut never
-becomes a ``Reply``: the provider raises ``TransportError``."""
+``pause_turn``, ``refusal``, ``model_context_window_exceeded``; empty where the provider said none.
+A reply whose stream was cut never becomes a ``Reply``: the provider raises ``TransportError``."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -115,7 +116,7 @@ class Reply:
     """What the model said: the text blocks joined, thinking left out."""
 
     text: str
-    stop_reason: StopReason = "end_turn"
+    stop_reason: StopReason = ""
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     id: str = ""
@@ -143,3 +144,16 @@ class Provider(Protocol):
             CassetteMissError: replay was asked for and this request was never recorded.
         """
         ...
+
+
+def provider_reference(provider: object) -> str | None:
+    """Return who answers, as ``module:name``; ``None`` for the Messages API, live or replayed.
+
+    A provider of this package says it itself, with an attribute ``reference``; of any other it is
+    the class.
+    """
+    kind = type(provider)
+    if kind.__module__.partition(".")[0] == "pytest_regen":
+        said: str | None = getattr(provider, "reference", None)
+        return said
+    return f"{kind.__module__}:{kind.__qualname__}"

@@ -29,6 +29,10 @@ CODES: Final[Mapping[str, Severity]] = {
     "TRUNCATED": "error",
     "UNFIXABLE": "error",
     "DRIFT": "error",
+    "EDITED_PROMPT": "error",
+    "CONFLICT": "error",
+    "REDECLARED": "error",
+    "MISSING_USING": "error",
     "STALE": "warning",
     "REVIEW": "warning",
 }
@@ -64,6 +68,8 @@ class Issue:
     field: str | None = None
     """JSON name of the field, or the wire value of the enum member, as text."""
     severity: Severity = "error"
+    file: str | None = None
+    """Name of the artifact that is at fault, where that is not the source."""
     excerpt: Excerpt | None = dataclasses.field(default=None, compare=False)
     """The line at fault, for the model that wrote it; no part of ``to_json``."""
     finding: str | None = dataclasses.field(default=None, compare=False)
@@ -81,6 +87,7 @@ class Issue:
         page: int | None = None,
         line: int | None = None,
         field: str | None = None,
+        file: str | None = None,
         excerpt: Excerpt | None = None,
         finding: str | None = None,
     ) -> Self:
@@ -94,6 +101,7 @@ class Issue:
             line,
             field,
             severity_of(code),
+            file,
             excerpt,
             finding,
         )
@@ -110,10 +118,12 @@ class Issue:
             line=data.get("line"),
             field=data.get("field"),
             severity=data.get("severity", "error"),
+            file=data.get("file"),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the issue as ``--json`` and ``ir.json`` hold it."""
+        """Return the issue as ``--json`` and ``ir.json`` hold it; ``file`` only where it is set."""
+        file = {} if self.file is None else {"file": self.file}
         return {
             "code": self.code,
             "severity": self.severity,
@@ -123,6 +133,7 @@ class Issue:
             "page": self.page,
             "line": self.line,
             "field": self.field,
+            **file,
         }
 
     def on_page(self, page: int | None) -> "Issue":

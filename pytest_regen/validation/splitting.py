@@ -30,7 +30,10 @@ class Split:
 
     pieces: tuple[Piece, ...]
     outside: tuple[Declaration, ...] = ()
-    """Declared outside of every boundary: the user's own, used but not judged."""
+    """Declared outside of every boundary: the user's own, used but not judged. Lines count in the
+    source."""
+    around: str = ""
+    """The source with every block blank: what stands outside of them, on its lines."""
     has_boundaries: bool = True
     unread: frozenset[str] = frozenset()
     """Words of a source that could neither be split by boundaries nor be read in full."""
@@ -62,14 +65,14 @@ def split(source: str, language: str) -> Split:
     )
     around = _around(source, [(block.start, block.end) for block in found])
     facts = read_text(language, around) if _may_declare(around) else SourceFacts()
-    return Split(pieces, facts.declarations, aliases=facts.aliases)
+    return Split(pieces, facts.declarations, aliases=facts.aliases, around=around)
 
 
 def _around(source: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return what stands outside of every block."""
+    """Return what stands outside of every block; a block is as many empty lines."""
     parts, position = [], 0
     for start, end in spans:
-        parts.append(source[position:start])
+        parts += [source[position:start], "\n" * source.count("\n", start, end)]
         position = end
     parts.append(source[position:])
     return "".join(parts)

@@ -3,23 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pytest_regen.canonical import source_hash
-from pytest_regen.languages import Language, language_named
-from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.validation.attribution import PageText, stitched
 from pytest_regen.validation.by_type import validate_by_type, validate_split
+from pytest_regen.validation.edits import edited_prompts, edits
 from pytest_regen.validation.freshness import stale_types
 from pytest_regen.validation.ignoring import Ignore, ignoring
 from pytest_regen.validation.issues import Issue, ValidationResult
-from pytest_regen.validation.splitting import Split, split
+from pytest_regen.validation.outside import file_issues
+from pytest_regen.validation.splitting import split
 
 __all__ = ["validate_pages", "validate_store"]
-
-_EDITED = (
-    "keep the edit with pytest-regen adopt, or drop it with pytest-regen regenerate --discard-edits"
-)
 
 
 def validate_store(
@@ -48,11 +43,12 @@ def validate_store(
         pages = {name: _pages(store, name) for name in store.type_names}
         results = validate_split(found, ir, pages=pages, profile=store.envelope.profile)
     stale = _staleness(store)
-    drifted = dict(_drifted(store, found, pages))
+    drifted = [edit.issue for edit in edits(store, found)]
+    others = (*drifted, *edited_prompts(store), *file_issues(store, found))
     for name, result in results.items():
-        own = [*([stale[name]] if name in stale else []), *drifted.get(name, ())]
-        issues = [*own, *_without_echoes(result.issues, drifted.get(name, ()))]
-        results[name] = ValidationResult.of(issues)
+        own = [issue for issue in others if issue.type_name == name]
+        issues = _without_echoes(result.issues, [one for one in drifted if one.type_name == name])
+        results[name] = ValidationResult.of([*filter(None, [stale.get(name)]), *own, *issues])
     if types is not None:
         results = {name: result for name, result in results.items() if name in types}
     return ignoring(results, ignore)
@@ -100,58 +96,7 @@ def _staleness(store: RegenStore) -> dict[str, Issue]:
 
 def _without_echoes(issues: Sequence[Issue], drift: Sequence[Issue]) -> Iterator[Issue]:
     """Yield the issues but MISSING_CLASS where the whole block was taken out by hand."""
-    is_gone = any(issue.line is None for issue in drift)
+    is_gone = any(issue.line is None and issue.file is None for issue in drift)
     for issue in issues:
         if not (is_gone and issue.code == "MISSING_CLASS"):
             yield issue
-
-
-def _drifted(
-    store: RegenStore, found: Split, pages: dict[str, tuple[PageText, ...]]
-) -> Iterator[tuple[str, tuple[Issue, ...]]]:
-    """Yield the types whose block differs from their pages by more than white space."""
-    if not store.has_source and store.envelope.source_sha256 is None:
-        return  # Nothing was ever written that could be missing.
-    if not store.has_source or found.broken:
-        name = next(iter(store.type_names), None)
-        if name is not None:
-            missing = f"the source file {store.envelope.source_file} is missing"
-            yield name, (_drift(name, found.broken or missing, None),)
-        return
-    suspects = _suspects(store)
-    if not suspects:
-        return
-    language = language_named(store.envelope.language)
-    pieces = {piece.name: piece for piece in found.pieces}
-    for name in suspects:
-        written = pages[name]
-        if not written or not all(page.was_written for page in written):
-            continue
-        piece = pieces.get(name)
-        if piece is None:
-            message = f"the block of {name!r} is gone from {store.envelope.source_file}"
-            yield name, (_drift(name, message, None),)
-        elif not _is_same(store, name, written, piece.text, language):
-            message = f"the block of {name!r} was edited: it differs from its stored pages"
-            yield name, (_drift(name, message, piece.first_line),)
-
-
-def _suspects(store: RegenStore) -> tuple[str, ...]:
-    """Return the types that may have drifted; none where source and pages are as we wrote them."""
-    if store.envelope.source_sha256 != source_hash(store.source):
-        return store.type_names
-    return tuple(dict.fromkeys(key.type_name for key in store.tampered_pages))
-
-
-def _is_same(
-    store: RegenStore, name: str, pages: Sequence[PageText], text: str, language: Language
-) -> bool:
-    outputs = tuple(page.output for page in pages)
-    type_ = store.ir.type_named(name)
-    is_enum = type_ is not None and type_.kind == "enum"
-    joined = stitched(store.envelope.language, outputs, name, is_enum).text
-    return joined == text or same_leaves(joined, text, language=language.name)
-
-
-def _drift(name: str, message: str, line: int | None) -> Issue:
-    return Issue.of("DRIFT", message, type_name=name, line=line, detail=_EDITED)

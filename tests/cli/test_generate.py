@@ -8,8 +8,10 @@ import pytest
 from command_line import command
 from small_documents import document_of
 
+from pytest_regen.canonical import canonical_hash
 from pytest_regen.cli.selecting import select_operations
 from pytest_regen.documents import read_document
+from pytest_regen.documents.ir import ir_hash
 from pytest_regen.emulator import Emulator
 from pytest_regen.stores import RegenStore
 
@@ -465,3 +467,95 @@ def test_the_line_that_pytest_lacks_is_said(
     assert f"pytest does not collect it yet: add {told}" in first.err
     assert (first.code, second.code) == (0, 0)
     assert "does not collect" not in second.err
+
+
+def test_a_check_says_what_moved_on(document: Path, api: Emulator, here: Path) -> None:
+    """It writes nothing and asks nothing; 1 where types changed, 0 where the store is current."""
+    command("generate", document, KITES)
+    api.requests.clear()
+    fresh = command("generate", document, KITES, "--check")
+    text = document.read_text("utf-8")
+    # Another description of the same types is no other IR.
+    document.write_text(text.replace('"title": "', '"title": "The new '), "utf-8")
+    reworded = command("generate", document, KITES, "--check")
+    document.write_text(
+        text.replace('"span": {"type": "number"}', '"span": {"type": "string"}'), "utf-8"
+    )
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+
+    moved = command("generate", document, KITES, "--check")
+    as_json = command("generate", document, KITES, "--check", "--json")
+
+    assert (fresh.code, fresh.err) == (0, f"{STORE}: up to date\n")
+    assert reworded.code == 0
+    assert moved.code == as_json.code == 1
+    assert "  changed     1 type: KiteDataObject\n" in moved.err
+    assert "  KiteDataObject  page 1 of 1    3 fields, about " in moved.err
+    assert moved.err.endswith(
+        f"{STORE}: older than the document, 1 page to ask; nothing written\n"
+        f"  next: pytest-regen generate {document} '{KITES}' --out generated\n"
+    )
+    assert as_json.json["asked"] == [{"type_name": "KiteDataObject", "page": 1, "total_pages": 1}]
+    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+    assert api.requests == []
+
+
+@pytest.mark.usefixtures("api")
+def test_a_check_of_all_names_operations_without_a_store(
+    document: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What --all would make counts as to be done; no key is needed to say so."""
+    command("generate", document, KITES)
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    every = command("generate", document, "--all", "--check")
+    tagged = command("generate", document, "--tag", "makers", "--check")
+
+    assert every.code == tagged.code == 1
+    assert f"{STORE}: up to date\n" in every.err
+    assert "generated/GET_makers: there is no store yet, 1 page to ask" in every.err
+    assert "1 store up to date, 1 operation without a store\n" in every.err
+    assert every.err.endswith("  next: pytest-regen generate api.json --all --out generated\n")
+    assert "--tag makers" in tagged.err
+    assert not Path("generated", "GET_makers").exists()
+
+
+@pytest.mark.usefixtures("api")
+def test_an_interrupted_store_is_not_current(document: Path) -> None:
+    """A page that was never written is still to be asked."""
+    command("generate", document, KITES)
+    pages = STORE / "pages.json"
+    data = json.loads(pages.read_text("utf-8"))
+    data["pages"].pop()
+    pages.write_text(json.dumps(data), "utf-8")
+
+    assert command("generate", document, KITES, "--check").code == 1
+
+
+@pytest.mark.usefixtures("api")
+def test_a_new_way_to_read_makes_nothing_stale(document: Path) -> None:
+    """A store of another format is noted until the next generate, and is not older for that."""
+    command("generate", document, KITES)
+    ir_file = STORE / "ir.json"
+    data = json.loads(ir_file.read_text("utf-8"))
+    # As a version that knew less of the document, and of types, would have written it.
+    data["format"] = 0
+    del data["types"][1]["fields"][0]["type"]
+    data["types"][1]["fields"][0]["type"] = {"kind": "any"}
+    ir_file.write_text(json.dumps(data), "utf-8")
+    pages_file = STORE / "pages.json"
+    pages = json.loads(pages_file.read_text("utf-8"))
+    pages["ir_hash"] = ir_hash(data)
+    pages["pages"][1]["type_hash"] = canonical_hash(data["types"][1])
+    pages_file.write_text(json.dumps(pages), "utf-8")
+
+    checked = command("generate", document, KITES, "--check")
+    validated = command("validate", STORE, "--no-write")
+    command("generate", document, KITES)
+
+    assert checked.code == 0
+    assert "note: another version of pytest-regen made GET_kites" in checked.err
+    assert "STALE" not in validated.err
+    assert "note: another version of pytest-regen made GET_kites" in validated.err
+    after = command("validate", STORE)
+    assert (after.code, after.err) == (0, f"{STORE}: 2 types, no errors\n")

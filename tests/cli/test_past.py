@@ -1,10 +1,10 @@
-"""``history``, ``restore`` and ``adopt``: nothing a model or a person wrote is lost."""
+"""``history``, ``restore``, ``adopt``, ``rebuild``: nothing that was written is lost."""
 
 from pathlib import Path
 
 from command_line import command
 
-from pytest_regen.stores import RegenStore
+from pytest_regen.stores import RegenStore, history
 
 GOOD_MODEL = ("--provider", "plugin_answers:Good")
 
@@ -87,11 +87,12 @@ def test_restore_refuses_what_is_not_there(broken: Path) -> None:
         assert "next: " in ran.err
 
 
-def edit(store: Path) -> None:
-    """Rename a property by hand."""
+def edit(store: Path, old: str = "? Name", new: str = "? FullName") -> None:
+    """Edit the block of ``Owner``, or what follows it, by hand."""
     source = store / "ProjectDataObject.cs"
     before, begin, owner = source.read_text("utf-8").partition("BEGIN Owner")
-    source.write_text(before + begin + owner.replace("? Name", "? FullName"), "utf-8")
+    assert old in owner
+    source.write_text(before + begin + owner.replace(old, new), "utf-8")
 
 
 def test_adopt_keeps_an_edit(good: Path) -> None:
@@ -117,17 +118,133 @@ def test_adopt_of_one_type(good: Path) -> None:
     assert command("adopt", good, "--type", "Owner", "--json").json == {
         "adopted": [{"type_name": "Owner", "page": 1}],
         "errors": [],
+        "diff": "",
     }
 
 
-def test_adopting_what_broke_the_type_says_so(good: Path) -> None:
-    """It is stored, for a person wants it; but nobody takes it for clean."""
-    source = good / "ProjectDataObject.cs"
-    source.write_text(source.read_text("utf-8").replace('"state"', '"stat"'), "utf-8")
+def test_adopting_code_with_errors_says_so(good: Path) -> None:
+    """It is stored, for a person said so; what is wrong with it is told, and the exit code is 1."""
+    edit(good, '[JsonPropertyName("state")]', '[JsonPropertyName("stat")]')
 
     ran = command("adopt", good)
 
     assert ran.code == 1
-    assert "adopted     Owner page 1" in ran.err
-    assert "[MISSING_FIELD]" in ran.err
+    assert "  adopted     Owner page 1\n" in ran.err
+    assert "[MISSING_FIELD] field 'state' is missing" in ran.err
     assert ran.err.endswith(f"next: pytest-regen regenerate {good} --from-errors\n")
+
+
+def test_rebuild_drops_an_edit_and_keeps_it_in_the_history(good: Path) -> None:
+    """No key and no call: the block is as its page makes it; restoring brings the edit back."""
+    before = RegenStore.open(good).source
+    edit(good)
+    edited = RegenStore.open(good).source
+
+    ran = command("rebuild", good)
+
+    assert ran.code == 0
+    assert RegenStore.open(good).source == before
+    assert "  rebuilt     Owner\n" in ran.err
+    assert command("validate", good).code == 0
+    (entry,) = history(good)
+    assert (entry.reason, entry.model) == ("dropped", "hand")
+    assert command("restore", good, "--type", "Owner").code == 0
+    assert RegenStore.open(good).source == edited
+    assert "the source is what its pages make" in command("rebuild", good).err
+
+
+def test_rebuild_of_one_type_leaves_the_other_edits(good: Path) -> None:
+    """Only what --type names is dropped."""
+    edit(good)
+    edit(good, "    Open,", "    Open, // ours")
+
+    ran = command("rebuild", good, "--type", "State", "--json")
+
+    assert ran.json["rebuilt"] == ["State"]
+    source = RegenStore.open(good).source
+    assert ("// ours" in source, "FullName" in source) == (False, True)
+    assert command("validate", good).code == 1
+
+
+def test_rebuild_writes_a_file_without_boundaries_anew(good: Path) -> None:
+    """Nothing tells its types apart; what it held lies in the history."""
+    store = RegenStore.open(good)
+    bare = "\n".join(line for line in store.source.split("\n") if "[REGEN:" not in line)
+    store.source_path.write_text(bare, "utf-8")
+
+    ran = command("rebuild", good, "--json")
+
+    assert RegenStore.open(good).source == store.source
+    (kept,) = ran.json["history"]
+    assert (good / "history" / kept).read_text("utf-8") == bare
+    assert command("validate", good).code == 0
+
+
+def test_rebuild_puts_back_what_only_pages_json_lost(good: Path) -> None:
+    """The source still has the output; the edit of pages.json goes to the history."""
+    pages = good / "pages.json"
+    pages.write_text(
+        pages.read_text("utf-8").replace("string? Name {", "string? FullName {"), "utf-8"
+    )
+    assert "[DRIFT] page" in command("validate", good, "--no-write").err
+
+    assert command("rebuild", good).code == 0
+
+    assert command("validate", good, "--no-write").code == 0
+    assert "FullName" not in pages.read_text("utf-8")
+    assert any("FullName" in entry.output for entry in history(good))
+
+
+def test_what_was_edited_in_both_files_is_not_rebuilt(good: Path) -> None:
+    """Neither holds what was stored: the refusal names both ways out, and adopting is one."""
+    edit(good)
+    pages = good / "pages.json"
+    text = pages.read_text("utf-8")
+    owner = text.index("public class Owner")
+    pages.write_text(text[:owner] + text[owner:].replace("? Name", "? FullName", 1), "utf-8")
+    before = pages.read_bytes(), RegenStore.open(good).source
+
+    refused = command("rebuild", good)
+    assert refused.code == 2
+    assert f"pytest-regen adopt {good} --type Owner" in refused.err
+    assert f"git checkout -- {pages}" in refused.err
+    assert (pages.read_bytes(), RegenStore.open(good).source) == before
+
+    assert command("adopt", good).code == 0
+    (page,) = RegenStore.open(good).pages_of("Owner")
+    assert (page.model, page.is_tampered) == ("hand", False)
+    assert command("validate", good).code == 0
+
+
+def test_an_edit_of_pages_json_can_be_adopted(good: Path) -> None:
+    """It becomes the output, by hand, and the source follows."""
+    pages = good / "pages.json"
+    text = pages.read_text("utf-8")
+    owner = text.index("public class Owner")
+    pages.write_text(text[:owner] + text[owner:].replace("? Name", "? FullName", 1), "utf-8")
+
+    assert command("adopt", good).code == 0
+
+    store = RegenStore.open(good)
+    assert "string? FullName" in store.source
+    assert store.pages_of("Owner")[0].model == "hand"
+    assert command("validate", good).code == 0
+    (entry,) = history(good)
+    assert (entry.reason, "? Name" in entry.output) == ("adopted", True)
+
+
+def test_rebuild_ends_a_conflict(good: Path) -> None:
+    """The file is two versions of itself: it is written anew, and kept as it was."""
+    store = RegenStore.open(good)
+    conflict = f"<<<<<<< HEAD\n// ours\n=======\n// theirs\n>>>>>>> main\n{store.source}"
+    store.source_path.write_text(conflict, "utf-8")
+    told = command("validate", good)
+    assert told.code == 1
+    assert f"next: pytest-regen rebuild {good}" in told.err
+
+    ran = command("rebuild", good, "--json")
+
+    assert RegenStore.open(good).source == store.source
+    (kept,) = ran.json["history"]
+    assert (good / "history" / kept).read_text("utf-8") == conflict
+    assert command("validate", good).code == 0

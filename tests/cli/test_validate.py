@@ -222,3 +222,73 @@ def test_places_are_shown_from_where_the_user_stands(here: Path, broken: Path) -
 
     assert f"\n{broken / 'ProjectDataObject.cs'}:" in f"\n{ran.err}"
     assert str(here) not in ran.err
+
+
+@pytest.mark.usefixtures("api")
+def test_a_store_that_is_older_than_its_document_fails_in_ci(
+    document: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a desk it is a warning that says so; in CI the exit code is 1. Both name the command."""
+    command("generate", document, "GET /kites")
+    change(document)
+    store = Path("generated", "GET_kites")
+    update = "  next: pytest-regen generate api.json 'GET /kites' --out generated\n"
+
+    warned = command("validate", store)
+    monkeypatch.setenv("CI", "true")
+    failed, as_json = command("validate", store), command("validate", store, "--json")
+
+    assert warned.code == 0
+    assert "warning: KiteDataObject [STALE] the document has changed 'KiteDataObject'" in warned.err
+    assert warned.err.endswith(
+        f"2 types, no errors; 1 is older than the document, which fails in CI\n{update}"
+    )
+    assert failed.code == as_json.code == 1
+    assert failed.err.endswith(f"2 types, no errors, but 1 is older than the document\n{update}")
+    (told,) = as_json.json["stores"]
+    assert (told["ok"], told["types"][0]["errors"]) == (False, [])
+    assert [issue["severity"] for issue in told["types"][0]["warnings"]] == ["warning"]
+
+
+@pytest.mark.usefixtures("api")
+def test_the_project_chooses_what_staleness_does(document: Path, here: Path) -> None:
+    """The table and pytest's ini value are read by the command, too; the latter wins."""
+    command("generate", document, "GET /kites")
+    change(document)
+    store, project = Path("generated", "GET_kites"), here / "pyproject.toml"
+
+    project.write_text("[tool.pytest-regen]\nstale = 'fail'\n", "utf-8")
+    assert command("validate", store).code == 1
+    (here / "pytest.ini").write_text("[pytest]\nregen_stale = ignore\n", "utf-8")
+    ignored = command("validate", store)
+    assert (ignored.code, "STALE" in ignored.err) == (0, False)
+    (here / "pytest.ini").write_text("[pytest]\nregen_stale = maybe\n", "utf-8")
+    wrong = command("validate", store)
+    assert wrong.code == 2
+    assert "regen_stale = maybe: must be one of auto, fail, warn, ignore" in wrong.err
+
+
+@pytest.mark.usefixtures("api")
+def test_another_file_of_the_document_makes_a_store_stale(document: Path, here: Path) -> None:
+    """A document of several files has moved on where any of them has."""
+    made = json.loads(document.read_text("utf-8"))
+    kite = made["components"]["schemas"].pop("Kite")
+    made["components"]["schemas"]["Kite"] = {"$ref": "kite.json"}
+    kite["properties"]["maker"] = {"$ref": "api.json#/components/schemas/Maker"}
+    document.write_text(json.dumps(made), "utf-8")
+    (here / "kite.json").write_text(json.dumps(kite), "utf-8")
+    command("generate", document, "GET /kites")
+    store = Path("generated", "GET_kites")
+    assert "STALE" not in command("validate", store).err
+
+    change(here / "kite.json")
+
+    assert "[STALE] the document has changed 'KiteDataObject'" in command("validate", store).err
+
+
+def change(document: Path) -> None:
+    """Let ``span`` be a text."""
+    text = document.read_text("utf-8")
+    old = '"span": {"type": "number"}'
+    assert old in text
+    document.write_text(text.replace(old, '"span": {"type": "string"}'), "utf-8")

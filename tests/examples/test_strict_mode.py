@@ -12,6 +12,8 @@ import played_recordings
 import pytest
 from example_runs import run
 
+from pytest_regen.prompts.values import PromptEntry
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
 HARBOUR = "generated/GET_v1_port-calls_callId-b21766ff"
@@ -175,6 +177,8 @@ def test_one_changed_word_fails(change: Change, copied: Callable[[str], Path]) -
     text = path.read_text("utf-8")
     assert change.before in text
     path.write_text(text.replace(change.before, change.after, 1), "utf-8")
+    if path.name == "prompts.json":
+        as_made(path)
 
     done = run(folder, *change.program)
 
@@ -182,3 +186,20 @@ def test_one_changed_word_fails(change: Change, copied: Callable[[str], Path]) -
     shown = done.stdout + done.stderr
     told = (change.turn, change.place, change.before, change.after, change.command)
     assert [part for part in told if part not in shown] == []
+
+
+def as_made(prompts: Path) -> None:
+    """Give prompts the hashes they have where another version words them: nobody edited them."""
+    entries = [PromptEntry.from_json(entry) for entry in json.loads(prompts.read_text("utf-8"))]
+    made = [
+        PromptEntry.of(
+            entry.key,
+            is_root=entry.is_root,
+            system=entry.system,
+            user=entry.user,
+            fields=entry.fields,
+            type_hash=entry.type_hash,
+        ).to_json()
+        for entry in entries
+    ]
+    prompts.write_text(json.dumps(made), "utf-8")

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_regen.pytest_plugin.choices import Choices, choices_of, is_ci
+from pytest_regen.modes import is_ci
+from pytest_regen.pytest_plugin.choices import Choices, choices_of
 
 
 def choices(pytester: pytest.Pytester, *args: str) -> Choices:

@@ -1,5 +1,6 @@
 """What a failing type shows."""
 
+import json
 import re
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_the_commands_for_an_edit_do_what_they_say(project: Project) -> None:
     assert command(*keep).code == 0
     project.run().assert_outcomes(passed=3)
     edited_by_hand(project, "FullName", "Nickname")
-    assert command(*drop, "--provider", "plugin_answers:Good").code == 0
+    assert command(*drop).code == 0
     assert "Nickname" not in path.read_text("utf-8")
 
 
@@ -103,3 +104,59 @@ def test_a_folder_to_be_quoted_is_quoted_in_commands(project: Project) -> None:
         ["*pytest 'generated/GET_x?1? y::Owner' --regen --regen-record once"]
     )
     result.stdout.fnmatch_lines(["*regenerate 'generated/GET_x?1? y' --type Owner --page 1"])
+
+
+def test_an_edit_of_pages_json_blames_that_file(project: Project) -> None:
+    """The source is intact: no line of it is shown, and pages.json stands where the place does."""
+    store = project.store()
+    pages = store / "pages.json"
+    data = json.loads(pages.read_text("utf-8"))
+    owner = next(page for page in data["pages"] if page["type_name"] == "Owner")
+    owner["output"] = owner["output"].replace("? Name", "? FullName")
+    pages.write_text(json.dumps(data), "utf-8")
+
+    text = failures(project.run())
+
+    assert "generated/GET_v1_projects/pages.json: DRIFT: page 1 of 'Owner' was edited" in text
+    assert "ProjectDataObject.cs:" not in text
+    assert "drop:          pytest-regen rebuild generated/GET_v1_projects --type Owner" in text
+
+
+def test_an_edit_with_errors_is_not_for_keeping(project: Project) -> None:
+    """The command that comes next drops it: adopting would store code that fails the gate."""
+    path = edited_by_hand(project)
+    path.write_text(path.read_text("utf-8").replace('("state")', '("stat")'), "utf-8")
+
+    result = project.run("--regen")
+
+    result.stdout.fnmatch_lines(["next: pytest-regen rebuild generated/GET_v1_projects *Owner"])
+
+
+def test_a_dry_run_of_an_edit_names_the_way_out(project: Project) -> None:
+    """No reply could mend it, so no command that asks for one comes next."""
+    edited_by_hand(project)
+
+    result = project.run("--regen-dry-run")
+
+    result.stdout.fnmatch_lines(
+        [
+            "dry run: *::Owner: nothing a reply could mend*",
+            "next: pytest-regen adopt generated/GET_v1_projects --type Owner",
+        ]
+    )
+
+
+def test_a_fault_around_the_blocks_is_not_regenerated(project: Project) -> None:
+    """The failure names the line to put back; nothing is asked for, and no circle is walked."""
+    store = project.store()
+    source = store / "ProjectDataObject.cs"
+    using = "using System.Text.Json.Serialization;\n"
+    source.write_text(source.read_text("utf-8").replace(using, ""), "utf-8")
+    project.answered_by("Good")
+
+    result = project.run("--regen")
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*ProjectDataObject.cs:1: MISSING_USING: the file lacks *"])
+    result.stdout.no_fnmatch_line("next: *--regen*")
+    result.stdout.no_fnmatch_line("*regenerate: *")

@@ -2,12 +2,15 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from plugin_project import Project
 from store_factory import GOOD, MISSPELT
 from syrupy.assertion import SnapshotAssertion
+
+STORE = "generated/GET_v1_projects"
 
 
 def section(result: pytest.RunResult) -> str:
@@ -100,3 +103,68 @@ def test_live_calls_show_what_they_cost(project: Project) -> None:
     result = project.run("--regen", "--regen-record=once")
 
     result.stdout.fnmatch_lines(["regenerated: *, 100 tokens in, 40 out, $0.3000"])
+
+
+def test_a_stale_type_fails_in_ci(project: Project, in_ci: Callable[[], None]) -> None:
+    """Unattended, an older description fails the gate: its item, with the command that mends it."""
+    make_stale(project.store())
+    in_ci()
+
+    result = project.run()
+
+    result.assert_outcomes(passed=2, failed=1)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"FAILED {STORE}::State - STALE: *"])
+    result.stdout.fnmatch_lines(["*update:*pytest-regen generate SPEC 'GET /v1/projects' *"])
+    result.stdout.fnmatch_lines(["next: pytest-regen generate SPEC 'GET /v1/projects' *"])
+
+
+def test_a_warning_of_staleness_says_that_ci_fails(project: Project) -> None:
+    """At a desk it is a warning, which names the command and says what CI makes of it."""
+    make_stale(project.store())
+
+    result = project.run()
+
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            f"warning: {STORE}::State: STALE: * (fails in CI)",
+            "next: pytest-regen generate SPEC 'GET /v1/projects' --out generated",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ret", "told"),
+    [("fail", 1, False), ("warn", 0, True), ("ignore", 0, False)],
+)
+def test_the_project_chooses_what_staleness_does(
+    project: Project, in_ci: Callable[[], None], wanted: str, ret: int, *, told: bool
+) -> None:
+    """``regen_stale`` wins over the table, and the table over where the run takes place."""
+    make_stale(project.store())
+    if wanted != "fail":
+        in_ci()
+    project.pytester.makepyprojecttoml("[tool.pytest-regen]\nstale = 'auto'\n")
+
+    result = project.run("-o", f"regen_stale={wanted}")
+
+    assert result.ret == ret
+    assert ("STALE" in result.stdout.str()) is (told or bool(ret))
+    assert (f"warning: {STORE}::State: STALE" in result.stdout.str()) is told
+    project.pytester.makepyprojecttoml(f"[tool.pytest-regen]\nstale = '{wanted}'\n")
+    assert project.run().ret == ret
+
+
+def test_a_stale_type_that_fails_is_not_regenerated(
+    project: Project, in_ci: Callable[[], None]
+) -> None:
+    """Its stored prompt is the old one: no reply to it can mend this, so none is asked for."""
+    make_stale(project.store())
+    project.answered_by("Good")
+    in_ci()
+
+    result = project.run("--regen", "--regen-ignore-stale")
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["not regenerated: *State", "next: pytest-regen generate SPEC *"])

@@ -13,7 +13,7 @@ from small_store import IR_OF_STORE, PROMPTS, filled_store, page
 
 from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import ir_hash
-from pytest_regen.errors import StoreCorruptError, StoreMissingError
+from pytest_regen.errors import StoreCorruptError, StoreMissingError, StoreWriteError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.stores.formats import PagesEnvelope, read_pages, read_prompts
@@ -200,6 +200,10 @@ def edit(folder: Path, name: str, change: Edit) -> None:
         ("pages.json", lambda v: v.update(version=2), "newer pytest-regen"),
         ("pages.json", lambda v: v.update(source_file="../x.cs"), r"\.\./x\.cs"),
         ("pages.json", lambda v: v.update(source_file="a\\b.cs"), "plain file name"),
+        ("pages.json", lambda v: v.update(source_file="pages.json"), "another artifact"),
+        ("pages.json", lambda v: v.update(source_file="Prompts.JSON"), "another artifact"),
+        ("pages.json", lambda v: v.update(source_file="history"), "another artifact"),
+        ("pages.json", lambda v: v.update(source_file=".trial-1.json"), "hidden"),
         ("pages.json", lambda v: v.pop("endpoint"), r"\$\.endpoint"),
         ("prompts.json", lambda v: v.pop(1), "ProjectDataObject, page 2 of 3 is missing"),
         ("prompts.json", lambda v: v.append(v[0]), "page 1 of 3 is there twice"),
@@ -310,3 +314,26 @@ def test_no_store_is_told(kind: str, tmp_path: Path) -> None:
 
         assert "pytest-regen generate" in caught.value.hint
     assert sorted(tmp_path.iterdir()) == ([] if kind == "nothing" else [path])
+
+
+@pytest.mark.parametrize("name", ["ir.json", "pages.json", "prompts.json"])
+def test_a_conflict_of_git_is_told_as_one(tmp_path: Path, name: str) -> None:
+    """Not as JSON gone wrong: the line is named, and the way out."""
+    store = filled_store(tmp_path / "GET_v1_projects")
+    file = store.path / name
+    lines = file.read_text("utf-8").split("\n")
+    lines[2:3] = ["<<<<<<< HEAD", lines[2], "=======", lines[2], ">>>>>>> main"]
+    file.write_text("\n".join(lines), "utf-8")
+
+    with pytest.raises(StoreCorruptError, match=f"{name}, at line 3: a conflict marker") as caught:
+        _ = RegenStore.open(store.path).ir
+
+    assert "git checkout --ours" in caught.value.hint
+    assert "pytest-regen rebuild" in caught.value.hint
+
+
+def test_no_store_is_made_whose_source_is_another_artifact(tmp_path: Path) -> None:
+    """The name is refused before a folder is made."""
+    with pytest.raises(StoreWriteError, match="another artifact"):
+        RegenStore.create(tmp_path / "x", ir=IR_OF_STORE, prompts=PROMPTS, source_file="schema.md")
+    assert not (tmp_path / "x").exists()

@@ -1,12 +1,15 @@
 """A candidate on trial: in place while a test looks, then kept, or gone without a trace."""
 
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 from killing import kill_at_every_effect
 from small_store import filled_store, page, source_of
-from store_work import with_new_page
+from store_work import NEW_OUTPUT, with_new_page
 
 from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.prompts.values import PageKey
@@ -241,3 +244,27 @@ def test_a_trial_that_cannot_be_written_is_told(store: RegenStore) -> None:
 
     assert artifacts(store.path) == before
     assert RegenStore.open(store.path).pages[PageKey(*KEY)] == store.pages[KEY]
+
+
+def test_a_trial_of_another_process_is_left_alone(store: RegenStore) -> None:
+    """While its owner lives, readers see the candidate, and writers do not take it out."""
+    work = "import sys; from pathlib import Path; from store_work import hold_trial"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{work}; hold_trial(Path(sys.argv[1]))", store.path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"on trial\n"
+        seen = RegenStore.open(store.path).pages[KEY].output
+        write_by_another(store.path, page("Owner", 1, "// by another", attempt=2))
+        after = RegenStore.open(store.path)
+        owner.communicate(b"end\n", timeout=20)
+
+    assert seen == NEW_OUTPUT
+    assert after.pages[KEY].output == NEW_OUTPUT
+    assert owner.returncode == 0
+    left = RegenStore.open(store.path)
+    assert left.pages[KEY].output == store.pages[KEY].output
+    assert left.pages[page("Owner").key].output == "// by another"

@@ -385,3 +385,33 @@ def test_nothing_ever_written_is_lost(steps: list[tuple[object, str, bool]]) -> 
         kept = {(one.type_name, one.output) for one in after.pages.values()}
         kept |= {(entry.type_name, entry.output) for entry in history(store.path)}
         assert ever == kept
+
+
+@pytest.mark.parametrize("name", ["pages.json", "ProjectDataObject.cs"])
+def test_a_linked_artifact_is_read_and_not_replaced(
+    store: RegenStore, tmp_path: Path, name: str
+) -> None:
+    """A rename would put a file in the place of the link: the write is refused, nothing changes."""
+    elsewhere = tmp_path / name
+    (store.path / name).rename(elsewhere)
+    (store.path / name).symlink_to(elsewhere)
+    before = tree(tmp_path)
+
+    with pytest.raises(StoreWriteError, match="is a symbolic link") as caught:
+        replace_page(store.path)
+
+    assert str(store.path) in caught.value.hint
+    assert (store.path / name).is_symlink()
+    assert RegenStore.open(store.path).pages == store.pages
+    assert tree(tmp_path) == before
+
+
+def test_a_store_behind_a_linked_folder_is_written(store: RegenStore, tmp_path: Path) -> None:
+    """The folder may be a link: its files are where they were."""
+    link = tmp_path / "link"
+    link.symlink_to(store.path)
+
+    replace_page(link)
+
+    assert link.is_symlink()
+    assert RegenStore.open(store.path).pages != store.pages

@@ -301,7 +301,7 @@ def test_a_hand_edit_of_a_changed_type_stops_the_update(work: Work) -> None:
         work.generate()
 
     assert "adopt" in str(caught.value.hint)
-    assert "--discard-edits" in str(caught.value.hint)
+    assert "pytest-regen rebuild" in str(caught.value.hint)
     assert work.asked == []
     assert tree(work.out) == before
 

@@ -17,6 +17,7 @@ from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage
 __all__ = [
     "change_plan",
     "die_in_trial",
+    "hold_trial",
     "recover",
     "replace_one_of_many",
     "replace_page",
@@ -89,6 +90,16 @@ def try_and_reject(folder: Path) -> None:
     new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
     with store.trial(pages=[new], source=with_new_page(store, new)):
         pass
+
+
+def hold_trial(folder: Path) -> None:
+    """Put a candidate on trial, say so, and keep it there until a line is read."""
+    store = RegenStore.open(folder)
+    new = page("ProjectDataObject", 2, NEW_OUTPUT, attempt=2)
+    with store.trial(pages=[new], source=with_new_page(store, new)):
+        sys.stdout.write("on trial\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
 
 
 def wide_plan(folder: Path, pages: int) -> RegenStore:

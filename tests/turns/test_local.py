@@ -1,6 +1,8 @@
 """Providers without a network."""
 
 import asyncio
+import functools
+from typing import TYPE_CHECKING
 
 import pytest
 from turn_values import turn
@@ -15,6 +17,9 @@ from pytest_regen.turns import (
     ScriptedProvider,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def test_a_function_sees_the_conversation_and_returns_text() -> None:
     """The system prompt comes first; what it returns is the reply."""
@@ -28,7 +33,8 @@ def test_a_function_sees_the_conversation_and_returns_text() -> None:
         turn(messages=(Message("user", "a"), Message("assistant", "b"), Message("user", "c")))
     )
 
-    assert reply == Reply("done", model="claude-sonnet-5-5")
+    name = "test_a_function_sees_the_conversation_and_returns_text.<locals>.model"
+    assert reply == Reply("done", stop_reason="", model=f"{__name__}:{name}")
     assert [m["role"] for m in seen] == ["system", "user", "assistant", "user"]
     assert seen[0]["content"] == "You are terse."
 
@@ -39,10 +45,42 @@ def test_no_system_message_where_there_is_no_system_prompt() -> None:
 
 
 def test_a_function_may_return_a_whole_reply() -> None:
-    """Stop reason and usage are the function's to tell."""
-    reply = Reply("half", stop_reason="max_tokens")
+    """Stop reason, usage and model are the function's to tell."""
+    reply = Reply("half", stop_reason="max_tokens", model="mine")
 
     assert CallableProvider(lambda _: reply).send(turn()) is reply
+
+
+class Writer:
+    """Can be called."""
+
+    def __call__(self, _: list[dict[str, str]]) -> str:
+        """Return nothing of interest."""
+        return "done"
+
+    def write(self, messages: list[dict[str, str]]) -> str:
+        """Return the same."""
+        return self(messages)
+
+
+def test_who_answers_is_what_was_asked_and_never_a_default_of_ours() -> None:
+    """A method, an object, a partial function: each is named; a name given wins."""
+    writer = Writer()
+    named: dict[str, Callable[[list[dict[str, str]]], str]] = {
+        f"{__name__}:Writer.write": writer.write,
+        f"{__name__}:Writer": writer,
+        f"{__name__}:half": functools.partial(half, "x"),
+    }
+
+    for name, fn in named.items():
+        assert CallableProvider(fn).send(turn()).model == name
+    assert CallableProvider(writer, model="mine").send(turn()).model == "mine"
+    assert CallableProvider(lambda _: Reply("done")).send(turn()).model.endswith("<lambda>")
+
+
+def half(_first: str, _messages: list[dict[str, str]]) -> str:
+    """Return nothing of interest."""
+    return "done"
 
 
 def test_a_function_that_raises_is_named() -> None:

@@ -19,7 +19,7 @@ def test_every_code_has_a_page(code: str) -> None:
     assert text.startswith(f"# {code}\n")
     assert ("A warning:" if CODES[code] == "warning" else "An error:") in text
     assert "**What to do.**" in text
-    assert re.search(r"pytest-regen (regenerate|generate|adopt) ", text)
+    assert re.search(r"pytest-regen (regenerate|generate|adopt|rebuild) ", text)
 
 
 def test_the_index_lists_every_code() -> None:

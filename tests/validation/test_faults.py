@@ -371,3 +371,11 @@ def test_names_with_backslashes_are_shown_as_they_are() -> None:
     (issue,) = issues_of("public class ShipDataObject { }", ir=ir)
 
     assert issue.message == "field 'a\\b' is missing"
+
+
+def test_what_declares_nothing_is_the_roots_fault() -> None:
+    """Faults of a text in which no type can be found are told once, on the first type."""
+    found = validate_by_type("}}}} (((", SHIPS)
+
+    codes = {name: [issue.code for issue in result.issues] for name, result in found.items()}
+    assert codes == {"ShipDataObject": ["MISSING_CLASS", "SYNTAX"], "Flag": ["MISSING_CLASS"]}

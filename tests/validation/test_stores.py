@@ -1,5 +1,6 @@
 """A store is validated with what only its folder shows: DRIFT, STALE, pages never written."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,186 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
     assert before == {path: path.read_bytes() for path in store.path.rglob("*") if path.is_file()}
     assert all(isinstance(issue, Issue) for issue in issues)
+
+
+def edit_page(store: RegenStore, old: str, new: str) -> RegenStore:
+    """Return the store after an output of ``Owner`` was edited in pages.json."""
+    path = store.path / "pages.json"
+    data = json.loads(path.read_text("utf-8"))
+    (owner,) = [page for page in data["pages"] if page["type_name"] == "Owner"]
+    assert old in owner["output"]
+    owner["output"] = owner["output"].replace(old, new)
+    path.write_text(json.dumps(data), "utf-8")
+    return RegenStore.open(store.path)
+
+
+def drift_of(store: RegenStore) -> Issue:
+    """Return the one DRIFT of a store that has no other issue."""
+    (issue,) = [i for result in validate_store(store).values() for i in result.issues]
+    assert issue.code == "DRIFT"
+    return issue
+
+
+def test_an_edit_of_source_and_pages_alike_is_drift(tmp_path: Path) -> None:
+    """They agree with each other, and not with the hash of what was stored."""
+    store = make_store(tmp_path / "store")
+    edit(
+        store,
+        'string? Name { get; set; }\n\n    [JsonPropertyName("state")]',
+        'string? FullName { get; set; }\n\n    [JsonPropertyName("state")]',
+    )
+
+    issue = drift_of(edit_page(store, "string? Name", "string? FullName"))
+
+    assert (issue.type_name, issue.page, issue.file) == ("Owner", 1, None)
+    assert issue.message == "page 1 of 'Owner' was edited in pages.json, and the source with it"
+    assert issue.detail is not None
+    assert "adopt" in issue.detail
+
+
+def test_an_edit_of_pages_json_alone_blames_that_file(tmp_path: Path) -> None:
+    """The source is as it was written: neither it nor a line of it is named as edited."""
+    store = make_store(tmp_path / "store")
+
+    issue = drift_of(edit_page(store, "string? Name", "string? FullName"))
+
+    assert (issue.type_name, issue.page, issue.line, issue.file) == ("Owner", 1, None, "pages.json")
+    assert "was edited in pages.json; ProjectDataObject.cs is as it was written" in issue.message
+
+
+def test_a_page_of_several_edited_in_pages_json_is_named(tmp_path: Path) -> None:
+    """Of a type in two pages, the one that was edited."""
+    store = make_store(tmp_path / "store")
+    path = store.path / "pages.json"
+    path.write_text(
+        path.read_text("utf-8").replace("List<string>? Tags", "string[]? Tags"), "utf-8"
+    )
+
+    issue = drift_of(RegenStore.open(store.path))
+
+    assert (issue.type_name, issue.page, issue.file) == ("ProjectDataObject", 2, "pages.json")
+
+
+def test_lost_boundaries_are_told_once(tmp_path: Path) -> None:
+    """Without its boundary lines a file has no types to regenerate, however right its code is."""
+    store = make_store(tmp_path / "store")
+    lines = store.source.splitlines(keepends=True)
+    store.source_path.write_text("".join(line for line in lines if "[REGEN:" not in line), "utf-8")
+
+    issue = drift_of(RegenStore.open(store.path))
+
+    assert issue.type_name == "ProjectDataObject"
+    assert issue.message == "the boundary lines are gone from ProjectDataObject.cs"
+    assert issue.detail is not None
+    assert "pytest-regen rebuild" in issue.detail
+
+
+@pytest.mark.parametrize(
+    ("change", "is_sealed"),
+    [
+        ({"user": "Write what you like."}, True),
+        ({"system": ""}, False),
+        ({"fields": []}, True),
+        ({"fields": []}, False),
+        ({"fields": ["state", "name"]}, True),
+        ({"type_hash": "sha256:0"}, True),
+    ],
+)
+def test_an_edited_prompt_is_told(
+    tmp_path: Path, change: dict[str, object], *, is_sealed: bool
+) -> None:
+    """Its text and its fields are what was made, or the entry is named."""
+    store = make_store(tmp_path / "store")
+    path = store.path / "prompts.json"
+    data = json.loads(path.read_text("utf-8"))
+    entry = next(one for one in data if one["type_name"] == "Owner")
+    entry |= change
+    if not is_sealed:  # As an older version wrote it.
+        del entry["entry_hash"]
+    path.write_text(json.dumps(data), "utf-8")
+
+    issues = [i for r in validate_store(RegenStore.open(store.path)).values() for i in r.issues]
+
+    (edited,) = [issue for issue in issues if issue.code == "EDITED_PROMPT"]
+    assert (edited.type_name, edited.page, edited.file) == ("Owner", 1, "prompts.json")
+    assert "entry 2 of prompts.json, counted from 0" in edited.message
+
+
+def outside(store: RegenStore, text: str, *, where: str = "// [REGEN:BEGIN Owner]") -> list[Issue]:
+    """Return the issues of a store with ``text`` put before a line of its source."""
+    edited = edit(store, where, f"{text}\n{where}")
+    return [i for result in validate_store(edited).values() for i in result.issues]
+
+
+def test_a_conflict_marker_is_told_where_it_stands(tmp_path: Path) -> None:
+    """Outside of the blocks it is the root's, inside one it is the type's; the way out is named."""
+    conflict = "<<<<<<< HEAD\n// ours\n=======\n// theirs\n>>>>>>> main"
+
+    (around,) = outside(make_store(tmp_path / "around"), conflict)
+    within = outside(make_store(tmp_path / "within"), conflict, where="public class Owner")
+
+    assert (around.code, around.type_name) == ("CONFLICT", "ProjectDataObject")
+    assert "'<<<<<<< HEAD'" in around.message
+    assert around.detail is not None
+    assert "pytest-regen rebuild" in around.detail
+    assert {(i.code, i.type_name) for i in within} >= {("CONFLICT", "Owner"), ("DRIFT", "Owner")}
+
+
+def test_a_conflict_in_schema_md_is_told(tmp_path: Path) -> None:
+    """Nothing else reads the file, so nothing else would notice."""
+    store = make_store(tmp_path / "store")
+    (store.path / "schema.md").write_text("# A\n<<<<<<< HEAD\n- b\n=======\n>>>>>>> x\n", "utf-8")
+
+    (issue,) = [i for result in validate_store(store).values() for i in result.issues]
+
+    assert (issue.code, issue.file, issue.line) == ("CONFLICT", "schema.md", None)
+    assert "line 2 of schema.md" in issue.message
+
+
+def test_a_type_declared_beside_its_block_is_told(tmp_path: Path) -> None:
+    """No compiler takes it; the issue names both lines."""
+    (issue,) = outside(make_store(tmp_path / "store"), "public class Owner { }")
+
+    assert (issue.code, issue.type_name) == ("REDECLARED", "Owner")
+    assert "declares it already" in issue.message
+
+
+def test_a_using_that_is_gone_is_told_once(tmp_path: Path) -> None:
+    """The line to put back is named, and a name that needs it."""
+    store = make_store(tmp_path / "store")
+    using = "using System.Text.Json.Serialization;"
+
+    found = validate_store(edit(store, f"{using}\n", ""))
+    (issue,) = [i for result in found.values() for i in result.issues]
+
+    assert (issue.code, issue.type_name) == ("MISSING_USING", "ProjectDataObject")
+    assert f"{using!r}" in issue.message
+    assert "'JsonPropertyName'" in issue.message
+
+
+def test_text_of_the_users_is_not_judged(tmp_path: Path) -> None:
+    """Whatever a compiler takes outside of the blocks is nobody's error."""
+    legal = (
+        "// <<<<<<< a comment",
+        "using System.Linq;\nusing static System.Math;",
+        "public class Mine { public string? Owner { get; set; } }",
+        "public record Pair(string Left, string Right);",
+        "public static class Box { public class Owner { } }",
+        "public class Owner<T> { }",
+        "#region ours\n#pragma warning disable CS8618\n#endregion",
+        "/* =======\n a heading\n ======= */",
+    )
+    for number, text in enumerate(legal):
+        assert outside(make_store(tmp_path / str(number)), text) == [], text
+
+
+def test_a_header_may_be_written_in_other_ways(tmp_path: Path) -> None:
+    """A using that no block needs may go; a global or qualified one is as good."""
+    changes = (
+        ("using System;\n", ""),
+        ("using System.Collections.Generic;", "global using System.Collections.Generic ;"),
+        ("using System.Text.Json;", "using global::System.Text.Json;"),
+    )
+    for number, (old, new) in enumerate(changes):
+        store = make_store(tmp_path / str(number))
+        assert found(edit(store, old, new)) == [], new

@@ -1,6 +1,6 @@
 """C# as a target language."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
 from pytest_regen.languages.base import Stitched
@@ -68,6 +68,14 @@ class CSharp:
         from pytest_regen.languages.csharp.header import header  # noqa: PLC0415 - see the class
 
         return header(namespace=namespace, profile=profile)
+
+    def missing_in_header(
+        self, outside: str, blocks: Mapping[str, str], *, profile: str
+    ) -> Sequence[tuple[str, str, str]]:
+        """Return the usings that a file lacks although its blocks need them."""
+        from pytest_regen.languages.csharp.header import missing_in_header  # noqa: PLC0415 - see the class
+
+        return missing_in_header(outside, blocks, profile=profile)
 
     def wording(self, profile: str) -> Wording:
         """Return what prompts say about C#.

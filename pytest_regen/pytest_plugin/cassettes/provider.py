@@ -12,7 +12,7 @@ from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
 from pytest_regen.errors import ProviderError, RefusedError
 from pytest_regen.turns import AnthropicProvider, ScriptedProvider
 from pytest_regen.turns.interception import CassetteMiss
-from pytest_regen.turns.values import Provider, Reply, TurnRequest
+from pytest_regen.turns.values import Provider, Reply, TurnRequest, provider_reference
 
 __all__ = ["RecordedProvider", "recorded_in"]
 
@@ -31,6 +31,11 @@ class RecordedProvider:
         self.is_spoilt = False
         """Whether the line failed. Replaying that would fail for ever, and ``once`` would never
         record over it. Refusals do not count: they are what the model said."""
+
+    @property
+    def reference(self) -> str | None:
+        """Who answers what is not recorded."""
+        return provider_reference(self._provider)
 
     def send(self, request: TurnRequest) -> Reply:
         """Return the recorded reply, or the provider's.

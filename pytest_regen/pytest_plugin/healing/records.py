@@ -77,6 +77,10 @@ class Record:
 
     heals: list[Heal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is told once per run, however many items say it."""
+    next: str = ""
+    """The command that ends the warnings."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -98,11 +102,21 @@ def _record_of(item: pytest.Item) -> Record:
     return item.stash.setdefault(_RECORD, Record())
 
 
-def add_warnings(item: pytest.Item, issues: "Iterable[Issue]") -> None:
-    """Remember the warnings of a type; a later validation of it replaces them."""
+def add_warnings(
+    item: pytest.Item, issues: "Iterable[Issue]", *, note: str = "", command: str = ""
+) -> None:
+    """Remember the warnings of a type; a later validation of it replaces them.
+
+    Args:
+        item: the type.
+        issues: its warnings.
+        note: what there is to tell of its store, once per run.
+        command: what ends the warnings, or the failure, of a stale type.
+    """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
-    if warnings or _RECORD in item.stash:  # Most items have nothing to tell.
-        _record_of(item).warnings = warnings
+    if warnings or note or command or _RECORD in item.stash:  # Most items have nothing to tell.
+        record = _record_of(item)
+        record.warnings, record.notes, record.next = warnings, [note] if note else [], command
 
 
 def add_heal(item: pytest.Item, heal: Heal) -> None:

@@ -13,6 +13,7 @@ from pytest_regen.pytest_plugin.commands import (
     heal_command,
     is_edited,
     mending_command,
+    node_command,
     recording_command,
     regenerate_command,
 )
@@ -147,8 +148,10 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
             return _BAD_DOCUMENT
         case "refused":
             return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
-        case None:
-            return mending_command(check, name, result.issues_after)
+        case None | "clean":
+            # Nothing was asked for, or nothing is left that a reply could mend.
+            left = mending_command(check, name, result.issues_after)
+            return left or node_command(config, nodeid)
         case _:
             return _again(nodeid, check, result, cassette)
 

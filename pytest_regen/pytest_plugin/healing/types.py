@@ -15,7 +15,7 @@ from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_test, cassette_of_type
 from pytest_regen.pytest_plugin.checks import StoreCheck, check_of, forget
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.commands import again_command
+from pytest_regen.pytest_plugin.commands import again_command, is_stale
 from pytest_regen.pytest_plugin.costs import cost_in
 from pytest_regen.pytest_plugin.failures import UnitError
 from pytest_regen.pytest_plugin.healing.feedback import (
@@ -32,8 +32,9 @@ from pytest_regen.pytest_plugin.locate import id_from_here
 from pytest_regen.pytest_plugin.marks import regen_mark
 from pytest_regen.pytest_plugin.nodes import TypeItem
 from pytest_regen.pytest_plugin.providers import turn_settings
-from pytest_regen.regeneration import HealResult, heal_type
+from pytest_regen.regeneration import HealResult, fixable, heal_type
 from pytest_regen.regeneration.values import Feedback
+from pytest_regen.validation.freshness import update_command
 
 __all__ = ["call_again"]
 
@@ -116,12 +117,12 @@ class _Work:
         check = self._check(target)
         nodeid, unit = self._item.nodeid, f"{check.place}::{target.type_name}"
         try:
-            if check.store.is_stale(target.type_name) and not self._choices.ignore_stale:
-                why = "its pages were written for another IR (STALE)"
-                cassette = _cassette(self._item, target)
-                more = ("--regen-ignore-stale",)
+            if is_stale(check.result(target.type_name).issues) and not self._goes_on(target):
+                why = "its stored prompts were made for another version of the document (STALE)"
+                cassette, more = _cassette(self._item, target), ("--regen-ignore-stale",)
                 again = again_command(self._item.config, nodeid, cassette, *more)
-                self._record(skipped(unit, why, again))
+                command = again if self._can_be_mended(target) else update_command(check.store)
+                self._record(skipped(unit, why, command))
             elif self._choices.dry_run:
                 self._record(planned(nodeid, check, target, _cassette(self._item, target)))
             else:
@@ -129,6 +130,14 @@ class _Work:
         except RegenError as error:
             why = "\n".join(filter(None, (error.what, error.why)))
             self._record(skipped(unit, why, error.hint))
+
+    def _goes_on(self, target: Target) -> bool:
+        """Return whether a stale type is asked again with its old prompt."""
+        return self._choices.ignore_stale and self._can_be_mended(target)
+
+    def _can_be_mended(self, target: Target) -> bool:
+        """Return whether anything is wrong with a type that a reply could mend."""
+        return bool(target.feedback or fixable(self._check(target).result(target.type_name)))
 
     def _ask(self, target: Target) -> _Asked:
         item, calls = self._item, _Calls(self._item, target, self._failure)

@@ -1,0 +1,176 @@
+"""What somebody edited in a store by hand: blocks of the source, pages.json, prompts.json."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_regen.canonical import source_hash, text_hash
+from pytest_regen.errors import RegenError
+from pytest_regen.languages import language_named
+from pytest_regen.sources import same_leaves
+from pytest_regen.stores import RegenStore
+from pytest_regen.stores.snapshot import PAGES_FILE, PROMPTS_FILE
+from pytest_regen.validation.attribution import stitched
+from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.splitting import Split
+
+__all__ = ["Edit", "broken_file", "edited_prompts", "edits", "split_block"]
+
+_WAYS_OUT = "keep the edit with `pytest-regen adopt`, or drop it with `pytest-regen rebuild`"
+_GONE = "`pytest-regen rebuild` writes it from the stored pages"
+_NO_WAY_BACK = (
+    "keep the edit with `pytest-regen adopt`, or take pages.json back from version control"
+    " (`git checkout`) and run `pytest-regen rebuild`"
+)
+
+Where = Literal["source", "pages", "both", "apart"]
+"""``pages``: only in pages.json. ``both``: in pages.json and the source alike. ``apart``: in both,
+differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One type that is not as it was stored."""
+
+    type_name: str
+    where: Where
+    message: str
+    line: int | None = None
+    """First line of the block in the source; ``None`` where the block is gone, or is not edited."""
+    pages: tuple[int, ...] = ()
+    """Pages whose output was edited in pages.json."""
+
+    @property
+    def issue(self) -> Issue:
+        """The DRIFT that tells it."""
+        detail = _WAYS_OUT
+        if self.where in {"both", "apart"}:
+            detail = _NO_WAY_BACK
+        elif self.where == "source" and self.line is None:
+            detail = _GONE
+        return Issue.of(
+            "DRIFT",
+            self.message,
+            type_name=self.type_name,
+            page=self.pages[0] if self.pages else None,
+            line=self.line,
+            detail=detail,
+            file=PAGES_FILE if self.where == "pages" else None,
+        )
+
+
+def broken_file(store: RegenStore, found: Split) -> str:
+    """Return why no type can be told in the source of a store; empty where all can."""
+    if not store.has_source:
+        # Without a hash nothing was ever written that could be missing.
+        name = store.envelope.source_file
+        return f"the source file {name} is missing" if store.envelope.source_sha256 else ""
+    if found.broken:
+        return found.broken
+    if not found.has_boundaries and any(_is_complete(store, name) for name in store.type_names):
+        return f"the boundary lines are gone from {store.envelope.source_file}"
+    return ""
+
+
+def edits(store: RegenStore, found: Split) -> Iterator[Edit]:
+    """Yield the types whose block, or whose pages, are not as they were stored.
+
+    White space between tokens is no edit. A source that cannot be told apart into types is one edit
+    of the first type.
+    """
+    broken = broken_file(store, found)
+    if broken:
+        for name in store.type_names[:1]:
+            yield Edit(name, "source", broken)
+        return
+    if not store.has_source:
+        return
+    tampered: dict[str, list[int]] = {}
+    for key in store.tampered_pages:
+        tampered.setdefault(key.type_name, []).append(key.page)
+    is_as_written = store.envelope.source_sha256 == source_hash(store.source)
+    pieces = {piece.name: piece for piece in found.pieces}
+    for name in tuple(tampered) if is_as_written else store.type_names:
+        if not _is_complete(store, name):
+            continue
+        piece, pages = pieces.get(name), tuple(tampered.get(name, ()))
+        if piece is None:
+            yield Edit(
+                name, "source", f"the block of {name!r} is gone from {store.envelope.source_file}"
+            )
+        elif pages:
+            yield _in_pages(store, name, pages, piece.text, piece.first_line)
+        elif not _is_same(store, name, piece.text):
+            message = f"the block of {name!r} was edited: it differs from its stored pages"
+            yield Edit(name, "source", message, piece.first_line)
+
+
+def _in_pages(store: RegenStore, name: str, pages: tuple[int, ...], block: str, line: int) -> Edit:
+    """Return the edit of a type of which outputs were edited in pages.json."""
+    numbers = ", ".join(map(str, pages))
+    words = ("page", "was") if len(pages) == 1 else ("pages", "were")
+    said = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
+    if split_block(store, name, block, pages) is not None:
+        source = store.envelope.source_file
+        return Edit(name, "pages", f"{said}; {source} is as it was written", None, pages)
+    if _is_same(store, name, block):
+        return Edit(name, "both", f"{said}, and the source with it", line, pages)
+    return Edit(name, "apart", f"{said}, and the source in another way", line, pages)
+
+
+def split_block(
+    store: RegenStore, name: str, block: str, pages: Sequence[int]
+) -> dict[int, str] | None:
+    """Return the outputs of ``pages`` as the block still holds them.
+
+    ``None`` where the block does not prove what pages.json lost: neither has the source the hash it
+    was written with, nor each output that of what was stored.
+    """
+    prompts = store.prompts_of(name)
+    outputs: Sequence[str] = (block,)
+    if len(prompts) > 1:
+        language = language_named(store.ir.language)
+        try:
+            outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
+        except RegenError:
+            return None
+    found = {
+        entry.page: output
+        for entry, output in zip(prompts, outputs, strict=True)
+        if entry.page in pages
+    }
+    if store.envelope.source_sha256 == source_hash(store.source):
+        return found
+    stored = {page.page: page.output_hash for page in store.pages_of(name)}
+    is_proven = all(text_hash(output) == stored[page] for page, output in found.items())
+    return found if is_proven else None
+
+
+def edited_prompts(store: RegenStore) -> Iterator[Issue]:
+    """Yield the prompts that are not as they were made: their text or their fields were edited."""
+    numbers = {entry.key: number for number, entry in enumerate(store.prompts)}
+    for key in store.edited_prompts:
+        yield Issue.of(
+            "EDITED_PROMPT",
+            f"the prompt of page {key.page} of {key.type_name!r} was edited "
+            f"(entry {numbers[key]} of {PROMPTS_FILE}, counted from 0)",
+            type_name=key.type_name,
+            page=key.page,
+            file=PROMPTS_FILE,
+            detail="`pytest-regen generate` on the document writes it anew, free of charge; to say "
+            "more to the model, `pytest-regen regenerate` takes --correction",
+        )
+
+
+def _is_complete(store: RegenStore, name: str) -> bool:
+    prompts = store.prompts_of(name)
+    return bool(prompts) and len(store.pages_of(name)) == len(prompts)
+
+
+def _is_same(store: RegenStore, name: str, block: str) -> bool:
+    """Return whether a block is what its pages make, white space between tokens aside."""
+    outputs = tuple(page.output for page in store.pages_of(name))
+    type_ = store.ir.type_named(name)
+    is_enum = type_ is not None and type_.kind == "enum"
+    joined = stitched(store.envelope.language, outputs, name, is_enum).text
+    return joined == block or same_leaves(joined, block, language=store.envelope.language)

@@ -1,0 +1,236 @@
+"""Who wrote a page, and from what: nothing old looks new, and nothing has another's name."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugin_answers import Good
+from served_stores import served
+from store_factory import GOOD, MISSPELT, make_store
+
+from pytest_regen.documents.ir import type_hash
+from pytest_regen.emulator import EmulatedReply
+from pytest_regen.errors import EditedPromptError, HandEditError, StoreWriteError
+from pytest_regen.regeneration import (
+    TurnSettings,
+    adopt_edits,
+    heal_store,
+    partial_regenerate,
+    restore_outputs,
+)
+from pytest_regen.stores import RegenStore, history
+from pytest_regen.turns import CallableProvider
+from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.validation import stale_types, validate_store
+
+
+def change(file: Path, edit: Callable[[Any], object]) -> None:
+    """Edit a JSON file in place."""
+    value = json.loads(file.read_text("utf-8"))
+    edit(value)
+    file.write_text(json.dumps(value), "utf-8")
+
+
+def newer_ir(store: RegenStore) -> None:
+    """Give ``Owner`` another description, as a merge of two branches may."""
+    change(store.path / "ir.json", lambda ir: ir["types"][1].update(description="Whoever owns it."))
+
+
+def write_owner(_messages: list[dict[str, str]]) -> str:
+    """Return the right code of ``Owner``, whatever is asked."""
+    return GOOD["Owner", 1].replace("string? Name { get; set; }", "string? Name { get; init; }")
+
+
+def test_the_answer_to_an_old_prompt_stays_stale(tmp_path: Path) -> None:
+    """The page holds the hash of what its prompt was made from, not of what there is now."""
+    store = make_store(tmp_path / "store")
+    newer_ir(store)
+
+    result = partial_regenerate(store.path, ["Owner"], provider=CallableProvider(write_owner))
+
+    after = RegenStore.open(store.path)
+    assert result.regenerated == [("Owner", 1)]
+    assert "get; init;" in after.source
+    assert list(stale_types(after)) == ["Owner"]
+
+
+def test_the_answer_to_an_old_prompt_without_a_hash_stays_stale(tmp_path: Path) -> None:
+    """A store that an older version wrote says less, and is believed no more for that."""
+    store = make_store(tmp_path / "store")
+    newer_ir(store)
+
+    def forget(prompts: list[dict[str, Any]]) -> None:
+        for entry in prompts:
+            del entry["type_hash"], entry["entry_hash"]
+
+    change(store.path / "prompts.json", forget)
+    change(store.path / "pages.json", lambda pages: [p.pop("type_hash") for p in pages["pages"]])
+
+    partial_regenerate(store.path, ["Owner"], provider=CallableProvider(write_owner))
+
+    assert "Owner" in stale_types(RegenStore.open(store.path))
+
+
+def test_a_restored_output_is_as_old_as_it_was(tmp_path: Path) -> None:
+    """Bringing back what answered an older description does not make it answer this one."""
+    store = make_store(tmp_path / "store")
+    partial_regenerate(store.path, ["Owner"], provider=CallableProvider(write_owner))
+    newer_ir(store)
+
+    def follow(prompts: list[dict[str, Any]]) -> None:
+        now = RegenStore.open(store.path).ir.types[1]
+        prompts[2]["type_hash"] = type_hash(now)
+        del prompts[2]["entry_hash"]
+
+    change(store.path / "prompts.json", follow)
+    partial_regenerate(store.path, ["Owner"], provider=Good())
+    assert not stale_types(RegenStore.open(store.path))
+
+    restore_outputs(store.path, "Owner")
+
+    assert list(stale_types(RegenStore.open(store.path))) == ["Owner"]
+
+
+def test_adopting_an_edit_is_an_answer(tmp_path: Path) -> None:
+    """A person who takes a stale type over has looked at it: all of its pages are fresh."""
+    store = make_store(tmp_path / "store")
+    change(store.path / "ir.json", lambda ir: ir["types"][0].update(description="A project."))
+    source = store.source_path
+    source.write_text(
+        source.read_text("utf-8").replace("string? Name", "string? Title", 1), "utf-8"
+    )
+    assert "ProjectDataObject" in stale_types(RegenStore.open(store.path))
+
+    taken = adopt_edits(store.path)
+
+    after = RegenStore.open(store.path)
+    assert [(page.page, page.model) for page in taken.pages] == [(1, "hand")]
+    assert [page.model for page in after.pages_of("ProjectDataObject")] == [
+        "hand",
+        "claude-sonnet-5-5",
+    ]
+    assert not stale_types(after)
+
+
+def test_an_edited_prompt_is_not_asked(tmp_path: Path) -> None:
+    """Its answer would pass for one to the document: no call is made, and the way out is named."""
+    store = make_store(tmp_path / "store", MISSPELT)
+    change(store.path / "prompts.json", lambda prompts: prompts[2].update(user="TYPE: Owner"))
+    provider = Good()
+
+    with pytest.raises(EditedPromptError, match="pytest-regen generate"):
+        partial_regenerate(store.path, ["Owner"], provider=provider)
+    healed = heal_store(store.path, settings=TurnSettings(provider))
+
+    assert "was edited" in healed.skipped["Owner"]
+    assert provider.requests == []
+
+
+def test_a_source_without_boundaries_is_not_asked_for(tmp_path: Path) -> None:
+    """No reply could be put into it: refused before a page is paid, whichever type is named."""
+    store = make_store(tmp_path / "store", MISSPELT)
+    bare = "\n".join(line for line in store.source.split("\n") if "[REGEN:" not in line)
+    store.source_path.write_text(bare, "utf-8")
+    provider = Good()
+
+    with pytest.raises(HandEditError, match="the boundary lines are gone") as caught:
+        partial_regenerate(store.path, ["Owner"], provider=provider)
+    healed = heal_store(store.path, settings=TurnSettings(provider))
+
+    assert caught.value.hint == f"pytest-regen rebuild {store.path}"
+    assert set(healed.skipped) == {"ProjectDataObject", "Owner"}
+    assert provider.requests == []
+
+
+def test_a_fault_around_the_blocks_is_not_paid_for(tmp_path: Path) -> None:
+    """No reply can put a using back."""
+    store = make_store(tmp_path / "store")
+    using = "using System.Text.Json.Serialization;\n"
+    store.source_path.write_text(store.source.replace(using, ""), "utf-8")
+    provider = Good()
+
+    result = heal_store(store.path, settings=TurnSettings(provider))
+
+    assert provider.requests == []
+    assert [issue.code for issue in result.validation.errors] == ["MISSING_USING"]
+
+
+def test_an_edit_that_is_discarded_is_kept_aside(tmp_path: Path) -> None:
+    """What a person wrote is in the history before a reply takes its place."""
+    store = make_store(tmp_path / "store")
+    store.source_path.write_text(store.source.replace("? Name", "? Mine"), "utf-8")
+
+    partial_regenerate(
+        store.path, ["Owner"], provider=CallableProvider(write_owner), discard_edits=True
+    )
+
+    dropped = [one for one in history(store.path, "Owner") if one.reason == "dropped"]
+    assert [one.model for one in dropped] == ["hand"]
+    assert "? Mine" in dropped[0].output
+
+
+def test_a_function_is_named_as_the_one_that_wrote(tmp_path: Path) -> None:
+    """Its module and name, no stop reason and no tokens: it said none."""
+    store = make_store(tmp_path / "store")
+
+    partial_regenerate(store.path, ["Owner"], provider=CallableProvider(write_owner))
+
+    after = RegenStore.open(store.path)
+    (page,) = after.pages_of("Owner")
+    name = f"{__name__}:write_owner"
+    assert (page.model, page.provider, after.envelope.model) == (name, name, name)
+    assert (page.stop_reason, page.input_tokens) == (None, None)
+
+
+def test_a_provider_that_says_nothing_of_itself_is_named_by_its_class(tmp_path: Path) -> None:
+    """Never by a default of ours."""
+
+    class Mine:
+        def send(self, _request: TurnRequest) -> Reply:
+            return Reply(write_owner([]))
+
+    store = make_store(tmp_path / "store")
+    partial_regenerate(store.path, ["Owner"], provider=Mine())
+
+    (page,) = RegenStore.open(store.path).pages_of("Owner")
+    assert page.model == page.provider
+    assert page.model.endswith(":" + Mine.__qualname__)
+    assert page.stop_reason is None
+
+
+def test_a_function_is_not_asked_for_as_a_model(tmp_path: Path) -> None:
+    """The next turn with the API asks the model that wrote another page, not ``module:name``."""
+    store = make_store(tmp_path / "store")
+    change(
+        store.path / "pages.json",
+        lambda pages: [page.update(model="claude-opus-5-5") for page in pages["pages"]],
+    )
+    partial_regenerate(store.path, ["Owner"], provider=CallableProvider(write_owner))
+
+    with served() as server:
+        server.answers(lambda _body: EmulatedReply(GOOD["Owner", 1]))
+        result = partial_regenerate(store.path, ["Owner"], provider=server.provider)
+    assert not result.failures
+
+    assert [body["model"] for body in server.bodies] == ["claude-opus-5-5"]
+    (page,) = RegenStore.open(store.path).pages_of("Owner")
+    assert (page.model, page.provider) == ("claude-opus-5-5", None)
+    assert not any(r.has_errors for r in validate_store(RegenStore.open(store.path)).values())
+
+
+def test_what_could_not_be_written_is_not_asked(tmp_path: Path) -> None:
+    """A linked artifact is refused before a page is paid."""
+    store = make_store(tmp_path / "store", MISSPELT)
+    pages = store.path / "pages.json"
+    pages.rename(tmp_path / "pages.json")
+    pages.symlink_to(tmp_path / "pages.json")
+    provider = Good()
+
+    with pytest.raises(StoreWriteError, match="symbolic link"):
+        partial_regenerate(store.path, ["Owner"], provider=provider)
+    with pytest.raises(StoreWriteError, match="symbolic link"):
+        heal_store(store.path, settings=TurnSettings(provider))
+
+    assert provider.requests == []
