@@ -1,5 +1,6 @@
 """Schemas that extend another by ``allOf`` and are told apart by its discriminator."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,8 @@ __all__ = ["Mapped", "Subtypes"]
 
 _HOMES: Final = (("components", "schemas"), ("definitions",))
 """Where a document keeps its named schemas: OpenAPI, Swagger."""
+_NAME: Final = re.compile(r"[\w-]+")
+"""What can only be the name of a schema: a file has a dot, and a reference more than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Subtypes:
         named = self._named.get(str(entry.value))
         if named is not None:
             return named
+        if isinstance(entry.value, str) and _NAME.fullmatch(entry.value):
+            return Broken(f"there is no schema {entry.value!r}")
         return self._references.follow(Node({"$ref": entry.value}, entry.place))
 
     @cached_property

@@ -1,6 +1,7 @@
 """What the user sees of a type that failed: unit, place, code, lines, prompt, next command."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -155,8 +156,8 @@ def findings_json(
 
 
 def _issue_text(check: "StoreCheck", issue: Issue) -> str:
-    _, line = issue_place(check, issue)
-    path = f"{check.here}/{check.source_path.name}"
+    path, line = issue_place(check, issue)
+    path = f"{check.here}/{Path(path).name}"
     place = f"{path}:{line}" if line else path
     lines = [f"{place}: {issue.code}: {issue.message}"]
     if issue.detail:

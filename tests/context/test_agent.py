@@ -123,11 +123,21 @@ def test_a_second_turn_that_asks_is_told_to_write() -> None:
 
 def test_a_second_turn_never_returns_questions() -> None:
     """A model that insists is an error that says so."""
-    provider = ScriptedProvider([ASKS, ASKS, ASKS, WRITES])
+    others = [f"Attempt {number}: {ASKS}" for number in (2, 3)]
+    provider = ScriptedProvider([ASKS, *others, WRITES])
 
     with pytest.raises(ReaskedError, match="asks again"):
         ClarifyingAgent(provider).turn(SECOND)
     assert len(provider.requests) == 3
+
+
+def test_a_model_that_insists_in_the_same_words_is_not_told_again() -> None:
+    """The same reply to the same words would bring it once more."""
+    provider = ScriptedProvider([ASKS, ASKS, WRITES])
+
+    with pytest.raises(ReaskedError, match="asks again"):
+        ClarifyingAgent(provider).turn(SECOND)
+    assert len(provider.requests) == 2
 
 
 @pytest.mark.parametrize(

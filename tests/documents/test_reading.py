@@ -209,5 +209,8 @@ paths:
         document.find("GET /v1/ship")
     with pytest.raises(UnknownOperationError) as caught:
         document.find("/v1/ports")
-    assert caught.value.why == "it has 2 operations"
+    assert (
+        caught.value.why
+        == "an operation is named by its method and its path; the document has 2 operations"
+    )
     assert caught.value.hint.startswith("near matches: 'PUT /v1/ports/'")

@@ -1,5 +1,6 @@
 """The code on pages of the docs that have no test of their own runs as it stands there."""
 
+import secrets
 import tomllib
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_the_python_of_a_page_runs(
     make_store(tmp_path / "generated" / "GET_v1_projects")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTEST_REGEN_SEAL_KEY", "0123456789abcdef0123456789abcdef")
+    monkeypatch.setenv("PYTEST_REGEN_SEAL_KEY", secrets.token_hex(32))
 
     with emulated(monkeypatch, lambda _: "public class Invoice { }"):
         exec("\n".join(blocks(f"docs/{page}.md", "python")), dict(GIVEN))

@@ -151,8 +151,8 @@ def test_a_reply_of_no_use() -> None:
     replies: list[str] = []
 
     def model(_: list[dict[str, str]]) -> str:
-        replies.append(SECRET)
-        return SECRET
+        replies.append(f"{SECRET} {len(replies)}")
+        return replies[-1]
 
     answer = client_of(model).post(PATH, json={"message": MESSAGE})
 
