@@ -109,7 +109,7 @@ def planned(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) ->
         pages, asked = [], []
         following = mending_command(check, target.type_name, issues.errors)
     elif not pages:
-        following = _BAD_DOCUMENT
+        following = mending_command(check, target.type_name, issues.issues) or _BAD_DOCUMENT
     return Heal(
         f"{check.place}::{target.type_name}",
         "planned",
