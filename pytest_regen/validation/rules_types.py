@@ -155,7 +155,12 @@ def _unknown_arguments(
         unit = owner.wire_name if isinstance(owner, Member) else None
         for reference in attribute.types:
             where = f"[{attribute.name}] of {owner.name!r}"
-            advice = "write the attribute as the rules say, or take it away"
+            is_converter = attribute.name == "JsonConverter"
+            advice = (
+                "write the converter that the rules name"
+                if is_converter
+                else "take the attribute away"
+            )
             yield from _unknown(subject, reference, known, where, unit, advice=advice)
 
 

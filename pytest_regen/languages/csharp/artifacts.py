@@ -116,7 +116,10 @@ def leftover(line: str) -> str | None:
     if _THINKING.search(text):
         return "thinking was left in the answer; write the code alone"
     if is_fence(line) or "```" in text:
-        return "a Markdown code fence stands inside the code; close the block once, at its end"
+        return (
+            "a second code fence was opened inside the first; "
+            "write one fenced block with the code alone"
+        )
     if text and is_elision(text):
         return f"{in_quotes(text[:80])} stands where code was left out; write that code"
     if is_prose(line):
