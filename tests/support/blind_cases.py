@@ -370,7 +370,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "field twice",
         _before_end(lambda: member("city", (ADDRESS, 1)).replace(" City ", " Town ")),
-        [("city", ("twice", "once", "remove", "duplicate"))],
+        [("city", ("twice", "once", "remove", "delete", "duplicate"))],
         ADDRESS,
     ),
     Case(
@@ -520,7 +520,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "value twice",
         put("Accepted,", 'Accepted,\n    [JsonStringEnumMemberName("accepted")]\n    Taken,'),
-        [("accepted", ("once", "duplicate", "twice", "remove"))],
+        [("accepted", ("once", "duplicate", "twice", "remove", "delete"))],
         STATUS,
     ),
     Case(
@@ -871,7 +871,7 @@ CASES: tuple[Case, ...] = (
         lambda code: put("{\n", "{\n    // ... other properties omitted\n")(
             without("street", "post_code")(code)
         ),
-        [("street", ("missing", "add")), ("", ("comment", "omitted"))],
+        [("street", ("missing", "add", "left these two out")), ("", ("comment", "omitted"))],
         ADDRESS,
     ),
     Case(
