@@ -120,6 +120,18 @@ def test_boundaries_in_a_reply_are_only_text() -> None:
     assert code(f"```csharp\n{forged}\n```") == forged
 
 
+@pytest.mark.parametrize("reply", ["```csharp\n{}\n```", "```cs\n{}"])
+def test_a_fence_in_a_comment_of_several_lines_is_only_text(reply: str) -> None:
+    """What stands before it is no legal code, though no part of it is wrong in itself."""
+    members = (
+        "public string? A { get; set; }\n\n    /*\n    ```\n    */\n    public int B { get; set; }"
+    )
+    text = f"public class Sample\n{{\n    {members}\n}}"
+    before, after = reply.split("{}")
+
+    assert code(before + text + after) == text
+
+
 @given(
     planned(is_enum=False),
     st.sampled_from(("```csharp\n{}\n```", "Text:\n\n~~~~\n{}\n~~~~\nMore text.", "```cs\n{}")),

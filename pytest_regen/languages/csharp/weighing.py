@@ -39,6 +39,9 @@ def illegality(code: str) -> int:
 
 def _illegal(root: Node) -> int:
     """Return how many bytes of a tree are errors or statements; a missing token counts as one."""
+    if root.is_error:
+        # The grammar gave up on the whole: no node below need be an error of its own.
+        return root.end_byte - root.start_byte + 1
     return sum(
         1 if node.is_missing else node.end_byte - node.start_byte for node in _offenders(root)
     )
