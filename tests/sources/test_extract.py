@@ -123,10 +123,11 @@ def test_boundaries_in_a_reply_are_only_text() -> None:
 @pytest.mark.parametrize("reply", ["```csharp\n{}\n```", "```cs\n{}"])
 def test_a_fence_in_a_comment_of_several_lines_is_only_text(reply: str) -> None:
     """What stands before it is no legal code, though no part of it is wrong in itself."""
-    members = (
-        "public string? A { get; set; }\n\n    /*\n    ```\n    */\n    public int B { get; set; }"
+    text = (
+        "public class Sample {\n    public string? Member0 { get; set; }\n\n"
+        "    /// <summary>plain words</summary>\n    public string? Member1 { get; set; }\n\n"
+        "    /*\n    ```\n    */\n    public string? Member2 { get; set; }\n}"
     )
-    text = f"public class Sample\n{{\n    {members}\n}}"
     before, after = reply.split("{}")
 
     assert code(before + text + after) == text
