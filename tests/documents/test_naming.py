@@ -139,6 +139,19 @@ def test_the_title_of_an_unnamed_root(tmp_path: Path, title: str, name: str) -> 
     assert made.ir.types[0].name == name + "DataObject"
 
 
+def test_an_unnamed_root_keeps_its_title_before_other_unnamed_types(tmp_path: Path) -> None:
+    """Wherever those stand in the document; named schemas alone come before it."""
+    zebra = {"type": "object", "properties": {"id": {"type": "string"}}}
+    herd = {"type": "object", "properties": {"zebraDataObject": zebra}}
+    schema = {"type": "object", "title": "Herd zebra", "properties": {"herd": ref("Herd")}}
+
+    found = names(tmp_path, schema, {"Herd": herd})
+
+    (root,) = (place for place, name in found.items() if name == "HerdZebraDataObject")
+    assert "/responses/" in root
+    assert len(set(found.values())) == 3
+
+
 def test_inline_types_reached_twice_are_one(tmp_path: Path) -> None:
     """An inline schema of a base is one type, named after the base, in all that include it."""
     base: dict[str, Any] = {"properties": {"meta": {"properties": {"v": {}}}}}

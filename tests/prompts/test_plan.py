@@ -18,7 +18,7 @@ from pytest_regen.prompts import (
     plan_pages,
     stored_plan,
 )
-from pytest_regen.prompts.plan import HARD_LIMIT, TARGET_INPUT_TOKENS
+from pytest_regen.prompts.plan import _FULL, HARD_LIMIT, TARGET_INPUT_TOKENS, _Page, _placed
 from pytest_regen.prompts.units import unit_lines
 
 CSHARP = language_named("csharp")
@@ -269,3 +269,14 @@ def test_a_value_beyond_32_bits_asks_for_the_declaration_too() -> None:
     page = plan(small)[0]
 
     assert page_content_hash(small, page, first=True) != page_content_hash(large, page, first=True)
+
+
+def test_a_new_unit_fills_the_last_page_to_the_brim() -> None:
+    """It goes to an emptier page only where it does not fit, and to none beyond the hard limit."""
+    first, last = _Page(["a"], 10), _Page(["b"], _FULL - 5)
+
+    assert _placed("c", 5, [first, last])
+    assert (first.units, last.units) == (["a"], ["b", "c"])
+    assert _placed("d", HARD_LIMIT * _FULL - 10, [first, last])
+    assert first.units == ["a", "d"]
+    assert not _placed("e", HARD_LIMIT * _FULL, [first, last])

@@ -120,6 +120,14 @@ def test_boundaries_in_a_reply_are_only_text() -> None:
     assert code(f"```csharp\n{forged}\n```") == forged
 
 
+def test_one_delimiter_encloses_nothing() -> None:
+    """Illegal code is not cut down to the one line of it that is a comment."""
+    mess = "((" * 40
+    reply = f"public class Owner {{\n// BEGIN_FIELDS\n    public string? {mess} Name;\n}}"
+
+    assert code(reply) == reply
+
+
 @pytest.mark.parametrize("reply", ["```csharp\n{}\n```", "```cs\n{}"])
 def test_a_fence_in_a_comment_of_several_lines_is_only_text(reply: str) -> None:
     """What stands before it is no legal code, though no part of it is wrong in itself."""
