@@ -186,6 +186,14 @@ def test_cycles_without_an_object_end_in_any(tmp_path: Path, schema: Any, word: 
     assert word in messages(made)
 
 
+@pytest.mark.parametrize("kinds", [("integer", "number"), ("number", "integer")])
+def test_an_integer_is_a_number_in_either_order(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    """What must be both is an integer."""
+    field, _ = build_field(tmp_path, {"allOf": [{"type": kind} for kind in kinds]}, {})
+
+    assert spelled(field.type) == "integer"
+
+
 def test_composition_of_itself_is_harmless(tmp_path: Path) -> None:
     """A member that is the schema itself adds nothing."""
     schema = {"properties": {"a": {}}, "allOf": [ref("Self"), {"properties": {"b": {}}}]}
