@@ -87,6 +87,23 @@ def test_a_block_taken_out_is_drift(tmp_path: Path) -> None:
     assert found(edit(store, source[start:end], "")) == [("DRIFT", "Owner", None)]
 
 
+def test_an_edit_is_found_beside_a_type_that_is_not_written_yet(tmp_path: Path) -> None:
+    """A generation that was interrupted hides no edit of what it had finished."""
+    store = make_store(tmp_path / "store")
+    path = store.path / "pages.json"
+    data = json.loads(path.read_text("utf-8"))
+    data["pages"] = [page for page in data["pages"] if page["type_name"] != "ProjectDataObject"]
+    path.write_text(json.dumps(data), "utf-8")
+
+    edited = edit(
+        RegenStore.open(store.path),
+        'string? Name { get; set; }\n\n    [JsonPropertyName("state")]',
+        'string? FullName { get; set; }\n\n    [JsonPropertyName("state")]',
+    )
+
+    assert ("DRIFT", "Owner") in {(code, name) for code, name, _ in found(edited)}
+
+
 def test_a_missing_source_is_drift(tmp_path: Path) -> None:
     """Pages are the truth: the types are judged, and the file is said to be missing."""
     store = make_store(tmp_path / "store", MISSPELT)
