@@ -25,6 +25,9 @@ from pytest_regen.testing import (
     completion,
     failing_checks,
 )
+from pytest_regen.testing.canaries import paired_flow
+from pytest_regen.testing.standing import misplaced
+from pytest_regen.testing.verdicts import ANY_MARK
 from pytest_regen.turns.values import Provider
 
 
@@ -281,6 +284,16 @@ def test_the_verdict_is_the_same_in_every_zone(zone: str, monkeypatch: pytest.Mo
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_nothing_is_said_of_answers_whose_questions_are_not_sent() -> None:
+    """That they are lost is told by another check."""
+    tokens = paired_flow(ANY_MARK).tokens
+    prompt = f"They said {tokens['answers.1.text']}, and then {tokens['answers.0.text']}."
+
+    assert misplaced(tokens, prompt) == []
+    asked = " ".join(tokens[f"questions_asked.{number}.question"] for number in (0, 1))
+    assert misplaced(tokens, f"{asked} {prompt}") == ["answers.0.text", "answers.1.text"]
 
 
 @pytest.mark.parametrize(

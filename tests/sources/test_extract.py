@@ -120,6 +120,13 @@ def test_boundaries_in_a_reply_are_only_text() -> None:
     assert code(f"```csharp\n{forged}\n```") == forged
 
 
+def test_a_comment_above_the_code_is_no_prose() -> None:
+    """Sentences around the code are left out; those in comments are part of it."""
+    owned = "// The owner of a project.\npublic class Owner { }"
+
+    assert code(f"Here it is.\n{owned}\nI hope that this helps you.") == owned
+
+
 def test_one_delimiter_encloses_nothing() -> None:
     """Illegal code is not cut down to the one line of it that is a comment."""
     mess = "((" * 40
