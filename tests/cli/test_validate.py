@@ -183,6 +183,20 @@ def test_every_file_that_pytest_reads_can_name_them(
     assert (ran.code, f"../{good}: 3 types, no errors" in ran.err) == (0, True)
 
 
+def test_a_broken_file_of_settings_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From below as well: the project is found by the next file that has settings of pytest."""
+    (here / "pyproject.toml").unlink()
+    (here / "tox.ini").write_text("no section\n", "utf-8")
+    (here / "setup.cfg").write_text("[tool:pytest]\nregen_stores = generated/*\n", "utf-8")
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+
+    ran = command("validate", "--no-write")
+
+    assert ran.code == 2
+    assert "tox.ini cannot be read" in ran.err
+
+
 @pytest.mark.parametrize("configured", ["", "none/*"])
 def test_a_gate_without_stores_is_wrong_usage(here: Path, configured: str) -> None:
     """It says where it looked, and does not pass."""

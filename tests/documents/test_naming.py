@@ -1,5 +1,6 @@
 """Names of types: readable, unique, and moved by nothing unrelated."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,24 @@ def test_the_title_of_an_unnamed_root(tmp_path: Path, title: str, name: str) -> 
     """A short title names the root; a sentence or nothing leaves it to the path."""
     made = build(tmp_path, {**OBJECT, "title": title})
     assert made.ir.types[0].name == name + "DataObject"
+
+
+def test_of_two_schemas_of_one_name_the_other_file_s_is_named_for_its_file(tmp_path: Path) -> None:
+    """By the file's first word: neither folders nor endings are part of a name."""
+    (tmp_path / "parts").mkdir()
+    other = tmp_path / "parts" / "harbour.v2.json"
+    other.write_text(json.dumps({"definitions": {"Owner": OBJECT}}), "utf-8")
+    schema = {
+        "properties": {
+            "ours": ref("Owner"),
+            "theirs": {"$ref": "parts/harbour.v2.json#/definitions/Owner"},
+        }
+    }
+
+    found = names(tmp_path, schema, {"Owner": OBJECT})
+
+    assert found["#/components/schemas/Owner"] == "Owner"
+    assert found["parts/harbour.v2.json#/definitions/Owner"] == "HarbourOwner"
 
 
 def test_an_unnamed_root_keeps_its_title_before_other_unnamed_types(tmp_path: Path) -> None:
