@@ -327,6 +327,8 @@ def test_what_was_filled_in_beforehand_is_said_to_be() -> None:
     page = opened(client_of(Model({**PLACE, "prefilled_location": "Austin, TX"})))
 
     assert page.one("p", id="q0-hint").text.startswith("Filled in from what you wrote.")
+    empty = opened(client_of(Model(PLACE)))
+    assert not empty.one("p", id="q0-hint").text.startswith("Filled in")
 
 
 def test_starting_over_keeps_the_description() -> None:

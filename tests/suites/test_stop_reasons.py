@@ -302,6 +302,8 @@ def test_a_spent_budget_makes_no_further_call(faulty: RegenStore) -> None:
         requests = list(server.bodies)
 
     assert (one.stop_reason, one.calls, type(one.failure)) == ("budget", 0, BudgetError)
+    assert isinstance(one.failure, BudgetError)
+    assert f"budget of {2 * (one.failure.needed or 0)}," in one.failure.hint
     assert (some.stop_reasons[root], some.calls) == ("budget", 0)
     assert requests == []
     assert check_nothing_lost(faulty).source == faulty.source
