@@ -286,6 +286,13 @@ def test_the_verdict_is_the_same_in_every_zone(zone: str, monkeypatch: pytest.Mo
         time.tzset()
 
 
+def test_tags_inside_a_line_are_structure() -> None:
+    """Where a prompt puts texts into elements, a text that closes one is found, without a line."""
+    assert_structure_holds(factory("xml"), hostile=())
+    with pytest.raises(ContextLossError, match="</"):
+        assert_structure_holds(factory("xml", "pastes texts"), hostile=())
+
+
 def test_nothing_is_said_of_answers_whose_questions_are_not_sent() -> None:
     """That they are lost is told by another check."""
     tokens = paired_flow(ANY_MARK).tokens
