@@ -666,6 +666,10 @@ CALLED: Mapping[str, Callable[[Provider, str, str], Any]] = {
 # Correct agents that are built in yet other ways.
 
 
+_LIKE_THIS = {"role": "system", "content": "Write like this: <example>Fix our roads</example>"}
+"""Tags around what is always the same are no place for anybody's words."""
+
+
 def make_dumping(provider: Provider) -> Any:
     """Return a function that sends the context as pydantic dumps it."""
     complete = completion(provider)
@@ -673,7 +677,7 @@ def make_dumping(provider: Provider) -> Any:
     def turn(request: ClarificationRequest) -> Any:
         context = request.conversation_context
         said = request.message if context is None else context.model_dump_json(exclude_none=True)
-        found = json.loads(complete([{"role": "user", "content": said}]))
+        found = json.loads(complete([_LIKE_THIS, {"role": "user", "content": said}]))
         if found.get("subject_line") or not request.is_second_turn:
             return found
         raise ValueError("the model asks again")
