@@ -19,7 +19,7 @@ from serving_http import served
 from subject_flow import CHOICE, MESSAGE, PLACE, Model, app_of, asking, second_turn, writing
 
 from pytest_regen.errors import TransportError
-from pytest_regen.server import ServerSettings
+from pytest_regen.server import ServerSettings, create_app
 from pytest_regen.server.streaming import frame
 
 PATH = "/api/agents/generate-subject"
@@ -162,6 +162,22 @@ def test_a_model_that_fails_is_the_end_of_the_stream() -> None:
     assert status == 200
     assert [event.name for event in events] == ["started", "error"]
     assert (events[-1].data["code"], events[-1].data["status"]) == ("MODEL_UNAVAILABLE", 503)
+    assert b"secret" not in told
+
+
+def test_an_error_that_nobody_foresaw_is_the_end_of_the_stream() -> None:
+    """One `error` event with status 500, and none of its words."""
+
+    class Broken:
+        def turn(self, _: object) -> Any:
+            raise ZeroDivisionError("secret")
+
+    with served(create_app(Broken(), seal="off", settings=UNLIMITED)) as url:
+        _, _, told = posted(url, {"message": MESSAGE}, path=STREAM)
+
+    events = events_in([told])
+    assert [event.name for event in events] == ["started", "error"]
+    assert events[-1].data["status"] == 500
     assert b"secret" not in told
 
 

@@ -228,3 +228,14 @@ def test_any_state_is_restored_or_refused(place: str, value: Any) -> None:
         assert json.loads(json.dumps(found.to_json())) == json.loads(
             json.dumps(data | {place: value})
         )
+
+
+@pytest.mark.parametrize(("wrong", "more"), [(5, ""), (6, "; and 1 more")])
+def test_problems_beyond_the_fifth_are_counted(wrong: int, more: str) -> None:
+    """None is counted where none was left out."""
+    broken = state() | {f"unknown_{number}": 1 for number in range(wrong)}
+
+    with pytest.raises(UsageError) as caught:
+        restored(broken)
+    assert (more or "unknown_4") in str(caught.value)
+    assert ("more" in str(caught.value)) is bool(more)

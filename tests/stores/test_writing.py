@@ -415,3 +415,22 @@ def test_a_store_behind_a_linked_folder_is_written(store: RegenStore, tmp_path: 
 
     assert link.is_symlink()
     assert RegenStore.open(store.path).pages != store.pages
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders cannot be waited for on Windows")
+def test_the_names_in_a_folder_are_waited_for_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is on the disk is lost all the same if its folder's list is not."""
+    folders: list[bool] = []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        folders.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    filled_store(tmp_path / "store")
+
+    assert any(folders)
+    assert not all(folders)

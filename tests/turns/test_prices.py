@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from pytest_regen.settings import Price
 from pytest_regen.turns import Usage, cost_of, describe_usage
 
 MODEL = "claude-sonnet-5-5"
@@ -37,3 +38,11 @@ def test_a_line_about_usage_leaves_out_what_is_nothing() -> None:
     assert describe_usage(Usage(1204, 310, 5000), MODEL) == (
         "1,204 in, 310 out, 5,000 cached, $0.0060"
     )
+
+
+def test_what_was_not_used_costs_nothing() -> None:
+    """Neither what is zero nor what was not told; each kind of token has its price."""
+    price = Price(Decimal(1), Decimal(10), Decimal(100), Decimal(1000))
+
+    assert price.cost(Usage()) == 0
+    assert price.cost(Usage(input_tokens=1_000_000, output_tokens=100_000)) == 2
