@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from store_factory import GOOD, make_store
 
 from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
+from pytest_regen.regeneration.settling import _union
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
+from pytest_regen.validation import Issue
 
 OWNER = GOOD["Owner", 1]
 WRONG = OWNER.replace('("name")', '("nmae")').replace('("state")', '("stat")')
@@ -130,3 +133,12 @@ def test_any_output_is_taken_where_that_is_asked(tmp_path: Path) -> None:
     partial_regenerate(path, ["Owner"], settings=answering("I am sorry."), accept_any=True)
 
     assert owner_after(path) == "I am sorry."
+
+
+def test_what_was_said_is_not_said_again_for_another_line() -> None:
+    """The next correction tells what the new output has, and what only the stored one lacks."""
+    here = Issue.of("MISSING_FIELD", "field 'a' is missing", type_name="T", line=3, field="a")
+    moved = replace(here, line=9)
+    other = Issue.of("MISSING_FIELD", "field 'b' is missing", type_name="T", line=4, field="b")
+
+    assert _union([here], [moved, other]) == (here, other)
