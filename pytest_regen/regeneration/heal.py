@@ -181,7 +181,7 @@ class _Work:
     def blocked(self, *, discard_edits: bool = False) -> HealResult | None:
         """Return a result that says why nothing is tried; ``None`` where the type may be asked."""
         result = self._results.get(self._type)
-        why = obstacle(self._store, result, discard_edits=discard_edits)
+        why = obstacle(self._store, self._results, [self._type], discard_edits=discard_edits)
         if why is None:
             return None
         return replace(

@@ -94,13 +94,14 @@ def is_edited(result: ValidationResult | None) -> bool:
 
 
 def obstacle(
-    store: RegenStore, result: ValidationResult | None, *, discard_edits: bool = False
+    store: RegenStore, results: Results, names: Iterable[str], *, discard_edits: bool = False
 ) -> HandEditError | EditedPromptError | None:
-    """Return why a type must not be asked, although there is a model; ``None`` where it may.
+    """Return why types must not be asked, although there is a model; ``None`` where they may.
 
     Args:
         store: the store.
-        result: what is wrong with the type.
+        results: what is wrong with each type.
+        names: of the types; the first one with an obstacle counts.
         discard_edits: whether edits of the source may be lost.
 
     Raises:
@@ -108,7 +109,6 @@ def obstacle(
     """
     store.refuse_links()
     place = shlex.quote(str(store.path))
-    name = next((issue.type_name for issue in (result.issues if result else ())), None) or ""
     broken = broken_file(store, split(store.source, store.envelope.language))
     if broken and store.has_source and not discard_edits:
         return HandEditError(
@@ -116,19 +116,21 @@ def obstacle(
             why="no block can be told from another, so no reply could be put into the file",
             hint=f"pytest-regen rebuild {place}",
         )
-    if is_edited(result) and not discard_edits:
-        return HandEditError(
-            f"{name} in {store.source_path} was edited by hand",
-            why="regenerating it would discard the edit",
-            hint=f"keep it: pytest-regen adopt {place} --type {name}; "
-            f"or drop it: pytest-regen rebuild {place} --type {name}",
-        )
-    if any(issue.code == "EDITED_PROMPT" for issue in (result.issues if result else ())):
-        return EditedPromptError(
-            f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
-            why="its answer would pass for one to the document",
-            hint=f"{update_command(store)}, which writes the prompts anew",
-        )
+    for name in names:
+        result = results.get(name)
+        if is_edited(result) and not discard_edits:
+            return HandEditError(
+                f"{name} in {store.source_path} was edited by hand",
+                why="regenerating it would discard the edit",
+                hint=f"keep it: pytest-regen adopt {place} --type {name}; "
+                f"or drop it: pytest-regen rebuild {place} --type {name}",
+            )
+        if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
+            return EditedPromptError(
+                f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
+                why="its answer would pass for one to the document",
+                hint=f"{update_command(store)}, which writes the prompts anew",
+            )
     return None
 
 

@@ -194,11 +194,9 @@ def _refuse_blocked(store: RegenStore, names: Iterable[str], *, discard_edits: b
     Raises:
         HandEditError: an edit stands in the way, of a type, a prompt, or the file as a whole.
     """
-    results = validate_store(store)
-    for name in names:
-        blocked = obstacle(store, results.get(name), discard_edits=discard_edits)
-        if blocked is not None:
-            raise blocked
+    blocked = obstacle(store, validate_store(store), names, discard_edits=discard_edits)
+    if blocked is not None:
+        raise blocked
 
 
 def result_of(

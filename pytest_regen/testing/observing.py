@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from pytest_regen.canonical import canonical_hash
+from pytest_regen.canonical import canonical_json, text_hash
 from pytest_regen.context.requests import ClarificationRequest
 from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest
 
@@ -60,9 +60,11 @@ class Replies:
     unusable: tuple[str, ...] = ("", "I cannot say.", '{"needs_clarification": false}')
     """Replies that hold neither."""
 
-    def written(self, request: TurnRequest) -> str:
-        """Return the finished text for a request."""
-        return self.generate.replace(_DIGEST, canonical_hash(plain_request(request))[7:19])
+    def written(self, request: TurnRequest, *, mark: str = "", instead: str = "") -> str:
+        """Return the finished text for a request, as if ``instead`` stood in place of ``mark``."""
+        said = canonical_json(plain_request(request))
+        said = said.replace(mark, instead) if mark else said
+        return self.generate.replace(_DIGEST, text_hash(said)[7:19])
 
 
 @dataclass(frozen=True, slots=True)

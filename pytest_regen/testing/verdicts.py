@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pytest_regen.canonical import canonical_hash
 from pytest_regen.context.values import Ask
 from pytest_regen.testing.canaries import RequestWith, new_mark
 from pytest_regen.testing.observing import (
@@ -13,10 +12,8 @@ from pytest_regen.testing.observing import (
     Replies,
     Script,
     observe,
-    plain_request,
     plain_result,
 )
-from pytest_regen.turns.values import TurnRequest
 
 __all__ = [
     "ANY_MARK",
@@ -108,12 +105,7 @@ class Turns:
 
     def script(self, mark: str) -> Script:
         """Return the script of a model whose reply does not depend on the mark of its request."""
-
-        def written(_: int, request: TurnRequest) -> str:
-            said = json.dumps(plain_request(request)).replace(mark, ANY_MARK)
-            return self._replies.generate.replace("{digest}", canonical_hash(said)[7:19])
-
-        return written
+        return lambda _, request: self._replies.written(request, mark=mark, instead=ANY_MARK)
 
     @staticmethod
     def unmarked(seen: Observed, mark: str) -> Any:  # noqa: ANN401 - JSON
