@@ -9,13 +9,8 @@ from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit, urlu
 
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.turns.secrets import (
-    ASSIGNED,
-    find_secrets,
-    is_password_of,
-    is_private_name,
-    scrub_text,
-)
+from pytest_regen.turns.secret_names import is_harmless_name, is_password_of, is_private_name
+from pytest_regen.turns.secrets import ASSIGNED, find_secrets, scrub_text
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
@@ -55,15 +50,13 @@ PRIVATE_HEADERS: Final = frozenset(
 )
 """Headers that hold a credential or identify an account, in cassettes that keep others."""
 
-_PRIVATE_PARAMETERS: Final = (
-    "key",
-    "token",
-    "secret",
-    "password",
-    "signature",
-    "credential",
-    "auth",
+_PRIVATE_PARAMETERS: Final = frozenset(
+    {
+        *("key", "keys", "token", "tokens", "secret", "password", "signature", "sig"),
+        *("credential", "credentials", "auth"),
+    }
 )
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _LABELS: Final = frozenset({"name", "key", "header", "field", "label", "variable", "parameter"})
 _VALUES: Final = frozenset({"value", "val", "default"})
@@ -313,7 +306,10 @@ def scrubbed_path(path: str) -> str:
 
 def is_private_parameter(name: str) -> bool:
     """Whether a parameter of an address is there to hold a credential."""
-    return is_private_name(name) or any(word in name.lower() for word in _PRIVATE_PARAMETERS)
+    if is_harmless_name(name):
+        return False
+    words = {word.lower() for word in _WORDS.findall(name)}
+    return is_private_name(name) or not words.isdisjoint(_PRIVATE_PARAMETERS)
 
 
 def scrubbed_query(query: str) -> str:
