@@ -58,10 +58,13 @@ _HARMLESS: Final = (
 _SEPARATORS = re.compile(r"[-_.\s]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
+"""Or its beginning: base64 that is folded is also read line by line."""
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
 _CODE = re.compile(r"[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?)+")
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
+_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ")
+"""Keys that stand in web pages: their vendors call them public."""
 _SHORTEST: Final = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORTEST_PASSWORD: Final = 4
@@ -443,6 +446,8 @@ def looks_random(value: str) -> bool:
     if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
         return False
     if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
+        return False
+    if value.startswith(_PUBLISHED):
         return False
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS

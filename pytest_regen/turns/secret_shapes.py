@@ -255,7 +255,6 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("yandex-key", "AQVN", r"[A-Za-z0-9_-]{35,}"),
     _prefixed("yandex-key", "y0_ y1_", r"[A-Za-z0-9_-]{50,}"),
     _prefixed("yandex-key", "t1.", r"[A-Za-z0-9_-]{20,}={0,2}\.[A-Za-z0-9_-]{80,}"),
-    _prefixed("yandex-key", "YC", rf"(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{{38}}{_END}"),
     _prefixed("scaleway-key", "SCW", rf"(?=[A-Z]*[0-9])[A-Z0-9]{{17}}{_END}"),
     _prefixed("spaces-key", "DO00", rf"[A-Z0-9]{{16}}{_END}"),
     _prefixed("salesforce-session", "00D", r"[A-Za-z0-9]{12,15}![A-Za-z0-9._]{80,}"),

@@ -128,9 +128,11 @@ def _shapes_by_start() -> tuple[
 _START: Final = 2
 """Characters of a word by which it is told that no credential begins so."""
 _ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
-_DENSE = re.compile(r"(?:[A-Za-z0-9]{0,40}[+/]){0,6}[A-Za-z0-9]{0,40}|[A-Za-z0-9_-]*")
+_DENSE = re.compile(r"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
 _RUN_BEFORE: Final = 40
 """Characters in one alphabet of base64: with so many before it, a shape is made by chance."""
+_MOST_JOINTS: Final = 5
+_FEWEST_LARGE: Final = 5
 _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORT = re.compile("[:=]")
@@ -260,13 +262,12 @@ _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest",
 
 def _is_dense(before: str) -> bool:
     """Whether base64 of something else stands before a shape, and goes on in it."""
-    return (
-        len(before) == _RUN_BEFORE
-        and _DENSE.fullmatch(before) is not None
-        and any(map(str.isupper, before))
-        and (any(map(str.isdigit, before)) or "A" * 8 in before)
-        and any(map(str.islower, before)) | ("AA" in before)
-    )
+    if len(before) < _RUN_BEFORE or _DENSE.fullmatch(before) is None:
+        return False
+    joints = sum(map(before.count, "+/-_"))
+    large, digits = sum(map(str.isupper, before)), sum(map(str.isdigit, before))
+    # Of words and paths there are more joints; of silence nearly all is "A".
+    return joints <= _MOST_JOINTS and large >= _FEWEST_LARGE and (digits > 1 or "AAAA" in before)
 
 
 def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
