@@ -200,9 +200,8 @@ def write_late(project: Project, mark: str, ways: Iterable[str] = tuple(LATE)) -
 
 
 TESTS = ["test_fixture", "test_plain"]
-ALL = sorted(
-    ["TestClass.test_method", "Case.test_unittest", "test_cases[a]", "test_cases[b]", *TESTS]
-)
+CLASSES = ["TestClass.test_method", "Case.test_unittest"]
+ALL = sorted([*TESTS, *CLASSES, "test_async", "test_cases[a]", "test_cases[b]"])
 COUNT = sum(len(ALL if way in IN_ALL_FORMS else TESTS) for way in LATE)
 
 
