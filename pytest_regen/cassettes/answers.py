@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.turns.failures import is_retried_status
 from pytest_regen.turns.wire import StreamedMessage, sse_events, usage_of
 
@@ -44,6 +44,8 @@ def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
         # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
         headers.pop("retry-after", None)
         headers["retry-after-ms"] = ("1",)
+    if not has_body(taken.method, taken.status):
+        return headers
     headers.pop("content-length", None)
     if taken.end == "complete" and not taken.is_stream:
         headers["content-length"] = (str(len(taken.response_body)),)

@@ -92,7 +92,12 @@ def _async_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx
 
 
 def _played(module: Any, taken: Interaction) -> Any:  # noqa: ANN401 - the client's types
-    headers = [(n, v) for n, values in playable_headers(taken).items() for v in values]
+    # As bytes: of text the client takes ASCII alone, and reads what a server sent as UTF-8 first.
+    headers = [
+        (name.encode(), value.encode("utf-8", "surrogatepass"))
+        for name, values in playable_headers(taken).items()
+        for value in values
+    ]
     reason = taken.reason.encode("ascii", "replace")
     return module.Response(
         taken.status,

@@ -21,7 +21,7 @@ from pytest_regen.cassettes.clients.passing import end_streams
 from pytest_regen.cassettes.clients.transports import patch_transports
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
 from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import scrub_text
 
@@ -150,7 +150,8 @@ def _sent(request: Any, run: CassetteInUse) -> bytes:  # noqa: ANN401 - vcrpy's 
 
 def _response(taken: Interaction) -> dict[str, Any]:
     headers = {name: list(values) for name, values in playable_headers(taken).items()}
-    headers["content-length"] = [str(len(taken.response_body))]
+    if has_body(taken.method, taken.status):
+        headers["content-length"] = [str(len(taken.response_body))]
     return {
         "status": {"code": taken.status, "message": taken.reason},
         "headers": headers,
