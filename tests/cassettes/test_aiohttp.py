@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_site import EVENTS, Site, small_site
+from small_site import EVENTS, Site, small_site, told_headers
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.errors import CassetteError, CassetteMissError
@@ -47,6 +47,7 @@ async def seen(response: Any) -> dict[str, Any]:
         "url": str(response.url),
         "history": [(one.method, one.status, str(one.url)) for one in response.history],
         "cookies": sorted(response.cookies),
+        "headers": told_headers(response.headers.items()),
         "body": await response.read(),
     }
 
@@ -89,7 +90,11 @@ NOT_FOLLOWED = asks("GET", "/redirect", allow_redirects=False)
         (NOT_FOLLOWED, [("GET", "/redirect", b"")]),
         (
             asks("GET", "/redirect?to=/redirect"),
-            [("GET", "/redirect?to=/redirect", b""), ("GET", "/redirect", b""), ("GET", "/echo", b"")],
+            [
+                ("GET", "/redirect?to=/redirect", b""),
+                ("GET", "/redirect", b""),
+                ("GET", "/echo", b""),
+            ],
         ),
         (
             asks("GET", "/redirect?to=/cookie&cookie=1"),
@@ -210,12 +215,10 @@ def test_raise_for_status_and_text(site: Site, path: Path) -> None:
 
 async def events(session: Any, address: str) -> list[tuple[float, bytes]]:
     """Return the pieces of a stream, and when they came."""
-    loop, found = asyncio.get_running_loop(), []
+    loop = asyncio.get_running_loop()
     start = loop.time()
     async with session.get(f"{address}/events") as response:
-        async for piece in response.content.iter_any():
-            found.append((loop.time() - start, piece))
-    return found
+        return [(loop.time() - start, piece) async for piece in response.content.iter_any()]
 
 
 def test_a_stream_arrives_while_it_is_recorded(site: Site, path: Path) -> None:
@@ -253,12 +256,16 @@ def test_what_broke_off_breaks_off_again(site: Site, path: Path) -> None:
     """A stream is replayed as cut; any other answer that broke off is none, and is not kept."""
 
     async def work(session: Any, address: str) -> bytes:
-        got = b""
+        got: list[bytes] = []
+
+        async def read(response: Any) -> None:
+            async for piece in response.content.iter_any():
+                got.append(piece)  # noqa: PERF401 - what came before it broke off counts
+
         async with session.get(f"{address}/cut") as response:
             with pytest.raises(aiohttp.ClientPayloadError):
-                async for piece in response.content.iter_any():
-                    got += piece
-        return got
+                await read(response)
+        return b"".join(got)
 
     async def plain(session: Any, address: str) -> None:
         async with session.get(f"{address}/cut/plain") as response:
@@ -323,6 +330,25 @@ def test_a_timeout_ends_a_request_in_time(site: Site, path: Path) -> None:
 
     with use_cassette(path, mode="once"):
         run(work, site.address, timeout=aiohttp.ClientTimeout(total=0.08))
+
+
+def test_what_vcrpy_recorded_is_replayed(site: Site, path: Path) -> None:
+    """It keeps the objects behind ``json=`` and ``data=``; what is sent of them matches."""
+    vcr = pytest.importorskip("vcr")
+
+    async def work(session: Any, address: str) -> list[Any]:
+        given: list[dict[str, Any]] = [
+            {"json": {"q": [1]}},
+            {"data": {"a": "1", "b": "x y"}},
+            {"data": b"raw"},
+        ]
+        return [await asks("POST", "/echo", **one)(session, address) for one in given]
+
+    with vcr.use_cassette(str(path)):
+        live = run(work, site.address)
+    with use_cassette(path) as replay:
+        assert run(work, site.address) == live
+    assert (replay.played, replay.unplayed) == (3, 0)
 
 
 def test_an_answer_that_no_cassette_was_asked_for_is_an_error(path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +38,18 @@ class Site(ThreadingHTTPServer):
     def address(self) -> str:
         """Where it listens."""
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+TRANSFER = {"connection", "content-encoding", "content-length", "transfer-encoding"}
+
+
+def told_headers(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the headers of an answer that do not only describe its transfer; of cookies names."""
+    return sorted(
+        (name.lower(), value.partition("=")[0] if name.lower() == "set-cookie" else value)
+        for name, value in pairs
+        if name.lower() not in TRANSFER
+    )
 
 
 @contextmanager
@@ -92,11 +104,13 @@ class _Page(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _json(self, status: int, value: object, **headers: str) -> None:
-        self._answer(status, json.dumps(value).encode(), content_type="application/json", **headers)
+        body = json.dumps(value, indent=2, ensure_ascii=False).encode()
+        self._answer(status, body, content_type="application/json", **headers)
 
     def page_echo(self) -> None:
         """Say what was asked."""
-        said = self.sent.decode("latin-1")
+        packed = self.headers.get("content-encoding") == "deflate"
+        said = (zlib.decompress(self.sent) if packed else self.sent).decode("latin-1")
         if "multipart" in self.headers.get("content-type", ""):
             said = f"{len(self.sent.splitlines())} lines"
         self._json(200, {"method": self.command, "path": self.path, "body": said})
@@ -120,7 +134,7 @@ class _Page(BaseHTTPRequestHandler):
     def page_pages(self) -> None:
         """Give a page that names the next one, of three."""
         page = int(self.query.get("page", "1"))
-        more = {"link": f'</pages?page={page + 1}>; rel="next"'} if page < 3 else {}  # noqa: PLR2004 - of three
+        more = {"link": f'</pages?page={page + 1}>; rel="next"'} if page < 3 else {}
         self._json(200, {"page": page}, **more)
 
     def page_etag(self) -> None:
