@@ -261,8 +261,8 @@ class CassetteRun:
             apart.shutdown()
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
-            unplayed = [stored.key for _, stored in self.tape.unplayed]
-            self._writer.promote(drop=unplayed if drops else ())
+            unplayed = self.tape.unplayed if drops else ()
+            self._writer.promote(drop=[stored.key for _, stored in unplayed])
         else:
             self._writer.leave()
 

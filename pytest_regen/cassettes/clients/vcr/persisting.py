@@ -17,8 +17,8 @@ from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
     lined_interactions,
+    parsed_cassette,
     parsed_json,
-    parsed_yaml,
     refuse_cut,
     text_of,
     unreadable,
@@ -122,7 +122,7 @@ def _exact_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deseriali
     """
 
     def deserialize(text: str) -> Any:  # noqa: ANN401 - as vcrpy calls it
-        data, lines = parsed_yaml(text, path, loader=guarded_loader(base))
+        data, lines = parsed_cassette(text, path, loader=guarded_loader(base))
         checked = _checked(path, data, lines, build)
         refuse_cut(checked, text, path)
         return checked
