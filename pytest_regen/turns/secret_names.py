@@ -72,7 +72,7 @@ _BITS: Final = 3.0
 """Shannon bits a character: below stand words, repetitions and counters."""
 
 _WRAPPED = re.compile(r"[$%@#]{0,2}[<{\[(«].*[>}\])»]+|[$%]\w+%?|\{\{.*\}\}", re.DOTALL)
-_MASK = re.compile(r"[*xX.•·#_?\-…]+|(.)\1{3,}")
+_MASK = re.compile(r"[*xX.•·#_?\-…0]+")
 """``****``, ``xxxx-xxxx``, ``…``: a value that was painted over."""
 _PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[*•·#…]+|\.{3}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -467,7 +467,7 @@ def is_placeholder(value: str) -> bool:
     says_so = False
     for piece in _PIECES.findall(_CAMEL.sub(" ", value)):
         word = piece.lower()
-        if word in _STAND_INS or (len(word) >= _SHORTEST_MASK and len(set(word)) == 1):
+        if word in _STAND_INS or (len(word) >= _SHORTEST_MASK and _MASK.fullmatch(word)):
             says_so = True
         elif not (
             word in _FILLERS

@@ -305,9 +305,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         r"(?<![$\w])\$(?:(?:apr1|1|5|6|7|y)\$[./A-Za-z0-9$=,]{20,200}|2[aby]\$\d\d\$[./A-Za-z0-9]{53}"
         r"|(?:argon2\w*|scrypt|pbkdf2[\w-]*)\$[./A-Za-z0-9$=,+-]{30,300})",
     ),
-    _shape(
-        "password-hash", "{S", r"\{(?:SHA|SSHA|SMD5)\}[A-Za-z0-9+/]{20,}={0,2}"
-    ),
+    _shape("password-hash", "{S", r"\{(?:SHA|SSHA|SMD5)\}[A-Za-z0-9+/]{20,}={0,2}"),
     SecretShape(
         "putty-key",
         ("Private-Lines: ",),

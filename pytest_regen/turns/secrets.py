@@ -35,7 +35,16 @@ _STEMS: Final = {
 }
 """What private names begin with, and how they go on: few have to be looked for in all of a text."""
 _OF_PASSWORDS: Final = ("pass", "pwd")
-_FOREIGN: Final = ("kennwort", "wachtwoord", "contrase", "senha", "пароль", "密码", "パスワード", "비밀")
+_FOREIGN: Final = (
+    "kennwort",
+    "wachtwoord",
+    "contrase",
+    "senha",
+    "пароль",
+    "密码",
+    "パスワード",
+    "비밀",
+)
 """Of the names in other languages those that are looked for in texts: each costs a look at all of
 it. Fields of JSON are known by all of them."""
 _ANY: Final = ((*_OF_PASSWORDS, *_FOREIGN), (*_STEMS, *_FOREIGN))
