@@ -417,6 +417,8 @@ def is_password_of(name: str, value: str) -> bool:
     *scheme, last = value.split(" ")
     if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or not looks_random(last):
         return False
+    if is_placeholder(last):
+        return False
     return not (lower.endswith(("session", "sessionid")) and is_uuid(last))
 
 
