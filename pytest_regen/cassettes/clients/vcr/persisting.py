@@ -1,6 +1,6 @@
 """How vcrpy reads and writes cassettes here: bounded, by line, in one step, without credentials."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
@@ -18,8 +18,8 @@ from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
     lined_interactions,
+    parsed_cassette,
     parsed_json,
-    parsed_yaml,
     refuse_cut,
     text_of,
     unreadable,
@@ -27,8 +27,9 @@ from pytest_regen.cassettes.files.parsing import (
 from pytest_regen.cassettes.files.reading import content_of
 from pytest_regen.cassettes.files.replacing import unwritable
 from pytest_regen.cassettes.files.writing import checked_text
+from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
-from pytest_regen.cassettes.scrubbing import PRIVATE_HEADERS, hidden_in_stream, scrub_literal
+from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
 __all__ = ["Persister", "Rewriting"]
@@ -122,7 +123,7 @@ def _exact_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deseriali
     """
 
     def deserialize(text: str) -> Any:  # noqa: ANN401 - as vcrpy calls it
-        data, lines = parsed_yaml(text, path, loader=guarded_loader(base))
+        data, lines = parsed_cassette(text, path, loader=guarded_loader(base))
         checked = _checked(path, data, lines, build)
         refuse_cut(checked, text, path)
         return checked
@@ -279,10 +280,13 @@ def _is_stream(headers: Mapping[str, tuple[str, ...]]) -> bool:
 
 def _public(headers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the headers that hold no credential, whatever the suite filters itself."""
+    listed = {name: _listed(value) for name, value in headers.items()}
+    texts = {name: tuple(map(text_of_header, values)) for name, values in listed.items()}
     return {
-        name: [scrub_literal(text_of_header(one), ()) for one in value]
-        if isinstance(value, list | tuple)
-        else scrub_literal(text_of_header(value), ())
-        for name, value in headers.items()
-        if name.lower() not in PRIVATE_HEADERS
+        name: list(values) if isinstance(headers[name], list | tuple) else values[0]
+        for name, values in public_headers(texts).items()
     }
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)
