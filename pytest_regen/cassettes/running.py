@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,10 @@ class CassetteRun:
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._headers = headers
+        self._writing = threading.Lock()
+        """Held while a file is written: event loops do not wait for it."""
         self._lock = threading.Lock()
+        self._apart: ThreadPoolExecutor | None = None
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
@@ -90,8 +94,7 @@ class CassetteRun:
     @property
     def recorded(self) -> int:
         """Requests sent and recorded."""
-        with self._lock:
-            return len(self._recorded)
+        return len(self._recorded)
 
     @property
     def unplayed(self) -> int:
@@ -159,11 +162,22 @@ class CassetteRun:
             return
         try:
             interaction = self._kept(exchange)
-            with self._lock:
+            with self._writing:
                 self._writer.append(interaction, exchange.source, exchange.model)
                 self._recorded.append(interaction)
         except CassetteError as error:
             raise self.signal(error) from None
+
+    def record_apart(self, exchange: WireExchange) -> Future[None]:
+        """Do what ``record`` does in another thread: an event loop must not wait for a file.
+
+        ``finish`` waits until all of it is done.
+        """
+        with self._lock:
+            if self._apart is None:
+                # One thread: recordings stand in the order in which answers ended.
+                self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
+            return self._apart.submit(self.record, exchange)
 
     def _kept(self, exchange: WireExchange) -> Interaction:
         matching = self._player.matching
@@ -241,10 +255,14 @@ class CassetteRun:
         Raises:
             CassetteError: the cassette cannot be written.
         """
+        with self._lock:
+            apart, self._apart = self._apart, None
+        if apart is not None:
+            apart.shutdown()
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
-            unplayed = [stored.key for _, stored in self.tape.unplayed]
-            self._writer.promote(drop=unplayed if drops else ())
+            unplayed = self.tape.unplayed if drops else ()
+            self._writer.promote(drop=[stored.key for _, stored in unplayed])
         else:
             self._writer.leave()
 

@@ -55,12 +55,12 @@ def _built(value: object) -> Interaction:
         raise ValueError(f"it has the unknown key {unknown[0]!r}")
     request, response = _mapping(data["request"], "request"), _mapping(data["response"], "response")
     status = _mapping(response["status"], "status")
-    body = wire_body(_body(response), data.get("layout"))
+    body = wire_body(_body(response), data)
     content, headers = decoded_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
         method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
-        request_body=_body(request),
+        request_body=_body(_with_text(request)),
         status=_status(status["code"]),
         # Required even where it is empty: it is the last line of an interaction.
         reason=str(status["message"] or ""),
@@ -125,23 +125,31 @@ def _body(part: Mapping[str, Any]) -> bytes:
     return json_bytes(body, str)
 
 
-def wire_body(body: bytes, layout: object) -> bytes:
+def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
     """Return a body as the wire wrote it.
 
     Args:
         body: as it stands in the file.
-        layout: what the file says of it; ``None`` where it stands as it came.
+        data: the interaction it stands in, which may say how it was laid out.
 
     Raises:
-        ValueError: it says nothing known.
+        ValueError: it is one of ours, and says nothing known.
     """
-    if layout is None:
-        return body
+    layout = data.get("layout")
     if layout not in LAYOUTS:
+        if layout is None or "key" not in data:
+            return body
         raise ValueError(f"the layout is {_shown(layout)}, none of {', '.join(LAYOUTS)}")
-    return restored(body.decode("utf-8", "surrogatepass"), str(layout)).encode(
-        "utf-8", "surrogatepass"
-    )
+    text = restored(body.decode("utf-8", "surrogatepass"), layout)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a request whose body is text where vcrpy kept what aiohttp was given to send."""
+    body = request.get("body")
+    if not isinstance(body, Mapping) or {"string", "base64_string"} & set(body):
+        return request
+    return {**request, "body": json_bytes(body, str)}
 
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:
