@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pytest_regen.cassettes.answers import message_of, tokens_of
-from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.json_text import laid_out
 from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
 __all__ = ["FIRST_LINE", "INTERACTIONS", "header_text", "interaction_text"]
@@ -58,20 +58,21 @@ def interaction_text(interaction: Interaction) -> str:
 
     ``status`` comes last, so that a file cut anywhere inside an interaction is seen to be cut.
     """
-    request, response = interaction.request_body, interaction.response_body
-    answer = _laid_out(response, is_stream=interaction.is_stream)
+    request, _ = _laid_out(interaction.request_body)
+    answer, layout = _laid_out(interaction.response_body, is_stream=interaction.is_stream)
     headers = dict(interaction.response_headers)
     if interaction.end == "complete" and has_body(interaction.method, interaction.status):
         headers["content-length"] = (str(_length(answer)),)
     return (
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
+        f"{layout}"
         f"{_stream(interaction)}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
         f"{_headers(interaction.request_headers)}"
-        f"    body: {_block(_laid_out(request), '      ')}\n"
+        f"    body: {_block(request, '      ')}\n"
         "  response:\n"
         f"{_headers(dict(sorted(headers.items())))}"
         "    body:\n"
@@ -97,17 +98,19 @@ def _stream(interaction: Interaction) -> str:
     return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
 
 
-def _laid_out(body: bytes, *, is_stream: bool = False) -> str | bytes:
-    """Return a body as text where it is text, JSON spread over lines."""
-    value = None if is_stream else json_or_none(body)
-    if value is not None:
-        text = json.dumps(value, indent=2, ensure_ascii=False)
-        # Outside strings JSON is ASCII, so these can only stand where an escape may.
-        return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def _laid_out(body: bytes, *, is_stream: bool = False) -> tuple[str | bytes, str]:
+    """Return a body as the file shows it, and the line that says how the wire wrote it, if any.
+
+    Text as text, JSON a line for each member where the bytes can be told from that.
+    """
     try:
-        return body.decode()
+        text = body.decode()
     except UnicodeDecodeError:
-        return body
+        return body, ""
+    found = None if is_stream else laid_out(text)
+    if found is None or not _fits_literal(found.text):
+        return text, ""
+    return found.text, f"  layout: {found.layout}\n"
 
 
 def _length(body: str | bytes) -> int:
