@@ -24,7 +24,7 @@ from recording_suite import SUITE
 
 NAMED_BY = "REGEN_TEST_PYTEST_RECORDING"
 FOLDER = Path(os.environ.get(NAMED_BY) or "nowhere")
-LINE = "pytest-recording is installed and serves the tests marked vcr"
+LINE = "pytest-recording is loaded and serves the tests marked vcr"
 
 pytestmark = pytest.mark.skipif(
     not (FOLDER / "pytest_recording").is_dir(),
@@ -311,6 +311,51 @@ def test_ours_steps_back_in_one_line(beside: Home, order: str, workers: list[str
         "cassettes/test_m/test_marked.yaml",
         "cassettes/test_m/test_own.yaml",
     ]
+
+
+OURS, THEIRS = "pytest_regen.pytest_plugin.plugin", "pytest_recording.plugin"
+ONE_SERVES: Mapping[str, tuple[str, list[str], list[str]]] = {
+    "theirs is not loaded": ("pytest_regen.", ["-p", OURS], []),
+    "theirs is not loaded, ours late": ("pytest_regen.", [], [OURS]),
+    "theirs is blocked after ours": ("pytest_regen.", ["-p", OURS, "-p", "no:recording"], []),
+    "theirs in a conftest": ("vcr.", ["-p", OURS], [THEIRS]),
+    "ours in a conftest": ("vcr.", ["-p", THEIRS], [OURS]),
+    "both in a conftest": ("vcr.", [], [OURS, THEIRS]),
+    "both in a conftest, theirs first": ("vcr.", [], [THEIRS, OURS]),
+}
+"""Who serves the marks, options of pytest, plugins of the conftest; nothing is loaded by itself."""
+
+
+@pytest.mark.parametrize("case", ONE_SERVES)
+def test_one_of_the_two_serves(beside: Home, case: str) -> None:
+    """Whichever is loaded, whenever; where it is the other one, that is said once."""
+    kind, words, plugins = ONE_SERVES[case]
+    beside.write({"conftest.py": f"pytest_plugins = {plugins!r}\n"})
+
+    run = beside.run(
+        *words,
+        "--record-mode=once",
+        "--strict-markers",
+        SUITE_KIND=kind,
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+    )
+
+    assert "4 passed" in run.text, run.text
+    assert run.text.count(LINE) == (kind == "vcr.")
+    assert sorted(run.files) == [
+        "cassettes/test_m/test_marked.yaml",
+        "cassettes/test_m/test_own.yaml",
+    ]
+
+
+def test_ours_in_a_conftest_beside_theirs_as_installed(beside: Home) -> None:
+    """What is installed is loaded before any conftest."""
+    beside.write({"conftest.py": f"pytest_plugins = [{OURS!r}]\n"})
+
+    run = beside.run("-p", "no:regen", "--record-mode=once", SUITE_KIND="vcr.")
+
+    assert "4 passed" in run.text, run.text
+    assert run.text.count(LINE) == 1
 
 
 def test_blocked_by_p_no_ours_serves_the_marks(beside: Home) -> None:
