@@ -31,7 +31,8 @@ class Tape:
     ) -> None:
         self._lock = threading.Lock()
         self._all = tuple(interactions)
-        self._waiting = _index(stored.key for stored in self._all)
+        self._waiting = _index(enumerate(stored.first_key for stored in self._all))
+        self._scrubbed: _Index | None = None
         self._rekey = rekey
         self._rekeyed: _Index | None = None
         self._played: set[int] = set()
@@ -44,6 +45,8 @@ class Tape:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
         with self._lock:
             index = self._next(self._waiting, key)
+            if index is None:
+                index = self._next(self._by_scrubbed(), key)
             if index is None and self._rekey is not None:
                 index = self._next(self._normalized(self._rekey), key)
             return None if index is None else self._all[index]
@@ -75,14 +78,26 @@ class Tape:
                 return index
         return None
 
+    def _by_scrubbed(self) -> _Index:
+        """Return the index by the keys of requests without their credentials.
+
+        In files of ours all requests are; of others it takes long, and few requests need it.
+        """
+        if self._scrubbed is None:
+            every = enumerate(self._all)
+            self._scrubbed = _index((n, one.key) for n, one in every if one.key != one.first_key)
+        return self._scrubbed
+
     def _normalized(self, rekey: Callable[[Interaction], str]) -> _Index:
         if self._rekeyed is None:
-            self._rekeyed = _index(rekey(stored.interaction) for stored in self._all)
+            self._rekeyed = _index(enumerate(rekey(one.interaction) for one in self._all))
         return self._rekeyed
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
-        return key in self._waiting or key in (self._rekeyed or ())
+        with self._lock:
+            known = (self._waiting, self._by_scrubbed(), self._rekeyed or {})
+            return any(key in index for index in known)
 
     @property
     def played(self) -> int:
@@ -106,9 +121,9 @@ class Tape:
         return tuple(enumerate(self._all, 1))
 
 
-def _index(keys: Iterable[str]) -> _Index:
+def _index(keys: Iterable[tuple[int, str]]) -> _Index:
     index: defaultdict[str, deque[int]] = defaultdict(deque)
-    for at, key in enumerate(keys):
+    for at, key in keys:
         index[key].append(at)
     # A plain one: looking up a key that is not there must not make it.
     return dict(index)

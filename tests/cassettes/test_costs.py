@@ -1,18 +1,25 @@
 """The counts behind the benchmark's milliseconds, which a slow machine does not change."""
 
 import http.client
+import json
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import vcr
 from recorded import record, replaying
 from turn_values import turn
+from vcr.persisters.filesystem import FilesystemPersister
+from vcr.request import Request
+from vcr.serializers import yamlserializer
 
-from pytest_regen.cassettes import read_cassette, tape, use_cassette
-from pytest_regen.cassettes.files import reading
+from pytest_regen.cassettes import read_cassette, scrubbing, tape, use_cassette
+from pytest_regen.cassettes.clients.vcr.persisting import Persister
+from pytest_regen.cassettes.files import parsing, reading
 from pytest_regen.cassettes.files.parsing import parsed_yaml
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.emulator import Fault
@@ -111,6 +118,70 @@ def test_a_cassette_is_in_memory_once(tmp_path: Path) -> None:
     assert file is not None
     assert len(file.interactions) == 400
     assert peak < 1.5 * size
+
+
+def written_by_vcrpy(path: Path, count: int) -> Path:
+    """Return a cassette of so many recordings of eight kilobytes, as vcrpy leaves it."""
+    status = {"code": 200, "message": "OK"}
+    with vcr.VCR(record_mode="new_episodes").use_cassette(str(path)) as cassette:
+        for number in range(count):
+            sent = json.dumps({"n": number, "text": "to be or not " * 300}).encode()
+            answer = {
+                "status": status,
+                "headers": {},
+                "body": {"string": b'{"a": "%s"}' % sent[20:]},
+            }
+            cassette.append(Request("POST", URL, sent, {}), answer)
+    return path
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    """Return how many bytes Python held at once while it did this."""
+    work()
+    tracemalloc.start()
+    work()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def test_a_cassette_of_vcrpy_takes_no_more_memory_than_there(tmp_path: Path) -> None:
+    """Neither in a block nor under the mark ``vcr``, where vcrpy itself gets what was read."""
+    path = written_by_vcrpy(tmp_path / "c.yaml", 200)
+
+    theirs = peak_of(lambda: FilesystemPersister.load_cassette(str(path), yamlserializer))
+
+    assert peak_of(lambda: read_cassette(path)) < theirs
+    assert (
+        peak_of(lambda: Persister([], rewrites=False).load_cassette(str(path), yamlserializer))
+        < theirs
+    )
+
+
+def test_a_cassette_of_vcrpy_is_read_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its recordings are parsed one by one, none is laid out anew or searched for credentials."""
+    path = written_by_vcrpy(tmp_path / "c.yaml", 20)
+    parsed: list[int] = []
+    composed = parsing._composed
+
+    def counted(text: str, *rest: Any) -> Any:
+        parsed.append(len(text))
+        return composed(text, *rest)
+
+    def unused(*_: object) -> None:
+        raise AssertionError("it takes longer than reading the file")
+
+    monkeypatch.setattr(parsing, "_composed", counted)
+    monkeypatch.setattr(reading, "interaction_text", unused)
+    monkeypatch.setattr(scrubbing, "scrub_text", unused)
+    with use_cassette(path, http_clients=False) as run:
+        sent = {"n": 9, "text": "to be or not " * 300}
+        assert run.take("POST", URL, json.dumps(sent).encode()) is not None
+
+    assert len(parsed) == 21
+    assert max(parsed) < path.stat().st_size / 15
 
 
 def test_opening_the_cassettes_of_a_suite_parses_their_head_once(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes import Interaction, read_cassette
 from pytest_regen.cassettes.clients.vcr.persisting import Persister
+from pytest_regen.cassettes.files import parsing
 from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.files.reading import CassetteFile
 from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
@@ -134,6 +136,57 @@ def test_any_bytes(folder: Path, content: bytes) -> None:
         path.write_bytes(content)
 
         examine(path)
+
+
+def pieces(text: str) -> Any:
+    """Return what recordings parsed one by one add up to; ``None`` where they cannot be."""
+    try:
+        return parsing._one_by_one(text, Path("c.yaml"), None)
+    except CassetteUnreadableError:
+        return None
+
+
+HOSTILE = (
+    'interactions:\n- a: 1\n- b: "x\n- c: 2"\n',  # an item that is part of a text
+    'interactions:\n- a: 1\nx: "\n- b: 2\n"\n',
+    'x: "\ninteractions:\n- a: 1\ny: "\ninteractions:\n',
+    "interactions:\n- &a [1]\n- *a\n",
+    "h: &a 1\ninteractions:\n- *a\n",
+    "interactions:\n- &a 1\n- &b 2\nx: *b\n",
+    "interactions:\n- {a: 1, a: 2}\n",
+    "interactions:\n- a: 1\ninteractions: []\n",
+    "interactions:\n- a: 1\n---\n- b: 1\n",
+    "interactions:\n- a: 1\n...\n- b: 1\n",
+    "---\ninteractions:\n- a: 1\n",
+    "interactions:\n  - a: 1\n    b: |\n      - c\n  - d: 2\nversion: 1\n",
+    "interactions:\n-\n  a: 1\n- b: |-\n   - c\n\n   d\n# e\n- f\n",
+    "interactions:\n- - a\n  - b\n- |\n  - c\nversion: 1\nother:\n- d\n",
+    "interactions:\n- a: [1,\n- 2]\n",
+    "interactions:\n- ? a\n- ? b\n",
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(TOKENS, max_size=14).map(b"".join))
+def test_recordings_parsed_one_by_one_are_those_of_the_whole(content: bytes) -> None:
+    """With the same lines; what stands otherwise is left to the parser of the whole."""
+    drawn = "version: 1\ninteractions:\n- x: 1\n" + content.decode("utf-8", "replace")
+    for text in (drawn, *HOSTILE):
+        found = pieces(text)
+        if found is not None:
+            assert found == parsing.parsed_yaml(text, Path("c.yaml")), text
+
+
+def test_recordings_that_stand_under_each_other_are_parsed_one_by_one() -> None:
+    """As vcrpy writes them, or indented, whatever stands before and after."""
+    one = yaml.safe_dump(foreign()["interactions"])
+    for head, indent, tail in (("", "", "version: 1\n"), ("version: 1\n", "  ", "")):
+        text = f"{head}interactions:\n{textwrap.indent(one * 3, indent)}{tail}"
+
+        data, lines = pieces(text)
+
+        assert data == yaml.safe_load(text)
+        assert lines == [n for n, line in enumerate(text.split("\n"), 1) if "- request" in line]
 
 
 # Damage

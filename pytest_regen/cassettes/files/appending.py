@@ -55,10 +55,11 @@ def _write(path: Path, mode: str, data: bytes) -> None:
 
 def recover(path: Path) -> None:
     """Cut off what a killed writer left behind; to be called under the lock of the file."""
-    size = _size_before(path)
+    journal = _journal(path)
+    size = _size_before(path, journal)
     if size is not None:
         os.truncate(path, size)
-    _journal(path).unlink(missing_ok=True)
+    journal.unlink(missing_ok=True)
 
 
 def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
@@ -72,11 +73,12 @@ def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
         # A pipe or a device would be read without an end.
         raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no file")
     data, stamp = b"", None
+    journal = _journal(path)
     for _ in range(_TRIES):
-        before, size = stamp_of(path), _size_before(path)
+        before, size = stamp_of(path), _size_before(path, journal)
         data = path.read_bytes()
         stamp = stamp_of(path)
-        size = _size_before(path) if size is None else size
+        size = _size_before(path, journal) if size is None else size
         if size is not None:
             # Its stamp would be that of more than was read.
             return data[:size], None
@@ -85,10 +87,10 @@ def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
     return data, None
 
 
-def _size_before(path: Path) -> int | None:
+def _size_before(path: Path, journal: Path) -> int | None:
     """Return how long the file was before an append that has not ended."""
     try:
-        inode, size = _journal(path).read_text("ascii").split()
+        inode, size = journal.read_text("ascii").split()
         # A file put there since, say by version control, is another one.
         return int(size) if path.stat().st_ino == int(inode) else None
     except (OSError, ValueError):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pytest_regen.cassettes.answers import message_of, tokens_of
 from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.values import Headers, Interaction
+from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
 __all__ = ["FIRST_LINE", "INTERACTIONS", "RECORDING", "header_text", "interaction_text"]
 
@@ -74,7 +74,7 @@ def interaction_text(interaction: Interaction) -> str:
     request, response = interaction.request_body, interaction.response_body
     answer = _laid_out(response, is_stream=interaction.is_stream)
     headers = dict(interaction.response_headers)
-    if interaction.end == "complete":
+    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
         headers["content-length"] = (str(_length(answer)),)
     return (
         f"- key: {interaction.key}\n"

@@ -7,8 +7,8 @@ or refer to itself until the memory is full, and of a duplicate key no value is 
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +20,7 @@ __all__ = [
     "checked_content",
     "guarded_loader",
     "lined_interactions",
+    "parsed_cassette",
     "parsed_json",
     "parsed_yaml",
     "refuse_cut",
@@ -37,8 +38,18 @@ _TIMES = 20
 _MERGED = 1_000
 """Keys that merges may give a mapping."""
 
+_FEW = 1 << 15
+"""Characters: a file of no more is parsed as a whole."""
+
+_SHORT = 100
+"""Characters: words of no more, which most headers are, are looked at once."""
+
+_TAGS = "tag:yaml.org,2002:"
+_TEXT, _MAPPING, _SEQUENCE = f"{_TAGS}str", f"{_TAGS}map", f"{_TAGS}seq"
 _PYTHON_TAG = re.compile(r"!!python/[^\s]*|tag:yaml\.org,2002:python/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
+_HEAD = re.compile(r"(?:\A|\n)interactions:[ \t]*\n(?=( *)- )")
+_TAIL = re.compile(r"\n[^\s#-]")
 _NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -118,14 +129,109 @@ def parsed_yaml(
     Raises:
         CassetteUnreadableError: it is broken, or asks for more than values.
     """
+    node, value = _composed(text, path, line, loader)
+    if _may_refer(text):
+        _refuse_expanding(value, len(text), path, line)
+    return value, [line + item.start_mark.line for item in _items(node)]
+
+
+def parsed_cassette(
+    text: str,
+    path: Path,
+    *,
+    loader: Any = None,  # noqa: ANN401 - a class of PyYAML's
+) -> tuple[object, list[int]]:
+    """Parse the YAML of a whole cassette; takes, returns and raises as ``parsed_yaml`` does.
+
+    Recordings that stand under each other, as vcrpy writes them, are parsed one by one: PyYAML
+    keeps some thirty objects for each until it has seen the end of what it was given.
+    """
+    try:
+        found = _one_by_one(text, path, loader) if len(text) > _FEW else None
+    except CassetteUnreadableError:
+        # Whatever is wrong is told by the parser that saw everything that stands before it.
+        found = None
+    return parsed_yaml(text, path, loader=loader) if found is None else found
+
+
+def _one_by_one(
+    text: str,
+    path: Path,
+    loader: Any,  # noqa: ANN401 - a class of PyYAML's
+) -> tuple[object, list[int]] | None:
+    """Return what ``parsed_cassette`` does; ``None`` where recordings do not stand so.
+
+    A piece that is whole YAML leaves the parser where it began, so that the pieces give what the
+    whole would give. One that ends inside a text or a list is none, and is refused.
+    """
+    head = _HEAD.search(text)
+    if head is None:
+        return None
+    tail = _TAIL.search(text, head.end() - 1)
+    first, end = head.end(), tail.start() + 1 if tail else len(text)
+    line = text.count("\n", 0, first) + 1
+    frame = f"{text[: first - 1]} []\n{text[end:]}"
+    node, data = _composed(frame, path, 1, loader)
+    if not isinstance(data, dict) or not _is_empty_at(node, "interactions", line - 2):
+        return None
+    items: list[object] = []
+    lines: list[int] = []
+    referring: list[object] = [data] if _may_refer(frame) else []
+    for start, stop in _pieces(text, first, end, "\n" + head[1] + "- "):
+        piece = text[start:stop]
+        node, found = _composed(piece, path, line, loader)
+        if not isinstance(found, list):
+            return None
+        items += found
+        lines += [line + item.start_mark.line for item in node.value]
+        referring += found if _may_refer(piece) else []
+        line += piece.count("\n")
+    if referring:
+        _refuse_expanding(referring, len(text), path, 1)
+    data["interactions"] = items
+    return data, lines
+
+
+def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, int]]:
+    """Yield where pieces stand in a text that begin with ``start``, which is the end of a line."""
+    at = first
+    while at < end:
+        found = text.find(start, at, end)
+        stop = found + 1 if found >= 0 else end
+        yield at, stop
+        at = stop
+
+
+def _is_empty_at(node: Any, name: str, line: int) -> bool:  # noqa: ANN401 - PyYAML's nodes
+    """Whether a mapping has a list of nothing behind a key, and that stands in this line."""
+    return any(
+        key.value == name and key.start_mark.line == line and value.value == []
+        for key, value in node.value
+    )
+
+
+def _may_refer(text: str) -> bool:
+    return "&" in text and _REFERENCE.search(text) is not None
+
+
+def _composed(
+    text: str,
+    path: Path,
+    line: int,
+    loader: Any,  # noqa: ANN401 - a class of PyYAML's
+) -> tuple[Any, object]:
+    """Return the outermost node of YAML, and the value it stands for; raises as ``parsed_yaml``."""
     import yaml  # noqa: PLC0415 - 20 ms that a suite without cassettes need not spend
 
     parser = None
     try:
         parser = (loader or _plain_loader())(text)
         node = parser.get_single_node()
-        lines = [line + item.start_mark.line for item in _items(node)]
-        value = parser.construct_document(node) if node is not None else None
+        if node is None:
+            return None, None
+        # Without references it is a tree, and made in a fraction of the time.
+        is_tree = not _may_refer(text)
+        return node, _tree(parser, node) if is_tree else parser.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         # The parser in C takes the end of a text for a line of its own.
@@ -143,9 +249,6 @@ def parsed_yaml(
     finally:
         if parser is not None:
             parser.dispose()
-    if "&" in text and _REFERENCE.search(text):
-        _refuse_expanding(value, len(text), path, line)
-    return value, lines
 
 
 def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
@@ -273,10 +376,9 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
     Args:
         base: one of PyYAML's safe loaders, or a class made from one.
     """
-    from yaml.constructor import ConstructorError  # noqa: PLC0415 - as above
+    from yaml import MappingNode, ScalarNode  # noqa: PLC0415 - as above
 
-    def refuse(node: Any, why: str) -> NoReturn:  # noqa: ANN401 - PyYAML's nodes
-        raise ConstructorError(None, None, why, node.start_mark)
+    tag_of = _plain_tags(base.yaml_implicit_resolvers)
 
     class Guarded(base):  # type: ignore[misc]  # known at run time
         """Safe, bounded, exact."""
@@ -290,7 +392,7 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
             """Count how deep the node is; the parser calls this for each."""
             self._depth += 1
             if self._depth > _DEEPEST:
-                refuse(current_node, f"it is nested more than {_DEEPEST} levels deep")
+                _refuse(current_node, f"it is nested more than {_DEEPEST} levels deep")
 
         def ascend_resolver(self) -> None:
             self._depth -= 1
@@ -300,33 +402,77 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
             if id(node) in self._seen:
                 return
             self._seen.add(id(node))
-            merges = _refuse_twice(node, refuse)
+            merges = _refuse_twice(node)
             super().flatten_mapping(node)
             if merges and len(node.value) > _MERGED:
-                refuse(node, f"more than {_MERGED} keys are merged into one mapping")
+                _refuse(node, f"more than {_MERGED} keys are merged into one mapping")
+
+        def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:  # noqa: ANN401 - PyYAML's
+            """Return the tag of a node without one; the parser calls this for each."""
+            if kind is ScalarNode:
+                # Quoted, or in a block: a text, whatever it looks like.
+                return tag_of(value) if implicit[0] else _TEXT
+            return _MAPPING if kind is MappingNode else _SEQUENCE
 
     for tag in ("bool", "int", "float", "timestamp", "binary"):
-        name = f"tag:yaml.org,2002:{tag}"
-        known = base.yaml_constructors[name]
-        exact = _exact_binary if tag == "binary" else known
-        Guarded.add_constructor(name, _placed(exact, refuse))
+        name = f"{_TAGS}{tag}"
+        exact = {"binary": _exact_binary}.get(tag, base.yaml_constructors[name])
+        Guarded.add_constructor(name, _placed(exact))
     return Guarded
 
 
-def _refuse_twice(node: Any, refuse: Any) -> bool:  # noqa: ANN401 - PyYAML's nodes
+def _plain_tags(patterns: Mapping[Any, Any]) -> Callable[[str], str]:
+    """Return what gives the tag of a plain scalar.
+
+    Args:
+        patterns: PyYAML's, by the first character of what they match.
+    """
+
+    def tag_of(value: str) -> str:
+        for tag, pattern in (*patterns.get(value[:1], ()), *patterns.get(None, ())):
+            if pattern.match(value):
+                return str(tag)
+        return _TEXT
+
+    known = lru_cache(maxsize=4096)(tag_of)
+    return lambda value: known(value) if len(value) < _SHORT else tag_of(value)
+
+
+def _tree(parser: Any, node: Any) -> Any:  # noqa: ANN401 - PyYAML's nodes
+    """Return what ``construct_document`` would, of nodes none of which is met twice."""
+    if node.tag == _TEXT and node.id == "scalar":
+        return node.value
+    if node.tag == _SEQUENCE and node.id == "sequence":
+        return [_tree(parser, item) for item in node.value]
+    is_plain = node.tag == _MAPPING and node.id == "mapping"
+    if is_plain and all(key.tag == _TEXT and key.id == "scalar" for key, _ in node.value):
+        found = {key.value: _tree(parser, value) for key, value in node.value}
+        if len(found) < len(node.value):
+            _refuse_twice(node)
+        return found
+    return parser.construct_object(node, deep=True)
+
+
+def _refuse(node: Any, why: str) -> NoReturn:  # noqa: ANN401 - PyYAML's nodes
+    from yaml.constructor import ConstructorError  # noqa: PLC0415 - as above
+
+    raise ConstructorError(None, None, why, node.start_mark)
+
+
+def _refuse_twice(node: Any) -> bool:  # noqa: ANN401 - PyYAML's nodes
     """Refuse a mapping that names a key twice; return whether others are merged into it."""
     seen: set[tuple[str, str]] = set()
     for key, value in node.value:
         if key.id == "scalar":
             if (key.tag, key.value) in seen:
-                refuse(key, f"the key {key.value!r} stands twice")
+                _refuse(key, f"the key {key.value!r} stands twice")
             seen.add((key.tag, key.value))
         if key.tag.endswith(":merge") and len(value.value) > _MERGED:
-            refuse(key, f"more than {_MERGED} mappings are merged into one")
+            _refuse(key, f"more than {_MERGED} mappings are merged into one")
     return any(tag.endswith(":merge") for tag, _ in seen)
 
 
-def _placed(construct: Any, refuse: Any) -> Any:  # noqa: ANN401 - functions of PyYAML's
+def _placed(construct: Any) -> Any:  # noqa: ANN401 - functions of PyYAML's
     """Return a constructor whose errors say where they are."""
 
     def constructed(loader: Any, node: Any) -> object:  # noqa: ANN401 - as PyYAML calls it
@@ -334,7 +480,7 @@ def _placed(construct: Any, refuse: Any) -> Any:  # noqa: ANN401 - functions of 
             found: object = construct(loader, node)
         except (ValueError, ArithmeticError, LookupError, AttributeError):
             kind = node.tag.rpartition(":")[2]
-            refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
+            _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
         return found
 
     return constructed

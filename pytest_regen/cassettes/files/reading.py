@@ -7,7 +7,7 @@ import errno
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from pytest_regen.cassettes.files.format import (
 from pytest_regen.cassettes.files.parsing import (
     checked_content,
     lined_interactions,
+    parsed_cassette,
     parsed_json,
     parsed_yaml,
     refuse_cut,
@@ -46,35 +47,56 @@ _END_WITHIN = 400
 _FORMAT = re.compile(rb"# pytest-regen cassette, format (\d+)\n")
 
 
-@dataclass(frozen=True)
 class StoredInteraction:
-    """One recording of a file, parsed when it is first needed.
+    """One recording of a file; what is known of it is computed when it is first needed.
 
-    Not slotted: ``interaction`` is computed once and kept.
+    Args:
+        path: the cassette.
+        line: line of the file it starts at, counted from 1.
+        key: what a request must equal to be given its answer.
+        data: its YAML in UTF-8, as it stands in the file (a view of it: a large file is in memory
+            once).
     """
 
-    path: Path
-    line: int
-    """Line of the file it starts at, counted from 1."""
-    key: str
-    data: bytes | memoryview = field(repr=False)
-    """Its YAML in UTF-8, as it stands in the file (a view of it: a large file is in memory once),
-    or as this package would write it."""
+    def __init__(
+        self, path: Path, line: int, key: str = "", data: bytes | memoryview = b""
+    ) -> None:
+        self.path = path
+        self.line = line
+        self._key = key
+        self._data = data
 
     @classmethod
     def parsed(
-        cls, path: Path, line: int, key: str, data: bytes, interaction: Interaction
+        cls, path: Path, line: int, interaction: Interaction, key: str = ""
     ) -> "StoredInteraction":
-        """Return a recording that was read already: ``data`` is not parsed for ``interaction``."""
-        stored = cls(path, line, key, data)
-        # Where ``cached_property`` keeps what it computed; the dataclass itself is frozen.
+        """Return a recording that was read already, from a file that need not name its key."""
+        stored = cls(path, line, key)
+        # Where ``cached_property`` keeps what it computed.
         stored.__dict__["interaction"] = interaction
         return stored
 
+    def __repr__(self) -> str:
+        return f"<recording at {self.path}:{self.line}>"
+
+    @cached_property
+    def key(self) -> str:
+        """What a request must equal to be given its answer."""
+        return self._key or self.interaction.key
+
+    @cached_property
+    def first_key(self) -> str:
+        """The key that such a request is looked for by first; the other one where it has none.
+
+        To look for credentials in every request of a foreign file takes longer than to read it.
+        """
+        found = self.interaction if not self._key else None
+        return next(keys_of(found.method, found.uri, found.request_body)) if found else self._key
+
     @property
     def text(self) -> str:
-        """Its YAML."""
-        return str(self.data, "utf-8")
+        """Its YAML: as it stands in the file, or as this package would write it."""
+        return str(self._data, "utf-8") if self._data else interaction_text(self.interaction)
 
     @cached_property
     def interaction(self) -> Interaction:
@@ -231,19 +253,18 @@ def _parsed(path: Path, text: str) -> tuple[Any, list[int]]:
             # YAML may begin so, too.
             if path.suffix.lower() == ".json":
                 raise
-    return parsed_yaml(text, path)
+    return parsed_cassette(text, path)
 
 
 def _whole(path: Path, text: str) -> CassetteFile:
     parsed, lines = _parsed(path, text)
     items = lined_interactions(parsed, lines, path)
     refuse_cut(parsed, text, path)
-    found = []
-    for line, item in items:
-        interaction = _findable(built_interaction(item, path, line))
-        data = interaction_text(interaction).encode()
-        found.append(StoredInteraction.parsed(path, line, interaction.key, data, interaction))
-    return CassetteFile(path, _metadata(parsed), tuple(found))
+    found = tuple(
+        StoredInteraction.parsed(path, line, _findable(built_interaction(item, path, line)))
+        for line, item in items
+    )
+    return CassetteFile(path, _metadata(parsed), found)
 
 
 def _findable(found: Interaction) -> Interaction:

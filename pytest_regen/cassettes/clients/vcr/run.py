@@ -126,7 +126,7 @@ class VcrRun:
             )
             # The cheap key: looking for credentials in each takes longer than all the rest.
             key = next(keys_of(found.method, found.uri, found.request_body))
-            yield StoredInteraction.parsed(self.path, 0, key, b"", found)
+            yield StoredInteraction.parsed(self.path, 0, found, key)
 
 
 def _behind(failure: BaseException | None) -> Iterator[BaseException]:
