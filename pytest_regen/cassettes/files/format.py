@@ -1,6 +1,6 @@
 """The text of a cassette: YAML that vcrpy loads, JSON bodies laid out so that a diff can be read.
 
-A file of ours is a comment, ``version``, ``metadata`` and ``interactions``, each interaction
+A file of ours is a comment, ``version``, ``recording`` and ``interactions``, each interaction
 headed by its key. That lets a reader find every recording without parsing any.
 """
 
@@ -14,12 +14,18 @@ from pytest_regen.cassettes.answers import message_of, tokens_of
 from pytest_regen.cassettes.json_text import laid_out
 from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
-__all__ = ["FIRST_LINE", "INTERACTIONS", "header_text", "interaction_text"]
+__all__ = ["FIRST_LINE", "INTERACTIONS", "RECORDING", "header_text", "interaction_text"]
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts so is laid out as this module writes it."""
 
 INTERACTIONS: Final = "interactions:\n"
+
+RECORDING: Final = "recording"
+"""Name of the mapping that says when, with what and from whom a file was recorded."""
+
+_OWN = frozenset({"recorded_at", "recorded_by", "source", "models"})
+"""What stands in it; what else somebody noted stays below ``metadata``."""
 
 _PRINTABLE = re.compile(
     "[\n\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*"
@@ -33,9 +39,16 @@ _WORDS_OF_YAML = frozenset({"null", "true", "false", "yes", "no", "on", "off", "
 
 
 def header_text(metadata: Mapping[str, Any]) -> str:
-    """Return everything that stands before the first interaction."""
-    lines = [FIRST_LINE, "version: 1\n", "metadata:\n"]
-    lines += _mapping(metadata, "  ")
+    """Return everything that stands before the first interaction.
+
+    Not all of it below ``metadata``: where there is such a key, vcrpy (since 9.4) gives its
+    persister three values, and that of pytest-recording 0.14 takes two.
+    """
+    own = {name: value for name, value in metadata.items() if name in _OWN}
+    noted = {name: value for name, value in metadata.items() if name not in _OWN}
+    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping(own, "  ")]
+    if noted:
+        lines += ["metadata:\n", *_mapping(noted, "  ")]
     return "".join(lines) + INTERACTIONS
 
 
