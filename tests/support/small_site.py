@@ -115,6 +115,20 @@ class _Page(BaseHTTPRequestHandler):
             said = f"{len(self.sent.splitlines())} lines"
         self._json(200, {"method": self.command, "path": self.path, "body": said})
 
+    def page_v1(self) -> None:
+        """Answer as the APIs of models do."""
+        model = json.loads(self.sent)["model"]
+        if self.path.endswith("/messages"):
+            usage = {"input_tokens": 3, "output_tokens": 2}
+            text = {"type": "text", "text": "Ivy does."}
+            said = {"type": "message", "role": "assistant", "content": [text], "usage": usage}
+            said |= {"stop_reason": "end_turn", "stop_sequence": None}
+        else:
+            message = {"role": "assistant", "content": "Ivy does.", "refusal": None}
+            choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+            said = {"object": "chat.completion", "created": 1, "choices": [choice]}
+        self._json(200, {"id": "one", "model": model, **said}, request_id="req_one")
+
     def page_redirect(self) -> None:
         """Redirect with the status and to the address that the query says."""
         headers = {"location": self.query.get("to", "/echo")}
