@@ -40,11 +40,20 @@ class Site(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-TRANSFER = {"connection", "content-encoding", "content-length", "transfer-encoding"}
+TRANSFER = {
+    "connection",
+    "content-encoding",
+    "content-length",
+    "retry-after-ms",
+    "transfer-encoding",
+}
 
 
 def told_headers(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the headers of an answer that do not only describe its transfer; of cookies names."""
+    """Return the headers of an answer that do not only describe its transfer; of cookies names.
+
+    Nor what lets a client ask again without waiting, which replay adds to a failure.
+    """
     return sorted(
         (name.lower(), value.partition("=")[0] if name.lower() == "set-cookie" else value)
         for name, value in pairs
@@ -136,6 +145,21 @@ class _Page(BaseHTTPRequestHandler):
             headers["set_cookie"] = f"visit={self.query['cookie']}; Path=/"
         self._answer(int(self.query.get("status", "302")), b"moved", **headers)
 
+    def page_moved(self) -> None:
+        """Redirect to the path behind the first name, with the method and body that came."""
+        self._answer(308, location=self.path.removeprefix("/moved"))
+
+    def page_garden(self) -> None:
+        """Keep and give objects as S3 does."""
+        told = {"x_amz_request_id": "REQ1", "x_amz_meta_kind": "ivy"}
+        if self.command == "PUT":
+            self._answer(200, etag='"v1"', **told)
+        elif self.path.endswith("/plan"):
+            self._answer(200, TEXT.encode(), content_type="text/plain", etag='"v1"', **told)
+        else:
+            said = b"<Error><Code>NoSuchKey</Code><Message>no such plan</Message></Error>"
+            self._answer(404, said, content_type="application/xml", **told)
+
     def page_cookie(self) -> None:
         """Say which cookies came, by name."""
         cookies = self.headers.get("cookie") or ""
@@ -165,8 +189,11 @@ class _Page(BaseHTTPRequestHandler):
     def page_packed(self) -> None:
         """Give a text as the path says it is to be packed."""
         how = self.path.rpartition("/")[2]
-        body = PACKERS[how](TEXT.encode())
-        self._answer(200, body, content_encoding=how, content_type="text/plain")
+        if how in self.headers.get("accept-encoding", ""):
+            body = PACKERS[how](TEXT.encode())
+            self._answer(200, body, content_encoding=how, content_type="text/plain")
+        else:
+            self._answer(200, TEXT.encode(), content_type="text/plain")
 
     def page_status(self) -> None:
         """Fail as the path says."""
