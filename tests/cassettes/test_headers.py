@@ -352,3 +352,93 @@ def test_the_note_of_a_stranger_does_not_break_the_file(path: Path) -> None:
 
     assert {name: replayed.headers[name] for name in odd} == odd
     assert json.loads(replayed.content) == {}
+
+
+# What clients make of them
+
+
+MESSAGE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+    "stop_sequence": None, "content": [{"type": "text", "text": "Ivy."}],
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}  # fmt: skip
+COMPLETION = {
+    "id": "c_1", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop",
+                 "message": {"role": "assistant", "content": "Ivy."}}],
+}  # fmt: skip
+
+
+def of_anthropic(url: str) -> object:
+    """Return what the SDK says beside the answer."""
+    anthropic = pytest.importorskip("anthropic")
+    with anthropic.Anthropic(api_key="k", base_url=url) as client:
+        messages: Any = [{"role": "user", "content": "x"}]
+        call: Any = {"model": "m", "max_tokens": 5, "messages": messages}
+        raw = client.messages.with_raw_response.create(**call)
+        message = raw.parse()
+        return message._request_id, raw.headers["anthropic-ratelimit-requests-remaining"]
+
+
+def of_openai(url: str) -> object:
+    """As above."""
+    openai = pytest.importorskip("openai")
+    with openai.OpenAI(api_key="k", base_url=url) as client:
+        messages: Any = [{"role": "user", "content": "x"}]
+        raw = client.chat.completions.with_raw_response.create(model="m", messages=messages)
+        return raw.parse()._request_id, raw.headers["x-ratelimit-remaining-requests"]
+
+
+def of_botocore(url: str) -> object:
+    """As above; of an error, too."""
+    boto3 = pytest.importorskip("boto3")
+    client = boto3.client(
+        "sqs",
+        endpoint_url=url,
+        region_name="eu-central-1",
+        aws_access_key_id="AKIA" + "A" * 16,
+        aws_secret_access_key="k" * 40,
+    )
+    said = client.list_queues()["ResponseMetadata"]
+    with pytest.raises(client.exceptions.ClientError) as failed:
+        client.get_queue_url(QueueName="none")
+    return [
+        (one["RequestId"], one["HTTPHeaders"]["x-amzn-requestid"], one["HTTPStatusCode"])
+        for one in (said, failed.value.response["ResponseMetadata"])
+    ]
+
+
+def sdk_answer(asked: Asked) -> Answer:
+    """Answer as the three services do."""
+    kind = ("content-type", "application/json")
+    if asked.target == "/v1/messages":
+        headers = (
+            kind,
+            ("request-id", "req_011C"),
+            ("anthropic-ratelimit-requests-remaining", "4"),
+        )
+        return Answer(json.dumps(MESSAGE).encode(), headers=headers)
+    if asked.target == "/chat/completions":
+        headers = (kind, ("x-request-id", "req_9f"), ("x-ratelimit-remaining-requests", "7"))
+        return Answer(json.dumps(COMPLETION).encode(), headers=headers)
+    kind = ("content-type", "application/x-amz-json-1.0")
+    if "ListQueues" in asked.headers["x-amz-target"]:
+        return Answer(b"{}", headers=(kind, ("x-amzn-requestid", "d3b07384-1")))
+    failed = {"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "none"}
+    headers = (kind, ("x-amzn-requestid", "d3b07384-2"))
+    return Answer(json.dumps(failed).encode(), 400, headers)
+
+
+@pytest.mark.parametrize("ask", [of_anthropic, of_openai, of_botocore])
+def test_what_an_sdk_says_of_a_request_is_replayed(
+    path: Path, ask: Callable[[str], object]
+) -> None:
+    """Request ids and limits, as its objects carry them."""
+    with serving({"/*": sdk_answer}) as url:
+        with use_cassette(path, mode="once"):
+            live = ask(url)
+        with use_cassette(path):
+            replayed = ask(url)
+
+    assert replayed == live
+    assert all(live if isinstance(live, tuple) else live[0])  # type: ignore[index]

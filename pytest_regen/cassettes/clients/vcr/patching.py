@@ -33,9 +33,12 @@ _TAKEN = "_regen_taken"
 _RUN = "_regen_run"
 """Where the cassette that was asked is noted on it."""
 
-_OURS = ("httpx", "httpx2", "aiohttp")
+_OURS = ("_httpx", "_httpx2", "_httpcore", "_aiohttp")
 """What ``transports`` and ``connections`` patch: vcrpy would read streams to their end first, and
-of aiohttp it does not see the hops of a redirect."""
+of aiohttp it does not see the hops of a redirect.
+
+vcrpy up to 7 and from 8.3 patches httpx, 8.0 to 8.2 what lies below it.
+"""
 
 _IMPORTED_AS = {
     "requests": "requests",
@@ -68,14 +71,27 @@ def _patch(patches: ExitStack) -> None:
 @cache
 def _builder() -> Any:  # noqa: ANN401 - vcrpy ships no types
     # One for all: it makes a class of every kind of connection, which takes longer than patching.
-    cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL, skip_patchers=_skipped())
-    return CassettePatcherBuilder(cassette)
+    cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL)
+    return _builder_class()(cassette)
 
 
 @cache
+def _builder_class() -> Any:  # noqa: ANN401 - as above
+    """Return vcrpy's builder of patches without those for the skipped clients.
+
+    Its option ``skip_patchers`` is there since 8.4 only, and the names of its values changed.
+    """
+    return type("_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped(), _nothing))
+
+
 def _skipped() -> tuple[str, ...]:
-    missing = [name for name, module in _IMPORTED_AS.items() if find_spec(module) is None]
+    """Return the methods of vcrpy's builder that make no patches here."""
+    missing = [f"_{name}" for name, module in _IMPORTED_AS.items() if find_spec(module) is None]
     return (*_OURS, *missing)
+
+
+def _nothing(_builder: object) -> tuple[()]:
+    return ()
 
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
