@@ -376,9 +376,6 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
     Args:
         base: one of PyYAML's safe loaders, or a class made from one.
     """
-    from yaml import MappingNode, ScalarNode  # noqa: PLC0415 - as above
-
-    tag_of = _plain_tags(base.yaml_implicit_resolvers)
 
     class Guarded(base):  # type: ignore[misc]  # known at run time
         """Safe, bounded, exact."""
@@ -407,26 +404,27 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
             if merges and len(node.value) > _MERGED:
                 _refuse(node, f"more than {_MERGED} keys are merged into one mapping")
 
-        def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:  # noqa: ANN401 - PyYAML's
-            """Return the tag of a node without one; the parser calls this for each."""
-            if kind is ScalarNode:
-                # Quoted, or in a block: a text, whatever it looks like.
-                return tag_of(value) if implicit[0] else _TEXT
-            return _MAPPING if kind is MappingNode else _SEQUENCE
+        resolve = _resolver(base.yaml_implicit_resolvers)
 
-    for tag in ("bool", "int", "float", "timestamp", "binary"):
-        name = f"{_TAGS}{tag}"
-        exact = {"binary": _exact_binary}.get(tag, base.yaml_constructors[name])
-        Guarded.add_constructor(name, _placed(exact))
+    for tag, construct in _exact_constructors(base.yaml_constructors):
+        Guarded.add_constructor(tag, construct)
     return Guarded
 
 
-def _plain_tags(patterns: Mapping[Any, Any]) -> Callable[[str], str]:
-    """Return what gives the tag of a plain scalar.
+def _exact_constructors(known: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield tags, and what constructs their values or says where they are broken."""
+    for name in ("bool", "int", "float", "timestamp", "binary"):
+        tag = f"{_TAGS}{name}"
+        yield tag, _placed(_exact_binary if name == "binary" else known[tag])
+
+
+def _resolver(patterns: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - a method of PyYAML's
+    """Return what gives the tag of a node that names none, as a method of a loader.
 
     Args:
-        patterns: PyYAML's, by the first character of what they match.
+        patterns: what plain scalars mean, by the first character of what they match.
     """
+    from yaml import MappingNode, ScalarNode  # noqa: PLC0415 - as above
 
     def tag_of(value: str) -> str:
         for tag, pattern in (*patterns.get(value[:1], ()), *patterns.get(None, ())):
@@ -435,7 +433,16 @@ def _plain_tags(patterns: Mapping[Any, Any]) -> Callable[[str], str]:
         return _TEXT
 
     known = lru_cache(maxsize=4096)(tag_of)
-    return lambda value: known(value) if len(value) < _SHORT else tag_of(value)
+
+    def resolve(_: Any, kind: Any, value: Any, implicit: Any) -> str:  # noqa: ANN401 - PyYAML's
+        if kind is not ScalarNode:
+            return _MAPPING if kind is MappingNode else _SEQUENCE
+        if not implicit[0]:
+            # Quoted, or in a block: a text, whatever it looks like.
+            return _TEXT
+        return known(value) if len(value) < _SHORT else tag_of(value)
+
+    return resolve
 
 
 def _tree(parser: Any, node: Any) -> Any:  # noqa: ANN401 - PyYAML's nodes

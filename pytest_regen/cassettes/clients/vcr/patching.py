@@ -22,7 +22,7 @@ from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError
 
-__all__ = ["patched_clients"]
+__all__ = ["patched_clients", "uninstalled_clients"]
 
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
@@ -67,10 +67,18 @@ def _builder() -> Any:  # noqa: ANN401 - vcrpy ships no types
     return CassettePatcherBuilder(cassette)
 
 
-@cache
 def _skipped() -> tuple[str, ...]:
-    missing = [name for name, module in _IMPORTED_AS.items() if find_spec(module) is None]
-    return (*_OURS, *missing)
+    return (*_OURS, *uninstalled_clients())
+
+
+@cache
+def uninstalled_clients() -> tuple[str, ...]:
+    """Return vcrpy's names of the clients that are not installed.
+
+    It found none of them when it was imported, and could not patch one that came since.
+    """
+    named = {**dict(zip(_OURS, _OURS, strict=True)), **_IMPORTED_AS}
+    return tuple(name for name, module in named.items() if find_spec(module) is None)
 
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types

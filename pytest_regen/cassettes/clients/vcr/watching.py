@@ -16,6 +16,7 @@ from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRe
 from vcr.record_mode import RecordMode as VcrRecordMode
 
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
+from pytest_regen.cassettes.clients.vcr.patching import uninstalled_clients
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
 from pytest_regen.cassettes.matching import Matching
@@ -48,6 +49,8 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     path = Path(merged["path_transformer"](options.path))
     # The path is whole by now.
     merged.update(path=str(path), path_transformer=None)
+    if "skip_patchers" in merged:  # since vcrpy 9.4
+        merged["skip_patchers"] = (*merged["skip_patchers"], *uninstalled_clients())
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = Rewriting(merged["persister"])
     run = VcrRun(
