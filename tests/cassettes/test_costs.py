@@ -223,7 +223,7 @@ def test_clients_are_patched_with_the_same_classes_each_time(tmp_path: Path) -> 
 def test_clients_that_are_not_installed_are_looked_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To look takes longer than to patch what is there, and vcrpy looks at the start of every test marked ``vcr``."""
+    """To look takes longer than to patch what is there; vcrpy looks in every test marked so."""
     asked: list[str] = []
 
     class Finder:

@@ -7,7 +7,7 @@ or refer to itself until the memory is full, and of a duplicate key no value is 
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
