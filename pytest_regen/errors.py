@@ -4,7 +4,8 @@ RegenError
 ├── UsageError                    an option, argument, ini value or marker is wrong
 │   ├── UnknownOperationError     the document has no such operation
 │   ├── UnknownTypeError          the store has no such type
-│   └── UnknownPageError          the type has no such page
+│   ├── UnknownPageError          the type has no such page
+│   └── MissingExtraError         a package of an extra is not installed (also an ImportError)
 ├── DocumentError                 the API description cannot serve
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
@@ -103,6 +104,18 @@ class UnknownTypeError(UsageError):
 
 class UnknownPageError(UsageError):
     """The type has no such page; the hint lists those it has."""
+
+
+class MissingExtraError(UsageError, ImportError):
+    """A package of an extra is not installed, or too old; the hint is the command that mends it.
+
+    Args:
+        extra: the name of the extra.
+    """
+
+    def __init__(self, what: str, *, extra: str, why: str = "", hint: str) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.extra = extra
 
 
 class DocumentError(RegenError):

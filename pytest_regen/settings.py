@@ -1,7 +1,7 @@
 """The table ``[tool.pytest-regen]`` of a project's pyproject.toml, read by plugin and commands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +18,11 @@ __all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_setti
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
+_CASSETTE_LISTS = {
+    "ignore": 'a list of paths ("$.metadata.user_id")',
+    "keep_headers": 'a list of names ("x-feature-*")',
+    "drop_headers": 'a list of names ("date")',
+}
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
 
@@ -60,6 +65,10 @@ class CassetteSettings:
     """The same for recordings that a passing test did not ask for."""
     ignore: tuple[str, ...] = ()
     """Paths into request bodies that vary."""
+    keep_headers: tuple[str, ...] = ()
+    """Headers of requests that are kept, too, by name or pattern."""
+    drop_headers: tuple[str, ...] = ()
+    """Headers of requests and answers that are not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,16 +206,25 @@ def _prices(path: Path, value: object) -> dict[str, Price]:
 
 
 def _cassettes(path: Path, value: object) -> CassetteSettings:
-    expected = "a table of drift, unplayed (fail, warn or ignore) and ignore, a list of paths"
-    if not isinstance(value, dict) or not set(value) <= {"drift", "unplayed", "ignore"}:
+    expected = (
+        "a table of drift, unplayed (fail, warn or ignore), ignore (a list of paths), "
+        "keep_headers, drop_headers (lists of names)"
+    )
+    known = {field.name for field in fields(CassetteSettings)}
+    if not isinstance(value, dict) or not set(value) <= known:
         raise _wrong(path, "cassettes", value, expected)
     for key, allowed in _CHOICES.items():
         if key in value and value[key] not in allowed:
             raise _wrong(path, f"cassettes.{key}", value[key], f"one of {', '.join(allowed)}")
-    ignore = value.get("ignore", [])
-    if not isinstance(ignore, list) or not all(isinstance(one, str) for one in ignore):
-        raise _wrong(path, "cassettes.ignore", ignore, 'a list of paths ("$.metadata.user_id")')
-    return CassetteSettings(value.get("drift"), value.get("unplayed"), tuple(ignore))
+    lists = {key: _listed(path, value, key, what) for key, what in _CASSETTE_LISTS.items()}
+    return CassetteSettings(value.get("drift"), value.get("unplayed"), **lists)
+
+
+def _listed(path: Path, table: Mapping[str, object], key: str, expected: str) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise _wrong(path, f"cassettes.{key}", value, expected)
+    return tuple(value)
 
 
 def _price(path: Path, key: str, entry: object) -> Price:

@@ -1,14 +1,14 @@
 """What a recorded answer says, whole or as a stream, and with which headers a client gets it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.turns.failures import is_retried_status
 from pytest_regen.turns.wire import StreamedMessage, sse_events, usage_of
 
-__all__ = ["message_of", "playable_headers", "tokens_of"]
+__all__ = ["message_of", "pieces_of", "playable_headers", "tokens_of"]
 
 
 def message_of(found: Interaction) -> Mapping[str, Any]:
@@ -44,7 +44,18 @@ def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
         # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
         headers.pop("retry-after", None)
         headers["retry-after-ms"] = ("1",)
+    if not has_body(taken.method, taken.status):
+        return headers
     headers.pop("content-length", None)
     if taken.end == "complete" and not taken.is_stream:
         headers["content-length"] = (str(len(taken.response_body)),)
     return headers
+
+
+def pieces_of(taken: Interaction) -> Iterator[bytes]:
+    """Yield the body in the pieces it came in; the last holds all that the sizes do not cover."""
+    start = 0
+    for _, size in taken.chunks[:-1]:
+        yield taken.response_body[start : start + size]
+        start += size
+    yield taken.response_body[start:]

@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.headers import (
+    HeaderRules,
+    cookie_credentials,
+    kept_request_headers,
+    kept_response_headers,
+)
 from pytest_regen.cassettes.multipart import with_stable_boundary, with_stable_boundary_header
 from pytest_regen.cassettes.scrubbing import (
-    allowed_request_headers,
-    allowed_response_headers,
     hidden_in_stream,
     is_emulated,
     is_private_parameter,
@@ -20,7 +24,7 @@ from pytest_regen.cassettes.scrubbing import (
     stable_uri,
 )
 from pytest_regen.cassettes.strict_json import json_bytes, json_or_none, too_deep
-from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd
+from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import is_private_name, looks_random, scrub_text
 
@@ -79,19 +83,23 @@ class WireExchange:
         return scrub_text(model) if isinstance(model, str) else ""
 
 
-def kept_exchange(exchange: WireExchange) -> Interaction:
+def kept_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> Interaction:
     """Return what a cassette keeps of ``exchange``.
+
+    Args:
+        exchange: as it went over the wire.
+        rules: what the project says about headers.
 
     Raises:
         CassetteError: the answer cannot be read, or its stream holds a credential in pieces.
     """
     try:
-        return _kept(exchange)
+        return _kept(exchange, rules or HeaderRules())
     except RecursionError:
         raise too_deep() from None
 
 
-def _kept(exchange: WireExchange) -> Interaction:
+def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
     try:
@@ -110,9 +118,15 @@ def _kept(exchange: WireExchange) -> Interaction:
         reason=scrub_literal(exchange.reason, literal),
         response_body=clean_body(content, literal),
         request_headers=with_stable_boundary_header(
-            allowed_request_headers(exchange.request_headers)
+            kept_request_headers(exchange.request_headers, rules, literal)
         ),
-        response_headers=allowed_response_headers(headers),
+        response_headers=kept_response_headers(
+            headers,
+            rules,
+            literal,
+            uri=exchange.uri,
+            has_body=has_body(exchange.method, exchange.status),
+        ),
         end=exchange.end,
     )
     if not interaction.is_stream:
@@ -163,7 +177,7 @@ def _lower(headers: Headers) -> dict[str, tuple[str, ...]]:
 
 
 def _credentials(exchange: WireExchange) -> tuple[str, ...]:
-    """Return the credentials this request was sent with, whatever they look like."""
+    """Return the credentials of a request, and those its answer hands out, of whatever shape."""
     found: list[str] = []
     for name, values in exchange.request_headers.items():
         if name.lower() in _CREDENTIAL_HEADERS:
@@ -177,6 +191,7 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     pairs.append(unquote(parts.netloc.rpartition("@")[0]))
     found += [pair.partition(":")[2] for pair in pairs]
     found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name)]
+    found += cookie_credentials(exchange.response_headers)
     long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
     # Longer ones first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pytest_regen.cassettes.clients.blocking import blocked_sockets
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.writing import CassetteWriter, keep_answers
+from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift
 from pytest_regen.cassettes.playing import Player
@@ -42,6 +44,7 @@ class CassetteRun:
         matching: what counts as the same request, and what drift does.
         drop_unplayed: whether recordings that nobody asked for leave the cassette, in a mode that
             records; never all of them.
+        headers: which headers are kept, where a project says more than the default.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class CassetteRun:
         answers_turns: bool = True,
         matching: Matching | None = None,
         drop_unplayed: bool = False,
+        headers: HeaderRules | None = None,
     ) -> None:
         self.path = path
         self.mode = mode
@@ -63,7 +67,11 @@ class CassetteRun:
         self._writer = CassetteWriter(path, mode, file)
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
+        self._headers = headers
+        self._writing = threading.Lock()
+        """Held while a file is written: event loops do not wait for it."""
         self._lock = threading.Lock()
+        self._apart: ThreadPoolExecutor | None = None
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
@@ -86,8 +94,7 @@ class CassetteRun:
     @property
     def recorded(self) -> int:
         """Requests sent and recorded."""
-        with self._lock:
-            return len(self._recorded)
+        return len(self._recorded)
 
     @property
     def unplayed(self) -> int:
@@ -131,7 +138,7 @@ class CassetteRun:
                 sent, uri = matching.normalized(body), matching.normalized_uri(uri)
                 stored = self._find(method, uri, sent)
                 if stored is not None:
-                    return stored.interaction
+                    return _played_at(stored.interaction, uri)
                 if self.is_replay_only:
                     raise self._player.missed(method, uri, sent)
             self._writer.refuse_unwritable()
@@ -155,16 +162,27 @@ class CassetteRun:
             return
         try:
             interaction = self._kept(exchange)
-            with self._lock:
+            with self._writing:
                 self._writer.append(interaction, exchange.source, exchange.model)
                 self._recorded.append(interaction)
         except CassetteError as error:
             raise self.signal(error) from None
 
+    def record_apart(self, exchange: WireExchange) -> Future[None]:
+        """Do what ``record`` does in another thread: an event loop must not wait for a file.
+
+        ``finish`` waits until all of it is done.
+        """
+        with self._lock:
+            if self._apart is None:
+                # One thread: recordings stand in the order in which answers ended.
+                self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
+            return self._apart.submit(self.record, exchange)
+
     def _kept(self, exchange: WireExchange) -> Interaction:
         matching = self._player.matching
         body = matching.normalized(exchange.request_body)
-        kept = kept_exchange(replace(exchange, request_body=body))
+        kept = kept_exchange(replace(exchange, request_body=body), self._headers)
         # The answer is decoded by now.
         answer = matching.scrubbed(kept.response_body)
         return replace(kept, uri=matching.normalized_uri(kept.uri), response_body=answer)
@@ -237,6 +255,10 @@ class CassetteRun:
         Raises:
             CassetteError: the cassette cannot be written.
         """
+        with self._lock:
+            apart, self._apart = self._apart, None
+        if apart is not None:
+            apart.shutdown()
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.tape.unplayed if drops else ()
@@ -279,6 +301,8 @@ def use_cassette(
     scrub: Scrub | None = None,
     diff_folder: Path | None = None,
     drop_unplayed: bool = False,
+    keep_headers: Sequence[str] = (),
+    drop_headers: Sequence[str] = (),
 ) -> Iterator[CassetteRun]:
     """Record or replay every request of this process, in all of its threads, while the block runs.
 
@@ -303,6 +327,9 @@ def use_cassette(
         diff_folder: where the whole of a long difference is written.
         drop_unplayed: whether recordings that nobody asked for leave the cassette when a block
             that may record ends well; the others keep their bytes. Never all of them.
+        keep_headers: headers of requests that are kept beside those that always are, by name or
+            pattern (``x-feature-*``). Those of answers are all kept; private ones never.
+        drop_headers: headers of requests and answers that are not kept.
 
     Yields:
         The run, with its counts.
@@ -319,6 +346,7 @@ def use_cassette(
         answers_turns=answers_turns,
         matching=Matching(drift, tuple(ignore), normalize, scrub, diff_folder),
         drop_unplayed=drop_unplayed,
+        headers=HeaderRules(keep_headers, drop_headers),
     )
     failed = True
     try:
@@ -352,6 +380,13 @@ def journal(path: Path | str) -> Iterator[CassetteRun]:
     keep_answers(Path(path))
     with use_cassette(path, mode="new_episodes", keep_on_failure=True) as run:
         yield run
+
+
+def _played_at(found: Interaction, uri: str) -> Interaction:
+    """Return a recorded answer whose addresses lead to the server that is asked now."""
+    headers = at_origin(found.response_headers, found.uri, uri)
+    same = headers is found.response_headers
+    return found if same else replace(found, response_headers=headers)
 
 
 def _checked(path: Path, mode: RecordMode) -> RecordMode:

@@ -1,4 +1,4 @@
-"""Credentials kept out of cassettes: headers by what is allowed, everything else by shape."""
+"""Credentials kept out of the bodies and addresses of cassettes."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit, urlu
 
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.turns.secret_shapes import SECRET_SHAPES
 from pytest_regen.turns.secrets import (
     ASSIGNED,
     find_secrets,
@@ -19,9 +20,6 @@ from pytest_regen.turns.secrets import (
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
-    "PRIVATE_HEADERS",
-    "allowed_request_headers",
-    "allowed_response_headers",
     "hidden_in_stream",
     "is_emulated",
     "is_private_parameter",
@@ -31,29 +29,9 @@ __all__ = [
     "scrubbed_path",
     "scrubbed_query",
     "secrets_in",
+    "stable_origin",
     "stable_uri",
 ]
-
-_REQUEST_HEADERS: Final = frozenset(
-    {"accept", "anthropic-beta", "anthropic-version", "content-type"}
-)
-_RESPONSE_HEADERS: Final = frozenset(
-    {"content-type", "retry-after", "retry-after-ms", "x-should-retry"}
-)
-"""All others go: what is not needed for replay can only leak, or change with every recording."""
-
-PRIVATE_HEADERS: Final = frozenset(
-    {
-        "authorization",
-        "x-api-key",
-        "api-key",
-        "proxy-authorization",
-        "cookie",
-        "set-cookie",
-        "anthropic-organization-id",
-    }
-)
-"""Headers that hold a credential or identify an account, in cassettes that keep others."""
 
 _PRIVATE_PARAMETERS: Final = (
     "key",
@@ -79,20 +57,11 @@ _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.M
 """An event of a stream, or a line of JSON."""
 _FORM_PASSWORD = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
+_ENCODED_KIND = re.compile(
+    f"%5B({'|'.join([*(shape.name for shape in SECRET_SHAPES), ASSIGNED, 'key', 'scrubbed'])})%5D",
+    re.IGNORECASE,
+)
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104 - compared
-
-
-def allowed_request_headers(headers: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the request headers a cassette keeps."""
-    return _allowed(headers, _REQUEST_HEADERS)
-
-
-def allowed_response_headers(headers: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the response headers a cassette keeps; ``server`` only where the emulator answered."""
-    kept = _allowed(headers, _RESPONSE_HEADERS)
-    if is_emulated(headers):
-        kept["server"] = (EMULATOR_NAME,)
-    return dict(sorted(kept.items()))
 
 
 def is_emulated(headers: Mapping[str, Iterable[str]]) -> bool:
@@ -101,17 +70,6 @@ def is_emulated(headers: Mapping[str, Iterable[str]]) -> bool:
         name.lower() == "server" and any(EMULATOR_NAME in value for value in values)
         for name, values in headers.items()
     )
-
-
-def _allowed(
-    headers: Mapping[str, Iterable[str]], names: frozenset[str]
-) -> dict[str, tuple[str, ...]]:
-    kept = {
-        name.lower(): tuple(scrub_text(str(value)) for value in values)
-        for name, values in headers.items()
-        if name.lower() in names
-    }
-    return dict(sorted(kept.items()))
 
 
 def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - any JSON value
@@ -294,21 +252,29 @@ def _json_or_text(data: str) -> Any:  # noqa: ANN401 - any JSON value
 def stable_uri(uri: str, response_headers: Mapping[str, Iterable[str]]) -> str:
     """Return the address as stored: the same whatever port a local server had, no credentials."""
     parts = urlsplit(uri)
+    origin = stable_origin(uri, response_headers)
+    return urlunsplit((*origin, scrubbed_path(parts.path), scrubbed_query(parts.query), ""))
+
+
+def stable_origin(uri: str, response_headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
+    """Return the scheme and the server of an address as they are stored."""
+    parts = urlsplit(uri)
     host = parts.hostname or ""
     if is_emulated(response_headers):
-        scheme, netloc = "http", "emulator.invalid"
-    elif host in _LOOPBACK or host.startswith("127."):
-        scheme, netloc = "http", "loopback.invalid"
-    else:
-        scheme, netloc = parts.scheme, parts.netloc.rpartition("@")[2]
-    return urlunsplit((scheme, netloc, scrubbed_path(parts.path), scrubbed_query(parts.query), ""))
+        return "http", "emulator.invalid"
+    if host in _LOOPBACK or host.startswith("127."):
+        return "http", "loopback.invalid"
+    return parts.scheme, parts.netloc.rpartition("@")[2]
 
 
 def scrubbed_path(path: str) -> str:
     """Return a path without credentials, those that were percent-encoded included."""
     plain = unquote(path)
     clean = scrub_text(plain)
-    return path if clean == plain else quote(clean, safe="/[]")
+    if clean != plain:
+        return quote(clean, safe="/[]")
+    # Clients that follow an address of a cassette may encode what stands for a credential.
+    return _ENCODED_KIND.sub(r"[\1]", path) if "%5" in path else path
 
 
 def is_private_parameter(name: str) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "Headers",
     "Interaction",
     "StreamEnd",
+    "has_body",
 ]
 
 StreamEnd = Literal["complete", "cut", "closed"]
@@ -19,8 +20,15 @@ StreamEnd = Literal["complete", "cut", "closed"]
 BROKEN_OFF = "peer closed connection without sending complete message body"
 """What a client reports at the end of a recorded answer that did not end."""
 
+_NO_BODY = frozenset({204, 304})
+
 Headers = Mapping[str, tuple[str, ...]]
 """Names in lower case."""
+
+
+def has_body(method: str, status: int) -> bool:
+    """Whether an answer may have a body: https://www.rfc-editor.org/rfc/rfc9110#section-6.4.1."""
+    return method.upper() != "HEAD" and status not in _NO_BODY
 
 
 @dataclass(frozen=True, slots=True)

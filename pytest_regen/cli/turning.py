@@ -74,7 +74,14 @@ class TurnOptions:
 
         mode = "new_episodes" if self.cassette.is_file() else "once"
         again = f"the same command with --record {mode} and ANTHROPIC_API_KEY set"
-        with use_cassette(self.cassette, mode=self.record.value, record_command=again):
+        settings = self.project.settings.cassettes
+        with use_cassette(
+            self.cassette,
+            mode=self.record.value,
+            record_command=again,
+            keep_headers=settings.keep_headers,
+            drop_headers=settings.drop_headers,
+        ):
             yield
 
     def _named(self) -> Provider:

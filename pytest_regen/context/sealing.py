@@ -1,5 +1,6 @@
 """Seals: what a first turn said, vouched for when the caller sends it back."""
 
+import base64
 import hashlib
 import json
 import time
@@ -7,9 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Literal, Protocol
-
-from itsdangerous import BadData, BadSignature, TimestampSigner
-from itsdangerous.encoding import base64_decode, base64_encode
 
 from pytest_regen.canonical import canonical_json
 from pytest_regen.context.questions import ClarificationQuestion
@@ -113,8 +111,12 @@ class Sealer:
             raise UsageError(
                 f"max_age={max_age!r}: no seal would be good", hint="give seconds: 3600"
             )
+        from pytest_regen.context.signing import Signer  # noqa: PLC0415 - of an extra
+
         self.max_age = max_age
-        self._signers = {name: _Signer(name, key, clock) for name, key in secrets.items()}
+        self._signers = {
+            name: Signer(f"{_SALT}.{name}", key, clock) for name, key in secrets.items()
+        }
         self._key_id = next(iter(secrets))
         self._clock = clock
         self._spent = spent
@@ -129,7 +131,7 @@ class Sealer:
     ) -> str:
         """Return a seal: text safe in addresses, headers and form fields."""
         said = {"c": _digest(conversation), **_digests(description, questions, inferred)}
-        payload = base64_encode(canonical_json(said)).decode()
+        payload = _base64(canonical_json(said).encode())
         return self._signers[self._key_id].sign(f"{self._key_id}.{payload}").decode()
 
     def unseal(self, seal: str, context: ConversationContext, *, conversation: str) -> Sealed:
@@ -180,13 +182,12 @@ class Sealer:
         if not _is_canonical(seal):
             raise _tampered("the seal was changed")
         try:
-            value, issued = signer.unsign(seal, return_timestamp=True)
-            payload = value.decode().partition(".")[2]
-            said: Mapping[str, Any] = json.loads(base64_decode(payload))
-        except (BadSignature, ValueError):
+            value, issued_at = signer.opened(seal)
+            said: Mapping[str, Any] = json.loads(_unbase64(value.partition(".")[2]))
+        except ValueError:
             raise _tampered("the seal was changed") from None
-        self._check_age(issued.timestamp())
-        return key_id, said, issued.timestamp()
+        self._check_age(issued_at)
+        return key_id, said, issued_at
 
     def _check_age(self, issued_at: float) -> None:
         age = int(self._clock()) - issued_at  # whole seconds are stamped
@@ -232,17 +233,6 @@ def require_seal(
     return policy.unseal(seal, context, conversation=conversation)
 
 
-class _Signer(TimestampSigner):
-    def __init__(self, key_id: str, key: bytes, clock: Callable[[], float]) -> None:
-        super().__init__(
-            key, salt=f"{_SALT}.{key_id}", key_derivation="hmac", digest_method=hashlib.sha256
-        )
-        self._clock = clock
-
-    def get_timestamp(self) -> int:
-        return int(self._clock())
-
-
 def _secret(name: str, key: bytes | str) -> bytes:
     secret = key.encode() if isinstance(key, str) else key
     if len(secret) < _SHORTEST_KEY:
@@ -277,8 +267,8 @@ def _is_canonical(seal: str) -> bool:
     """Return whether each part but the key's id is base64 as we write it, to the last bit."""
     parts = seal.split(".")[1:]
     try:
-        return all(base64_encode(base64_decode(part)) == part.encode() for part in parts)
-    except (BadData, ValueError):
+        return all(_base64(_unbase64(part)) == part for part in parts)
+    except ValueError:
         return False
 
 
@@ -295,7 +285,17 @@ def _digests(
 
 
 def _digest(part: object) -> str:
-    return base64_encode(hashlib.sha256(canonical_json(part).encode()).digest()).decode()
+    return _base64(hashlib.sha256(canonical_json(part).encode()).digest())
+
+
+def _base64(data: bytes) -> str:
+    """Return base64 that is safe in addresses, without the padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _unbase64(text: str) -> bytes:
+    """Return what ``_base64`` made text of; raises ``ValueError`` where it is no such text."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _compare(said: Mapping[str, Any], context: ConversationContext) -> None:

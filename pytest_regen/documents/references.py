@@ -4,16 +4,17 @@ import difflib
 import posixpath
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
-
-from referencing import Registry, Resource
-from referencing.exceptions import NoSuchResource, Unresolvable, Unretrievable
 
 from pytest_regen.documents.defects import DefectLog
 from pytest_regen.documents.places import Node, Place, pointer_segments
 from pytest_regen.documents.reading import LoadedFile, load_file
 from pytest_regen.errors import DocumentUnreadableError
+from pytest_regen.extras import needs
+
+if TYPE_CHECKING:
+    from referencing import Registry, Resource
 
 __all__ = ["Broken", "References"]
 
@@ -33,6 +34,8 @@ class References:
     def __init__(self, main: Path, loaded: LoadedFile) -> None:
         self._main = main.name
         self._folder = main.parent
+        with needs("openapi", "API descriptions"):
+            from referencing import Registry, Resource  # noqa: PLC0415 - of an extra
         self._registry: Registry[Any] = Registry(
             retrieve=self._retrieve  # type: ignore[call-arg]  # attrs calls _retrieve so
         )
@@ -90,6 +93,12 @@ class References:
         return "" if file == self._main else file
 
     def _look_up(self, file: str, fragment: str, reference: str) -> Node | Broken:
+        from referencing.exceptions import (  # noqa: PLC0415 - of an extra; there by now
+            NoSuchResource,
+            Unresolvable,
+            Unretrievable,
+        )
+
         try:
             retrieved = self._registry.get_or_retrieve(file)
         except (NoSuchResource, Unretrievable) as error:
@@ -102,8 +111,10 @@ class References:
             return Broken(f"$ref {reference!r} points at nothing{near}")
         return Node(found.contents, Place(file, pointer_segments(unquote(fragment))))
 
-    def _retrieve(self, file: str) -> Resource[Any]:
+    def _retrieve(self, file: str) -> "Resource[Any]":
         """Read another file of the document; called once for each."""
+        from referencing import Resource  # noqa: PLC0415 - as above
+
         path = self._folder / file
         if not path.resolve().is_relative_to(self._folder.resolve()):
             raise PermissionError(f"{file!r} leads out of the document's folder")

@@ -2,7 +2,7 @@
 
 A misspelt store or type would else be found when the test first fails under ``--regen``, and paid
 for. Nothing heavy is imported: names of types are read from the artifacts as plain JSON. Marks that
-hooks add later are checked when they are read.
+hooks add later are checked when the test is set up.
 """
 
 import json
@@ -23,9 +23,12 @@ from pytest_regen.pytest_plugin.locate import (
 )
 from pytest_regen.pytest_plugin.marks import RegenMark, cassette_mark, regen_mark
 from pytest_regen.pytest_plugin.nodes import StoreNode
-from pytest_regen.pytest_plugin.usage_errors import usage_error
+from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
 
-__all__ = ["wrong_marks"]
+__all__ = ["check_late_marks", "wrong_marks"]
+
+_CHECKED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
+"""The marks of ours that a test had when they were checked."""
 
 _SHOWN = 8
 """Names that a message lists before it counts the rest."""
@@ -43,7 +46,25 @@ def wrong_marks(collector: pytest.Collector, items: Sequence[pytest.Item]) -> st
     return "\n".join(dict.fromkeys(found for item in items for found in _found(item)))
 
 
+def check_late_marks(item: pytest.Item) -> None:
+    """Check the marks of a test, unless they are those that it was collected with.
+
+    Raises:
+        pytest.UsageError: one of them can mean nothing.
+    """
+    if item.stash.get(_CHECKED, None) == _ours(item):
+        return
+    wrong = list(_found(item))
+    if wrong:
+        raise told_whole("\n".join(wrong))
+
+
+def _ours(item: pytest.Item) -> list[pytest.Mark]:
+    return [mark for mark in item.iter_markers() if mark.name in {"regen", "cassette"}]
+
+
 def _found(item: pytest.Item) -> Iterator[str]:
+    item.stash[_CHECKED] = _ours(item)
     for check in (_check_regen, cassette_mark, own_cassette):
         try:
             check(item)

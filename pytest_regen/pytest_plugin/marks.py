@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -39,7 +39,7 @@ class RegenMark:
 
 @dataclass(frozen=True, slots=True)
 class CassetteMark:
-    """``@pytest.mark.cassette(name=…, record=…, drift=…, unplayed=…, ignore=…, normalize=…)``."""
+    """The arguments of ``@pytest.mark.cassette(…)``, in their order."""
 
     name: str | None = None
     record: RecordMode | None = None
@@ -48,6 +48,10 @@ class CassetteMark:
     ignore: tuple[str, ...] | None = None
     """Paths into request bodies that vary."""
     normalize: Callable[[Any], Any] | None = None
+    keep_headers: tuple[str, ...] | None = None
+    """Headers of requests that are kept, too, by name or pattern."""
+    drop_headers: tuple[str, ...] | None = None
+    """Headers of requests and answers that are not kept."""
 
 
 def regen_mark(item: pytest.Item) -> RegenMark:
@@ -79,9 +83,7 @@ def cassette_mark(item: pytest.Item) -> CassetteMark:
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
-    given = _arguments(
-        item, "cassette", ("name", "record", "drift", "unplayed", "ignore", "normalize")
-    )
+    given = _arguments(item, "cassette", tuple(field.name for field in fields(CassetteMark)))
     return cassette_arguments(item, given)
 
 
@@ -93,7 +95,7 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
     """
     said: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     for key, value in said.items():
-        if key == "ignore":
+        if key in {"ignore", "keep_headers", "drop_headers"}:
             said[key] = _names(item, "cassette", key, value)
         elif key == "normalize":
             if not callable(value):

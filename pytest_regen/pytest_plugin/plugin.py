@@ -15,14 +15,13 @@ from pytest_regen.pytest_plugin.fixtures import (
     cassette,
     cassette_config,
     clarification_flow,
+    generator_session,
     regen_provider,
     regen_store,
-)
-from pytest_regen.pytest_plugin.options import add_markers, add_options, is_reported, is_used
-from pytest_regen.pytest_plugin.session_fixtures import (
-    generator_session,
     scenario_session,
 )
+from pytest_regen.pytest_plugin.marked_fixtures import given_what_marks_ask_for, look_again
+from pytest_regen.pytest_plugin.options import add_markers, add_options, is_reported, is_used
 from pytest_regen.pytest_plugin.stash import (
     CALL_FAILED,
     CALL_PASSED,
@@ -158,22 +157,35 @@ def pytest_make_collect_report(
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give items the fixtures that marks and options ask for."""
-    if any(map(_uses_cassettes, items)):
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
+    """Note who uses which cassette, with the marks of all hooks, before any test is deselected."""
+    collected = list(items)
+    result = yield
+    if any(map(_uses_cassettes, collected)):
         from pytest_regen.pytest_plugin.cassettes.log import cassette_log  # noqa: PLC0415 - rare
-        from pytest_regen.pytest_plugin.fixture_order import ask_first  # noqa: PLC0415 - same
 
-        for item in filter(_has_cassette, items):
-            ask_first(item, ["cassette"])
-        cassette_log(config).claim(items)
-    if config.option.regen_heal:
-        # A marked test's own ``regen_provider`` is to be heard.
-        for item in items:
-            names: list[str] | None = getattr(item, "fixturenames", None)
-            if names is not None and item.get_closest_marker("regen") is not None:
-                names += {"regen_provider"}.difference(names)
+        cassette_log(config).claim(collected)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Give a test the fixtures that its marks ask for by now."""
+    return (yield from given_what_marks_ask_for(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Look at the marks again when a fixture of a wider scope is there."""
+    result = yield
+    if fixturedef.scope != "function":
+        look_again(request.config)
+    return result
 
 
 def _is_ours(item: pytest.Item) -> bool:

@@ -75,22 +75,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give marked tests the fixtures that do the work."""
-    blocks_all = config.getoption("--block-network")
-    for item in items:
-        wanted = []
-        if blocks_all or item.get_closest_marker("block_network") is not None:
-            wanted.append("block_network")
-        if item.get_closest_marker("vcr") is not None:
-            wanted.append("vcr")
-        if wanted:
-            from pytest_regen.pytest_plugin.fixture_order import ask_first  # noqa: PLC0415 - if used
-
-            ask_first(item, wanted)
-
-
 @pytest.fixture(scope="session")
 def record_mode(request: pytest.FixtureRequest) -> str:
     """Record mode of tests marked vcr."""

@@ -1,9 +1,11 @@
 """Turns with the real API through the Anthropic SDK, which nothing else imports.
 
 The SDK takes more than a second to import, so it is imported by the first turn that needs it; a
-turn answered by a cassette never does.
+turn answered by a cassette never does. Any release from 0.40 on will do: what one has no parameter
+or no error for is sent and understood all the same.
 """
 
+import inspect
 import os
 import threading
 import time
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_regen.errors import (
+    MissingExtraError,
     MissingKeyError,
     ProviderError,
     RegenError,
     TransportError,
     UsageError,
 )
+from pytest_regen.extras import needs
 from pytest_regen.turns.defaults import DEFAULT_MODEL
 from pytest_regen.turns.failures import (
     RATE_LIMITED,
@@ -54,6 +58,10 @@ DEFAULT_BASE_URL = "https://api.anthropic.com"
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 8.0
 """Seconds before a broken stream is asked for again, doubled each time."""
+_OLDEST = (0, 40)
+"""The first release of the SDK that a turn is tried with; earlier ones fail with newer httpx."""
+_PARAMETERS = frozenset({"max_tokens", "messages", "model", "stream", "system"})
+"""What every release has parameters for; the rest goes into its ``extra_body`` as it is."""
 _REPLAY_KEY = "replayed"
 """Stands where a key would: the client demands one even if nothing is ever sent."""
 
@@ -131,7 +139,7 @@ class AnthropicProvider:
         with self._in_our_words(interceptor, body["model"]):
             if body.get("stream"):
                 return self._streamed(client, body)
-            return reply_from_body(_plain(client.messages.create(**body)))
+            return reply_from_body(_plain(client.messages.create(**_arguments(body))))
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
@@ -143,7 +151,7 @@ class AnthropicProvider:
         with self._in_our_words(interceptor, body["model"]):
             if body.get("stream"):
                 return await self._astreamed(client, body)
-            return reply_from_body(_plain(await client.messages.create(**body)))
+            return reply_from_body(_plain(await client.messages.create(**_arguments(body))))
 
     def close(self) -> None:
         """Close the connections that ``send`` opened; those of ``asend`` end with their loop."""
@@ -177,7 +185,7 @@ class AnthropicProvider:
         spent = Usage()
         for attempt in range(self.max_retries + 1):
             with self._paid_before(spent, body["model"]):
-                events = client.messages.create(**body)
+                events = client.messages.create(**_arguments(body))
             message = StreamedMessage()
             try:
                 with events:
@@ -198,7 +206,7 @@ class AnthropicProvider:
         spent = Usage()
         for attempt in range(self.max_retries + 1):
             with self._paid_before(spent, body["model"]):
-                events = await client.messages.create(**body)
+                events = await client.messages.create(**_arguments(body))
             message = StreamedMessage()
             try:
                 async with events:
@@ -235,14 +243,16 @@ class AnthropicProvider:
             raise failure from cause
 
     def _sync_client(self, interceptor: TurnInterceptor | None) -> "Anthropic":
-        import anthropic  # noqa: PLC0415 - the import costs more than a second
-
         key = self._key_for(interceptor)
+        anthropic = _sdk()
         with self._lock:
             client = self._clients.get(key)
             if client is None:
+                http = anthropic.DefaultHttpxClient(
+                    event_hooks={"response": [_stop_at_spend_limit]}
+                )
                 client = anthropic.Anthropic(
-                    **self._options(key), middleware=[_stop_at_spend_limit]
+                    **self._options(key, anthropic.Anthropic), http_client=http
                 )
                 self._clients[key] = client
             return client
@@ -250,17 +260,19 @@ class AnthropicProvider:
     async def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
         import asyncio  # noqa: PLC0415 - 40 ms that a replayed turn need not spend
 
-        import anthropic  # noqa: PLC0415 - the import costs more than a second
-
         key = self._key_for(interceptor)
+        anthropic = _sdk()
         with self._lock:
             # Connections belong to the loop they were opened in.
             clients = self._async_clients.setdefault(asyncio.get_running_loop(), {})
             known = clients.get(key)
             if known is not None:
                 return known
+            http = anthropic.DefaultAsyncHttpxClient(
+                event_hooks={"response": [_astop_at_spend_limit]}
+            )
             client = anthropic.AsyncAnthropic(
-                **self._options(key), middleware=[_astop_at_spend_limit]
+                **self._options(key, anthropic.AsyncAnthropic), http_client=http
             )
             clients[key] = client
             keeper = _closed_with_loop(client)
@@ -268,14 +280,16 @@ class AnthropicProvider:
         await anext(keeper)
         return client
 
-    def _options(self, key: str) -> dict[str, Any]:
-        return {
+    def _options(self, key: str, client: type) -> dict[str, Any]:
+        options = {
             "api_key": key,
             "base_url": self.base_url,
             "max_retries": self.max_retries,
             "timeout": self.timeout,
-            "open_telemetry": False,
         }
+        if "open_telemetry" in inspect.signature(client).parameters:
+            options["open_telemetry"] = False
+        return options
 
     @property
     def _key(self) -> str | None:
@@ -328,6 +342,12 @@ class AnthropicProvider:
         import anthropic  # noqa: PLC0415 - imported by now: the error is its own
 
         address = self._address
+        if isinstance(error, getattr(anthropic, "CredentialsError", ())):
+            return MissingKeyError(
+                "the credential could not be used",
+                why=scrub_text(str(error)),
+                hint="export ANTHROPIC_API_KEY=... or pass api_key=",
+            )
         match error:
             case anthropic.APIStatusError():
                 body = error.body if error.body is not None else _response_text(error)
@@ -341,12 +361,6 @@ class AnthropicProvider:
                 failure = connection_failure(reason, model=model, address=address)
                 failure.usage = Usage() if is_paid(reason) else None
                 return failure
-            case anthropic.CredentialsError():
-                return MissingKeyError(
-                    "the credential could not be used",
-                    why=scrub_text(str(error)),
-                    hint="export ANTHROPIC_API_KEY=... or pass api_key=",
-                )
             case _ if type(error).__module__.startswith("httpx"):
                 # The SDK wraps what happens before an answer begins, not what breaks off within.
                 return cut_stream(scrub_text(f"{type(error).__name__}: {error}"))
@@ -356,6 +370,31 @@ class AnthropicProvider:
                     why=scrub_text(f"{type(error).__name__}: {error}"),
                     hint="run the command again; what was finished before is kept",
                 )
+
+
+def _sdk() -> Any:  # noqa: ANN401 - a module
+    """Return the SDK.
+
+    Raises:
+        MissingExtraError: it is not installed, or too old.
+    """
+    with needs("anthropic", "turns with the Anthropic API"):
+        import anthropic  # noqa: PLC0415 - the import costs more than a second
+    if tuple(map(int, anthropic.__version__.split(".")[:2])) < _OLDEST:
+        raise MissingExtraError(
+            f"the package anthropic {anthropic.__version__} is too old",
+            why=f"releases from {'.'.join(map(str, _OLDEST))} on are supported",
+            hint="pip install --upgrade 'pytest-regen[anthropic]'",
+            extra="anthropic",
+        )
+    return anthropic
+
+
+def _arguments(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with which the SDK, whatever its release, sends ``body``."""
+    known = {name: value for name, value in body.items() if name in _PARAMETERS}
+    rest = {name: value for name, value in body.items() if name not in _PARAMETERS}
+    return {**known, "extra_body": rest} if rest else known
 
 
 def _pause(attempt: int, headers: Mapping[str, str]) -> float:
@@ -405,29 +444,23 @@ def _response_text(error: "anthropic.APIStatusError") -> str:
         return ""
 
 
-def _stop_at_spend_limit(request: Any, call_next: Any) -> Any:  # noqa: ANN401 - the SDK's own types
+def _stop_at_spend_limit(response: Any) -> None:  # noqa: ANN401 - of httpx or httpx2
     """Keep the SDK from retrying what only money can mend."""
-    response = call_next(request)
-    http = response.http_response
-    if http.status_code == RATE_LIMITED:
-        http.read()
-        _mark_spend_limit(http)
-    return response
+    if response.status_code == RATE_LIMITED:
+        response.read()
+        _mark_spend_limit(response)
 
 
-async def _astop_at_spend_limit(request: Any, call_next: Any) -> Any:  # noqa: ANN401 - the SDK's
-    response = await call_next(request)
-    http = response.http_response
-    if http.status_code == RATE_LIMITED:
-        await http.aread()
-        _mark_spend_limit(http)
-    return response
+async def _astop_at_spend_limit(response: Any) -> None:  # noqa: ANN401 - as above
+    if response.status_code == RATE_LIMITED:
+        await response.aread()
+        _mark_spend_limit(response)
 
 
-def _mark_spend_limit(http: Any) -> None:  # noqa: ANN401 - a response of the SDK's HTTP client
+def _mark_spend_limit(response: Any) -> None:  # noqa: ANN401 - as above
     try:
-        body = http.json()
+        body = response.json()
     except ValueError:
         return
     if is_spend_limit(body):
-        http.headers["x-should-retry"] = "false"
+        response.headers["x-should-retry"] = "false"

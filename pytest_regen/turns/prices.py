@@ -8,12 +8,16 @@ __all__ = ["cost_of", "describe_usage"]
 
 
 def cost_of(usage: Usage, model: str) -> Decimal | None:
-    """Return the list price of ``usage`` in US dollars, or ``None`` for a model without a price.
+    """Return the list price of ``usage`` in US dollars.
 
+    ``None`` for a model without a price, and where genai-prices (extra ``openapi``) is not there.
     The list ships with genai-prices and is never updated over the network, so the same turn
     costs the same on every machine with the same lock file.
     """
-    import genai_prices  # noqa: PLC0415 - 0.2 s, and most runs print no price
+    try:
+        import genai_prices  # noqa: PLC0415 - 0.2 s, and most runs print no price
+    except ModuleNotFoundError:
+        return None
 
     written = usage.cache_write_tokens or 0
     read = usage.cache_read_tokens or 0

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from vcr import VCR
 from vcr.cassette import Cassette
-from vcr.patch import PATCHER_NAMES
+from vcr.patch import CassettePatcherBuilder
 from vcr.persisters import filesystem
 from vcr.request import Request
-from vcr.serializers import yamlserializer
 from yaml.constructor import SafeConstructor
 
-from pytest_regen.cassettes.clients.vcr.patching import _PatchTarget, _skipped
+from pytest_regen.cassettes.clients.vcr.patching import _builder, _PatchTarget, _skipped
+from pytest_regen.cassettes.clients.vcr.persisting import _base_loader
 from pytest_regen.cassettes.clients.vcr.watching import _WatchedCassette
 
 ROOT = Path(__file__).parents[2]
@@ -45,11 +45,10 @@ def test_the_methods_we_override_are_there() -> None:
 
 
 def test_the_arguments_we_give_are_taken() -> None:
-    """Patchers to skip, and what a configured VCR hands to a cassette."""
+    """What is given to a cassette, and what a configured VCR hands to one."""
     taken = inspect.signature(Cassette.__init__).parameters
 
-    assert {"path", "record_mode", "skip_patchers", "persister", "serializer"} <= set(taken)
-    assert set(_skipped()) <= set(PATCHER_NAMES)
+    assert {"path", "record_mode", "persister", "serializer"} <= set(taken)
     merged = VCR().get_merged_config(path="x")
     assert set(merged) - {"path_transformer", "func_path_generator", "record_on_exception"} <= {
         *taken
@@ -57,9 +56,18 @@ def test_the_arguments_we_give_are_taken() -> None:
     assert hasattr(filesystem, "CassetteNotFoundError")
 
 
+def test_patches_are_made_by_the_methods_that_are_skipped() -> None:
+    """Of each client by one; one renamed would patch a client that was to be left alone."""
+    makers = {name for name in vars(CassettePatcherBuilder) if name in _skipped()}
+
+    assert makers >= {"_aiohttp", "_httplib2", "_tornado"}.intersection(_skipped())
+    assert makers & {"_httpx", "_httpcore"}
+    assert all(not list(getattr(_builder(), name)()) for name in makers)
+
+
 def test_what_reads_its_files_is_there() -> None:
-    """The loader that knows its tags, and what makes a request of a recording."""
-    assert issubclass(yamlserializer._CassetteLoader, SafeConstructor)
+    """A loader that knows its tags and runs no code, and what makes a request of a recording."""
+    assert issubclass(_base_loader(), SafeConstructor)
     assert callable(Request._from_dict)
 
 

@@ -1,6 +1,7 @@
 """A test with a cassette sends nothing past it, however it came to have one."""
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 
 import pytest
 from plugin_project import Project, emulated
@@ -70,3 +71,217 @@ def test_nothing_is_sent_past_a_cassette(project: Project, emulator: Emulator, t
     project.run("--regen-record", "once").assert_outcomes(passed=1)
     project.run().assert_outcomes(passed=1)
     assert len(emulator.requests) == 1
+
+
+# Marks that a test is given after it was collected
+
+LATE = {
+    "modifyitems": """
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if "modifyitems" in item.path.parts:
+                    item.add_marker(MARK)
+    """,
+    "wrapper": """
+        @pytest.hookimpl(wrapper=True, tryfirst=True)
+        def pytest_collection_modifyitems(items):
+            result = yield
+            for item in items:
+                if "wrapper" in item.path.parts:
+                    item.add_marker(MARK)
+            return result
+    """,
+    "trylast": """
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if "trylast" in item.path.parts:
+                    item.add_marker(MARK)
+    """,
+    "itemcollected": """
+        def pytest_itemcollected(item):
+            item.add_marker(MARK)
+    """,
+    "own_markers": """
+        def pytest_itemcollected(item):
+            item.own_markers.append(MARK.mark)
+    """,
+    "set_up": """
+        def pytest_runtest_setup(item):
+            item.add_marker(MARK)
+    """,
+    "plugin": """
+        # Its hook is in early.py, which is registered before our plugin and so called after it.
+    """,
+    "module": """
+        @pytest.fixture(scope="module", autouse=True)
+        def marked(request):
+            request.node.add_marker(MARK)
+    """,
+    "session": """
+        @pytest.fixture(scope="session", autouse=True)
+        def marked(request):
+            for item in request.session.items:
+                if "session" in item.path.parts:
+                    item.add_marker(MARK)
+    """,
+}
+"""What a conftest does, by the folder it lies in."""
+
+EARLY = """
+    import pytest
+
+    MARK = pytest.mark.{mark}
+
+    def pytest_runtest_setup(item):
+        if "plugin" in item.path.parts:
+            item.add_marker(MARK)
+"""
+
+FORMS = """
+    import os
+    import unittest
+    import urllib.error
+    import urllib.request
+    import pytest
+
+    def ask(words):
+        url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/models?" + words
+        try:
+            return urllib.request.urlopen(url).read()
+        except urllib.error.HTTPError as error:
+            return error.read()
+
+    @pytest.fixture
+    def agent():
+        return ask("agent")
+
+    def test_plain():
+        ask("plain")
+
+    def test_fixture(tmp_path, agent):
+        assert agent
+
+    @pytest.mark.parametrize("words", ["a", "b"])
+    def test_cases(words):
+        ask(words)
+
+    @pytest.fixture
+    def anyio_backend():
+        return "asyncio"
+
+    @pytest.mark.anyio
+    async def test_async():
+        ask("async")
+
+    class TestClass:
+        def test_method(self):
+            ask("method")
+
+    class Case(unittest.TestCase):
+        def test_unittest(self):
+            ask("unittest")
+"""
+IN_ALL_FORMS = {"modifyitems", "module"}
+PLAIN, _, _ = FORMS.partition("    @pytest.mark.parametrize")
+
+
+def write_late(project: Project, mark: str, ways: Iterable[str] = tuple(LATE)) -> None:
+    """Write a folder for each way in which a test may be given a mark."""
+    project.pytester.makeini("[pytest]\naddopts = --import-mode=importlib\npythonpath = .\n")
+    (project.path / "early.py").write_text(textwrap.dedent(EARLY.format(mark=mark)), "utf-8")
+    for way in ways:
+        folder = project.path / way
+        folder.mkdir()
+        head = f"import pytest\nMARK = pytest.mark.{mark}\n"
+        (folder / "conftest.py").write_text(head + textwrap.dedent(LATE[way]), "utf-8")
+        forms = FORMS if way in IN_ALL_FORMS else PLAIN
+        (folder / "test_m.py").write_text(textwrap.dedent(forms), "utf-8")
+
+
+TESTS = ["test_fixture", "test_plain"]
+CLASSES = ["TestClass.test_method", "Case.test_unittest"]
+ALL = sorted([*TESTS, *CLASSES, "test_async", "test_cases[a]", "test_cases[b]"])
+COUNT = sum(len(ALL if way in IN_ALL_FORMS else TESTS) for way in LATE)
+
+
+@pytest.mark.parametrize(
+    ("mark", "record"), [("vcr", "--record-mode=once"), ("cassette", "--regen-record=once")]
+)
+def test_a_mark_counts_whenever_it_was_added(
+    project: Project, emulator: Emulator, mark: str, record: str
+) -> None:
+    """By a hook at any time before set-up, or by a fixture of a wider scope: nothing is sent."""
+    write_late(project, mark)
+
+    project.run("-p", "early", record).assert_outcomes(passed=COUNT)
+    assert len(emulator.requests) == COUNT
+    for way in LATE:
+        found = sorted(path.stem for path in (project.path / way).rglob("*.yaml"))
+        assert found == (ALL if way in IN_ALL_FORMS else TESTS), way
+
+    replayed = project.run("-p", "early")
+    replayed.assert_outcomes(passed=COUNT)
+    assert len(emulator.requests) == COUNT
+    replayed.stdout.no_fnmatch_line("*orphan*")
+
+
+def test_a_late_mark_counts_in_workers(project: Project, emulator: Emulator) -> None:
+    """They collect for themselves."""
+    write_late(project, "vcr", ["modifyitems"])
+
+    project.run("-n", "2", "--record-mode=once").assert_outcomes(passed=len(ALL))
+    project.run("-n", "2").assert_outcomes(passed=len(ALL))
+
+    assert len(emulator.requests) == len(ALL)
+
+
+def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emulator) -> None:
+    """``block_network`` is read at the same time."""
+    write_late(project, "block_network")
+
+    result = project.run("-p", "early", "-W", "ignore", "--tb=no")
+
+    # What a fixture asks for fails its set-up.
+    assert result.parseoutcomes() == {"failed": COUNT - len(LATE), "errors": len(LATE)}
+    assert not emulator.requests
+
+
+TOO_LATE = """
+    import os
+    import urllib.request
+    import pytest
+
+    @pytest.fixture(autouse=True)
+    def late(request):
+        request.node.add_marker(pytest.mark.{mark})
+
+    def test_it():
+        urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models").read()
+"""
+
+
+@pytest.mark.parametrize("mark", ["vcr", "cassette", "block_network", "default_cassette('x')"])
+def test_a_mark_that_comes_too_late_is_an_error(
+    project: Project, emulator: Emulator, mark: str
+) -> None:
+    """Other fixtures of the test are there by now; nothing is sent, and the message says when."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(test_m=textwrap.dedent(TOO_LATE.format(mark=mark)))
+
+    result = project.run()
+
+    name = mark.partition("(")[0]
+    if name == "default_cassette":
+        # Alone it asks for nothing.
+        result.assert_outcomes(failed=1)
+        return
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"test_m.py::test_it: the mark {name} was added when the test was set up already",
+            "  why: *",
+            "  next: *pytest_collection_modifyitems*",
+        ]
+    )
+    assert not emulator.requests

@@ -277,3 +277,40 @@ def test_the_project_keeps_names_of_its_own_out(project: Project) -> None:
     assert "third" not in text
     assert text.count("3rd") == 3
     project.run("-W", "ignore").assert_outcomes(passed=1)
+
+
+def test_headers_are_kept_and_left_out_as_the_project_says(project: Project) -> None:
+    """The table holds for all tests; the mark of a test adds to it, and wins over the fixture."""
+    project.pytester.makepyprojecttoml(
+        '[tool.pytest-regen.cassettes]\ndrop_headers = ["date"]\nkeep_headers = ["user-agent"]\n'
+    )
+    config = '@pytest.fixture\n    def cassette_config(): return {"drop_headers": ["vary"]}\n\n    '
+    mark = '@pytest.mark.cassette(drop_headers="Anthropic-*")\n    def test_talk'
+    project.pytester.makepyfile(
+        test_talk=TALK.replace("def test", config + "def test"),
+        test_marked=TALK.replace("def test_talk", config + mark),
+    )
+
+    project.run("--regen-record=once").assert_outcomes(passed=2)
+
+    for name, gone in (("talk", "vary:"), ("marked", "anthropic-")):
+        file = f"cassettes/test_{name}/test_talk.yaml"
+        text = (project.path / file).read_text("utf-8").lower()
+        kept = {"vary:": "vary:", "anthropic-": "anthropic-ratelimit-"}
+        assert "      date:" not in text
+        assert "user-agent:" in text
+        for option, line in kept.items():
+            assert (line in text) == (option != gone), (name, line)
+
+
+def test_a_private_header_in_a_mark_is_refused(project: Project) -> None:
+    """Before anything is sent, by the name of the test."""
+    mark = '@pytest.mark.cassette(keep_headers=["Authorization"])\n    def test'
+    project.pytester.makepyfile(test_talk=TALK.replace("def test", mark))
+
+    result = project.run("--regen-record=once")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["*test_talk.py::test_talk: keep_headers: Authorization is never kept*", "*next: *"]
+    )

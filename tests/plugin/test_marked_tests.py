@@ -350,3 +350,41 @@ def test_the_fixture_can_be_overridden(renaming: Project) -> None:
     result = renaming.run("--regen", "test_own.py")
 
     assert result.parseoutcomes() == {"regenerated": 1}
+
+
+def test_a_mark_heals_whenever_it_was_added(project: Project) -> None:
+    """By a hook while tests are collected or set up; the test's own provider is asked all the same.
+
+    Each asks for another name, for which the store is made anew.
+    """
+    hooks = {
+        "modifyitems": "def pytest_collection_modifyitems(items):\n    for item in items: ",
+        "itemcollected": "def pytest_itemcollected(item): ",
+        "set_up": "def pytest_runtest_setup(item): ",
+        "module": "@pytest.fixture(scope='module', autouse=True)\n"
+        "def marked(request):\n    item = request.node; ",
+    }
+    for way, hook in hooks.items():
+        path = project.store(f"GET_{way}")
+        mark = f"item.add_marker(pytest.mark.regen(store='generated/GET_{way}', types='Owner'))\n"
+        project.pytester.makeconftest("import pytest\n\n" + hook + mark)
+        project.pytester.makepyfile(
+            test_own=f"""
+            import pytest
+            from store_factory import GOOD
+            from pytest_regen import ScriptedProvider
+
+            @pytest.fixture
+            def regen_provider():
+                return ScriptedProvider([GOOD["Owner", 1].replace("Name {{", "DisplayName {{")])
+
+            class TestIt:
+                @pytest.mark.parametrize("n", [1])
+                def test_it(self, regen_store, n):
+                    assert "DisplayName" in regen_store({path.as_posix()!r})["Owner"].source
+            """
+        )
+
+        result = project.run("--regen", "test_own.py")
+
+        assert result.parseoutcomes() == {"regenerated": 1}, way

@@ -128,20 +128,27 @@ def test_types_without_a_store_that_can_be_told(project: Project) -> None:
     result.stdout.fnmatch_lines(["test_own.py::test_it: which store?"])
 
 
-def test_a_mark_that_a_hook_adds_is_checked_when_it_is_read(project: Project) -> None:
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "def pytest_collection_modifyitems(items):\n    for item in items: ",
+        "def pytest_itemcollected(item): ",
+        "def pytest_runtest_setup(item): ",
+    ],
+)
+@pytest.mark.parametrize("mark", ["regen(stores='x')", "cassette(nam='x')"])
+def test_a_mark_that_a_hook_adds_is_checked_before_the_test(
+    project: Project, hook: str, mark: str
+) -> None:
     """As the same three lines, without the plugin's own."""
     write(project, "skipif(False, reason='')", "regen_store()")
-    project.pytester.makeconftest(
-        "import pytest\n\n\n"
-        "def pytest_collection_modifyitems(items):\n"
-        "    for item in items:\n"
-        "        item.add_marker(pytest.mark.regen(stores='x'))\n"
-    )
+    add = f"item.add_marker(pytest.mark.{mark})"
+    project.pytester.makeconftest(f"import pytest\n\n\n{hook}{add}\n")
 
     result = project.run("test_own.py")
 
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["test_own.py::test_it: regen(stores='x'): unknown argument"])
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"test_own.py::test_it: {mark}: unknown argument"])
     result.stdout.no_fnmatch_line("*pytest_regen/*")
 
 

@@ -45,20 +45,29 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 def test_what_holds_for_cassettes_is_read(tmp_path: Path) -> None:
-    """Policies and paths, or a message that says what they may be."""
+    """Policies, paths and headers, or a message that says what they may be."""
     folder = written(
         tmp_path,
         """
         [tool.pytest-regen.cassettes]
         drift = "warn"
         ignore = ["$.metadata.user_id"]
+        keep_headers = ["x-feature-*"]
+        drop_headers = ["date"]
         """,
     )
 
     assert read_settings(folder).cassettes == CassetteSettings(
-        "warn", None, ("$.metadata.user_id",)
+        "warn", None, ("$.metadata.user_id",), ("x-feature-*",), ("date",)
     )
-    for wrong in ('drift = "maybe"', "unplayed = 1", 'ignore = "$.a"', "other = 1"):
+    for wrong in (
+        'drift = "maybe"',
+        "unplayed = 1",
+        'ignore = "$.a"',
+        "drop_headers = 1",
+        "keep_headers = [1]",
+        "other = 1",
+    ):
         written(tmp_path, f"[tool.pytest-regen.cassettes]\n{wrong}\n")
         with pytest.raises(UsageError, match=r"\[tool\.pytest-regen\] cassettes"):
             read_settings(folder)

@@ -24,6 +24,12 @@ TEST = next(text for text in blocks("docs/cassettes.md", "python") if "def test_
 FILE = Path("cassettes", "test_talk", "test_talk.yaml")
 """Where the fixture looks for the recording of the page's test."""
 
+SETTINGS = """
+[tool.pytest-regen.cassettes]
+drop_headers = ["anthropic-ratelimit-*", "date", "request-id", "vary"]
+"""
+"""What differs from recording to recording and tells the page's reader nothing."""
+
 REPLIES = {
     "What grows on a north wall?": "Ivy, climbing hydrangea and winter jasmine do.",
     "And in deep shade?": "Ivy, ferns and lily of the valley.",
@@ -49,6 +55,7 @@ def answering() -> Iterator[dict[str, str]]:
 def record(folder: Path) -> Path:
     """Record the test of the page in a folder; return the cassette."""
     (folder / "test_talk.py").write_text(TEST, "utf-8")
+    (folder / "pyproject.toml").write_text(SETTINGS, "utf-8")
     with answering() as env:
         lines = printed("pytest test_talk.py --regen-record rewrite", folder, env)
     assert (folder / FILE).exists(), lines

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
@@ -35,11 +36,15 @@ class CassetteInUse(Protocol):
         """
         ...
 
+    def record_apart(self, exchange: WireExchange) -> Future[None]:
+        """Keep a request and its answer in another thread, for callers in an event loop."""
+        ...
+
 
 class _Active:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.runs: list[CassetteInUse] = []
+        self.runs: tuple[CassetteInUse, ...] = ()
         self.patches = ExitStack()
 
 
@@ -48,8 +53,9 @@ _active = _Active()
 
 def innermost() -> CassetteInUse | None:
     """Return the cassette that was put to use last, if any."""
-    with _active.lock:
-        return _active.runs[-1] if _active.runs else None
+    # Without the lock, which is held while clients are patched: an event loop may ask.
+    runs = _active.runs
+    return runs[-1] if runs else None
 
 
 @contextmanager
@@ -68,14 +74,13 @@ def in_use(run: CassetteInUse, patch: Callable[[ExitStack], None]) -> Iterator[N
             with ExitStack() as patches:
                 patch(patches)
                 _active.patches = patches.pop_all()
-        _active.runs.append(run)
+        _active.runs = (*_active.runs, run)
     try:
         yield
     finally:
         with _active.lock:
-            # From the end: the same cassette may be in use twice.
-            _active.runs.reverse()
-            _active.runs.remove(run)
-            _active.runs.reverse()
+            # The last of them: the same cassette may be in use twice.
+            last = max(at for at, one in enumerate(_active.runs) if one is run)
+            _active.runs = _active.runs[:last] + _active.runs[last + 1 :]
             if not _active.runs:
                 _active.patches.close()

@@ -56,7 +56,7 @@ def _built(value: object) -> Interaction:
     return Interaction(
         method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
-        request_body=_body(request),
+        request_body=_body(_with_text(request)),
         status=_status(status["code"]),
         # Required even where it is empty: it is the last line of an interaction.
         reason=str(status["message"] or ""),
@@ -119,6 +119,14 @@ def _body(part: Mapping[str, Any]) -> bytes:
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
     return json_bytes(body, str)
+
+
+def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a request whose body is text where vcrpy kept what aiohttp was given to send."""
+    body = request.get("body")
+    if not isinstance(body, Mapping) or {"string", "base64_string"} & set(body):
+        return request
+    return {**request, "body": json_bytes(body, str)}
 
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:

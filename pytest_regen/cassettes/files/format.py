@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pytest_regen.cassettes.answers import message_of, tokens_of
 from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.values import Headers, Interaction
+from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
-__all__ = ["FIRST_LINE", "INTERACTIONS", "header_text", "interaction_text"]
+__all__ = ["FIRST_LINE", "INTERACTIONS", "foreign_text", "header_text", "interaction_text"]
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts so is laid out as this module writes it."""
@@ -60,9 +60,6 @@ def interaction_text(interaction: Interaction) -> str:
     """
     request, response = interaction.request_body, interaction.response_body
     answer = _laid_out(response, is_stream=interaction.is_stream)
-    headers = dict(interaction.response_headers)
-    if interaction.end == "complete":
-        headers["content-length"] = (str(_length(answer)),)
     return (
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
@@ -73,13 +70,34 @@ def interaction_text(interaction: Interaction) -> str:
         f"{_headers(interaction.request_headers)}"
         f"    body: {_block(_laid_out(request), '      ')}\n"
         "  response:\n"
-        f"{_headers(dict(sorted(headers.items())))}"
+        f"{_headers(_answer_headers(interaction, answer))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
         f"      code: {interaction.status}\n"
         f"      message: {_scalar(interaction.reason)}\n"
     )
+
+
+def foreign_text(interaction: Interaction) -> str:
+    """Return one interaction as vcrpy writes it, for a file that vcrpy began."""
+    import yaml  # noqa: PLC0415 - 20 ms that replay need not spend
+
+    answer = interaction.response_body
+    response = {
+        "body": {"string": _text_or_bytes(answer)},
+        "headers": {n: list(v) for n, v in _answer_headers(interaction, answer).items()},
+        "status": {"code": interaction.status, "message": interaction.reason},
+    }
+    request = {
+        "body": _text_or_bytes(interaction.request_body),
+        "headers": {n: list(v) for n, v in interaction.request_headers.items()},
+        "method": interaction.method,
+        "uri": interaction.uri,
+    }
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    listed = [{"request": request, "response": response}]
+    return str(yaml.dump(listed, Dumper=dumper)) + _stream(interaction)
 
 
 def _tokens(interaction: Interaction) -> str:
@@ -104,10 +122,22 @@ def _laid_out(body: bytes, *, is_stream: bool = False) -> str | bytes:
         text = json.dumps(value, indent=2, ensure_ascii=False)
         # Outside strings JSON is ASCII, so these can only stand where an escape may.
         return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _text_or_bytes(body)
+
+
+def _text_or_bytes(body: bytes) -> str | bytes:
     try:
         return body.decode()
     except UnicodeDecodeError:
         return body
+
+
+def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
+    """Return the headers of an answer that is written so, sorted."""
+    headers = dict(interaction.response_headers)
+    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
+        headers["content-length"] = (str(_length(answer)),)
+    return dict(sorted(headers.items()))
 
 
 def _length(body: str | bytes) -> int:

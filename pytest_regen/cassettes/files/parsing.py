@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pytest_regen.cassettes.files.places import shown_path
 from pytest_regen.cassettes.strict_json import DuplicateKeyError, unique_keys
@@ -24,6 +24,7 @@ __all__ = [
     "parsed_json",
     "parsed_yaml",
     "refuse_cut",
+    "room_behind",
     "text_of",
     "unreadable",
 ]
@@ -151,15 +152,46 @@ def parsed_cassette(
     except CassetteUnreadableError:
         # Whatever is wrong is told by the parser that saw everything that stands before it.
         found = None
-    return parsed_yaml(text, path, loader=loader) if found is None else found
+    return parsed_yaml(text, path, loader=loader) if found is None else found[:2]
+
+
+def room_behind(text: str, path: Path) -> tuple[int, str] | None:
+    """Return where a foreign cassette has room for another recording, and what it is indented by.
+
+    Args:
+        text: the whole cassette, in which recordings stand under each other, as vcrpy writes it.
+        path: where it lies.
+
+    Returns:
+        The place behind the last recording; ``None`` where there is none, or a recording is one of
+        ours, which have keys.
+    """
+    try:
+        found = _one_by_one(text, path, None)
+    except CassetteUnreadableError:
+        found = None
+    if found is None or not text[: found.end].endswith("\n"):
+        return None
+    ours = [one for one in found.data["interactions"] if isinstance(one, Mapping) and "key" in one]
+    return None if ours else (found.end, found.indent)
+
+
+class _Pieced(NamedTuple):
+    """A cassette of which the recordings were parsed one by one."""
+
+    data: dict[str, Any]
+    lines: list[int]
+    end: int
+    """Where the last of them ends."""
+    indent: str
 
 
 def _one_by_one(
     text: str,
     path: Path,
     loader: Any,  # noqa: ANN401 - a class of PyYAML's
-) -> tuple[object, list[int]] | None:
-    """Return what ``parsed_cassette`` does; ``None`` where recordings do not stand so.
+) -> _Pieced | None:
+    """Return a cassette, recording by recording; ``None`` where they do not stand so.
 
     A piece that is whole YAML leaves the parser where it began, so that the pieces give what the
     whole would give. One that ends inside a text or a list is none, and is refused.
@@ -189,7 +221,7 @@ def _one_by_one(
     if referring:
         _refuse_expanding(referring, len(text), path, 1)
     data["interactions"] = items
-    return data, lines
+    return _Pieced(data, lines, end, head[1])
 
 
 def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, int]]:

@@ -17,8 +17,9 @@ from pytest_regen.cassettes.differences import Difference, differences
 from pytest_regen.cassettes.files.decoding import unpacked
 from pytest_regen.cassettes.files.places import PARTIAL
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.headers import holds_credential
 from pytest_regen.cassettes.paths import leaves
-from pytest_regen.cassettes.scrubbing import PRIVATE_HEADERS, hidden_in_stream, secrets_in
+from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_in
 from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.upkeep.unused import why_unused
 from pytest_regen.cassettes.values import Interaction
@@ -158,7 +159,8 @@ def _secrets(file: CassetteFile) -> Iterator[Finding]:
             for kind in hidden_in_stream(found.response_body.decode("utf-8", "replace")):
                 message = f"a credential in pieces, in several events of a stream ({kind})"
                 yield Finding("SECRET", "error", file.path, stored.line, message)
-        for name in {*found.request_headers, *found.response_headers} & PRIVATE_HEADERS:
+        headers = [*found.request_headers.items(), *found.response_headers.items()]
+        for name in sorted({name for name, values in headers if holds_credential(name, values)}):
             message = f"the header {name!r}, which holds a credential or identifies an account"
             yield Finding("HEADER", "error", file.path, stored.line, message)
 

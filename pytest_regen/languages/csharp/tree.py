@@ -7,8 +7,11 @@ from functools import cache
 from time import thread_time
 from typing import Final
 
-import tree_sitter_c_sharp
-from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
+from pytest_regen.extras import needs
+
+with needs("openapi", "stores of generated code"):
+    import tree_sitter_c_sharp
+    from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 __all__ = [
     "Node",

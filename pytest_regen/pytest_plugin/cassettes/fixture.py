@@ -85,6 +85,8 @@ def _used(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> Iterator[C
             drift=policy(config, "drift", mark.drift),
             ignore=(*settings.ignore, *(mark.ignore or ())),
             normalize=mark.normalize,
+            keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
+            drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
             scrub=scrubber_of(config),
             diff_folder=diff_folder(config),
             # What one test does not ask for, another one may.

@@ -124,7 +124,8 @@ def own_cassette(item: pytest.Item) -> Path | None:
     if fixtures is None:
         return None
     # What a test with the marker `regen` regenerates is recorded there, too.
-    is_there = "cassette" in fixtures or item.get_closest_marker("regen") is not None
+    marked = any(item.get_closest_marker(name) is not None for name in ("cassette", "regen"))
+    is_there = marked or "cassette" in fixtures
     return cassette_of_test(item) if is_there else None
 
 

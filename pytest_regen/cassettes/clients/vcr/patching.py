@@ -1,4 +1,4 @@
-"""HTTP clients patched by vcrpy's patches (all but httpx's); the innermost cassette decides.
+"""HTTP clients patched, most of them by vcrpy's patches; the innermost cassette decides.
 
 vcrpy's own lookup, files and filters have no part in this: its patches ask a cassette object
 whether it can play a response, play it, or keep a new one, and the object put there asks ours.
@@ -16,11 +16,14 @@ from vcr.record_mode import RecordMode as VcrRecordMode
 
 from pytest_regen.cassettes.answers import playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, in_use, innermost
-from pytest_regen.cassettes.clients.transports import end_streams, patch_transports
+from pytest_regen.cassettes.clients.connections import patch_connections
+from pytest_regen.cassettes.clients.passing import end_streams
+from pytest_regen.cassettes.clients.transports import patch_transports
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
 from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.errors import CassetteError
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["patched_clients", "uninstalled_clients"]
 
@@ -30,8 +33,12 @@ _TAKEN = "_regen_taken"
 _RUN = "_regen_run"
 """Where the cassette that was asked is noted on it."""
 
-_OURS = ("httpx", "httpx2")
-"""What ``transports`` patches: vcrpy would read streams to their end first."""
+_OURS = ("_httpx", "_httpx2", "_httpcore", "_aiohttp")
+"""What ``transports`` and ``connections`` patch: vcrpy would read streams to their end first, and
+of aiohttp it does not see the hops of a redirect.
+
+vcrpy up to 7 and from 8.3 patches httpx, 8.0 to 8.2 what lies below it.
+"""
 
 _IMPORTED_AS = {
     "requests": "requests",
@@ -39,7 +46,6 @@ _IMPORTED_AS = {
     "urllib3": "urllib3",
     "httplib2": "httplib2",
     "tornado": "tornado",
-    "aiohttp": "aiohttp",
 }
 """vcrpy looks for each of them every time; where one is not installed that is time lost."""
 
@@ -58,27 +64,43 @@ def _patch(patches: ExitStack) -> None:
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
+    if find_spec("aiohttp") is not None:
+        patch_connections(patches)
 
 
 @cache
 def _builder() -> Any:  # noqa: ANN401 - vcrpy ships no types
     # One for all: it makes a class of every kind of connection, which takes longer than patching.
-    cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL, skip_patchers=_skipped())
-    return CassettePatcherBuilder(cassette)
+    cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL)
+    return _builder_class()(cassette)
+
+
+@cache
+def _builder_class() -> Any:  # noqa: ANN401 - as above
+    """Return vcrpy's builder of patches without those for the skipped clients.
+
+    Its option ``skip_patchers`` is there since 8.4 only, and the names of its values changed.
+    """
+    return type("_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped(), _nothing))
 
 
 def _skipped() -> tuple[str, ...]:
-    return (*_OURS, *uninstalled_clients())
+    """Return the methods of vcrpy's builder that make no patches here."""
+    return (*_OURS, *(f"_{name}" for name in uninstalled_clients() if name in _IMPORTED_AS))
 
 
 @cache
 def uninstalled_clients() -> tuple[str, ...]:
-    """Return vcrpy's names of the clients that are not installed.
+    """Return the names, those of vcrpy since 9.4, of the clients that are not installed.
 
     It found none of them when it was imported, and could not patch one that came since.
     """
-    named = {**dict(zip(_OURS, _OURS, strict=True)), **_IMPORTED_AS}
+    named = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
     return tuple(name for name, module in named.items() if find_spec(module) is None)
+
+
+def _nothing(_builder: object) -> tuple[()]:
+    return ()
 
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
@@ -106,10 +128,17 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         return _response(taken)
 
     def append(self, request: Any, response: Mapping[str, Any]) -> None:  # noqa: ANN401 - vcrpy's
-        """Record an answer that came over the network."""
-        run: CassetteInUse | None = getattr(request, _RUN, None)
+        """Record an answer that came over the network.
+
+        Raises:
+            CassetteMiss: it cannot be kept, or no cassette was asked for it: in replay it would
+                be missing.
+        """
+        run: CassetteInUse | None = getattr(request, _RUN, innermost())
         if run is None:
             return
+        if not hasattr(request, _RUN):
+            raise run.signal(_unasked(request))
         run.record(
             WireExchange(
                 method=request.method,
@@ -127,6 +156,15 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         return self.can_play_response_for(request)
 
 
+def _unasked(request: Any) -> CassetteError:  # noqa: ANN401 - vcrpy's own type
+    return CassetteError(
+        f"an answer to {request.method} {scrub_text(request.uri)} was not recorded: the cassette "
+        "was not asked for it before it was sent",
+        why="the client sent it on its own, for example to follow a redirect",
+        hint="let the client not follow redirects, or make this request outside the cassette",
+    )
+
+
 def _sent(request: Any, run: CassetteInUse) -> bytes:  # noqa: ANN401 - vcrpy's own type
     """Return the body of a request; one that cannot be read is no request for a cassette."""
     try:
@@ -137,7 +175,8 @@ def _sent(request: Any, run: CassetteInUse) -> bytes:  # noqa: ANN401 - vcrpy's 
 
 def _response(taken: Interaction) -> dict[str, Any]:
     headers = {name: list(values) for name, values in playable_headers(taken).items()}
-    headers["content-length"] = [str(len(taken.response_body))]
+    if has_body(taken.method, taken.status):
+        headers["content-length"] = [str(len(taken.response_body))]
     return {
         "status": {"code": taken.status, "message": taken.reason},
         "headers": headers,

@@ -1,7 +1,8 @@
 """How vcrpy reads and writes cassettes here: bounded, by line, in one step, without credentials."""
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ from pytest_regen.cassettes.files.parsing import (
 from pytest_regen.cassettes.files.reading import content_of
 from pytest_regen.cassettes.files.replacing import unwritable
 from pytest_regen.cassettes.files.writing import checked_text
+from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
-from pytest_regen.cassettes.scrubbing import PRIVATE_HEADERS, hidden_in_stream, scrub_literal
+from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
 __all__ = ["Persister", "Rewriting"]
@@ -87,7 +89,7 @@ class _Exact:
     def __init__(self, path: Path, serializer: Any) -> None:  # noqa: ANN401 - vcrpy's
         build = Request._from_dict  # noqa: SLF001 - what vcrpy is about to call
         if serializer is yamlserializer:
-            self.deserialize = _exact_yaml(path, yamlserializer._CassetteLoader, build)  # noqa: SLF001 - a test watches
+            self.deserialize = _exact_yaml(path, _base_loader(), build)
         elif serializer is jsonserializer:
             self.deserialize = _exact_json(path, build)
         else:
@@ -127,6 +129,48 @@ def _exact_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deseriali
         return checked
 
     return deserialize
+
+
+@cache
+def _base_loader() -> Any:  # noqa: ANN401 - a class of PyYAML's
+    """Return vcrpy's loader of plain values; before 8.2.1 its own would run code, so ours.
+
+    Both know the tags that vcrpy has written for text, tuples, and bodies that were files or
+    iterators.
+    """
+    known = getattr(yamlserializer, "_CassetteLoader", None)
+    return known or _loader_of_old_tags()
+
+
+def _loader_of_old_tags() -> Any:  # noqa: ANN401 - as above
+    import yaml  # noqa: PLC0415 - vcrpy has imported it
+
+    class OldTags(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
+        """Safe: each tag means one thing, made of plain values."""
+
+    def text(loader: Any, node: Any) -> object:  # noqa: ANN401 - as PyYAML calls it
+        return loader.construct_scalar(node)
+
+    def tuple_of(loader: Any, node: Any) -> object:  # noqa: ANN401 - as above
+        return tuple(loader.construct_sequence(node, deep=True))
+
+    def file_body(loader: Any, node: Any) -> object:  # noqa: ANN401 - as above
+        state = loader.construct_mapping(node, deep=True).get("state") or [b""]
+        content = state[0] or b""
+        return BytesIO(content.encode() if isinstance(content, str) else content)
+
+    def iterator_body(loader: Any, node: Any) -> object:  # noqa: ANN401 - as above
+        return iter((loader.construct_mapping(node, deep=True).get("args") or [[]])[0])
+
+    for tag, construct in {
+        "str": text,
+        "unicode": text,
+        "tuple": tuple_of,
+        "object/new:_io.BytesIO": file_body,
+        "object/apply:builtins.iter": iterator_body,
+    }.items():
+        OldTags.add_constructor(f"tag:yaml.org,2002:python/{tag}", construct)
+    return OldTags
 
 
 def _exact_json(path: Path, build: Callable[[Any], Any]) -> Deserialize:
@@ -188,7 +232,9 @@ def _scrubbed(cassette: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scrubbed_request(request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
-    body = request.body_bytes
+    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
+    if isinstance(body, list) and all(isinstance(piece, bytes) for piece in body):
+        body = b"".join(body)
     if isinstance(body, bytes):
         plain = unpacked(body)
         clean = clean_body(plain)
@@ -234,10 +280,13 @@ def _is_stream(headers: Mapping[str, tuple[str, ...]]) -> bool:
 
 def _public(headers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the headers that hold no credential, whatever the suite filters itself."""
+    listed = {name: _listed(value) for name, value in headers.items()}
+    texts = {name: tuple(map(text_of_header, values)) for name, values in listed.items()}
     return {
-        name: [scrub_literal(text_of_header(one), ()) for one in value]
-        if isinstance(value, list | tuple)
-        else scrub_literal(text_of_header(value), ())
-        for name, value in headers.items()
-        if name.lower() not in PRIVATE_HEADERS
+        name: list(values) if isinstance(headers[name], list | tuple) else values[0]
+        for name, values in public_headers(texts).items()
     }
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)

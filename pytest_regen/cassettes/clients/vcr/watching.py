@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import vcr.patch
 from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
@@ -49,8 +50,10 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     path = Path(merged["path_transformer"](options.path))
     # The path is whole by now.
     merged.update(path=str(path), path_transformer=None)
-    if "skip_patchers" in merged:  # since vcrpy 9.4
-        merged["skip_patchers"] = (*merged["skip_patchers"], *uninstalled_clients())
+    known = getattr(vcr.patch, "PATCHER_NAMES", ())  # since vcrpy 9.4
+    skipped = [name for name in uninstalled_clients() if name in known]
+    if skipped:
+        merged["skip_patchers"] = (*merged["skip_patchers"], *skipped)
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = Rewriting(merged["persister"])
     run = VcrRun(

@@ -1,0 +1,348 @@
+"""Which headers a cassette keeps, and what is taken out of those it keeps.
+
+Of an answer all but secrets and what only described the transfer: a client may page by ``link``,
+follow ``location``, pace itself by rate limits. Of a request few: they are not compared, and would
+change with every client and machine.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
+
+from pytest_regen.cassettes.scrubbing import (
+    is_emulated,
+    is_private_parameter,
+    scrub_literal,
+    scrubbed_path,
+    stable_origin,
+)
+from pytest_regen.cassettes.values import Headers
+from pytest_regen.errors import UsageError
+from pytest_regen.turns.secrets import (
+    ASSIGNED,
+    is_password_of,
+    is_private_name,
+    looks_random,
+    scrub_text,
+)
+from pytest_regen.turns.wire import EMULATOR_NAME
+
+__all__ = [
+    "HeaderRules",
+    "at_origin",
+    "cookie_credentials",
+    "holds_credential",
+    "is_private_header",
+    "kept_request_headers",
+    "kept_response_headers",
+    "public_headers",
+]
+
+_REQUEST_HEADERS: Final = frozenset(
+    {"accept", "anthropic-beta", "anthropic-version", "content-type"}
+)
+
+_PRIVATE: Final = frozenset(
+    {"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie", "openai-project"}
+)
+_ACCOUNT = re.compile(
+    r"(?:.*-)?(?:organi[sz]ation|org|account|tenant|workspace|user-project)(?:-(?:id|name|uuid))?"
+)
+"""What names who pays: ``anthropic-organization-id``, ``x-goog-user-project``."""
+
+_TRANSFER: Final = frozenset(
+    {
+        "connection",
+        "content-encoding",
+        "content-length",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""What is true of one transfer only; the length is that of what the cassette holds.
+https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1"""
+
+_ADDRESSES: Final = frozenset({"location", "content-location"})
+_PARAMETER = re.compile(r"""(?<=[?&#;])([^\s=&#;<>"]{1,100})=([^\s&#;<>",]+)""")
+_USER = re.compile(r"(?<=//)[^/?#@\s]*@")
+_ATTRIBUTE = re.compile(r"\s*expires\s*=\s*(.*)", re.IGNORECASE)
+_PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header, by RFC 9110, or a pattern for some; ``*`` is a letter of both."""
+_SHORTEST = 4
+_IN_USE: Final = "[key]"
+"""Stands for a credential whose value is known. What is put in the place of a cookie is put in the
+place of its copies, too: a page may hold one, and a form send it back."""
+
+
+@dataclass(frozen=True)
+class HeaderRules:
+    """What a project says about headers: names, or patterns with ``*``, in any case.
+
+    Not slotted: the patterns are kept as they are compared.
+    """
+
+    keep: Sequence[str] = ()
+    """Headers of requests that are kept, too."""
+    drop: Sequence[str] = ()
+    """Headers of requests and answers that are not kept."""
+
+    def __post_init__(self) -> None:
+        for option, given in (("keep_headers", self.keep), ("drop_headers", self.drop)):
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise _no_names(option, given)
+            for name in given:
+                if not isinstance(name, str) or not _PATTERN.fullmatch(name):
+                    raise _no_names(option, name)
+        for name in self.keep:
+            if "*" not in name and is_private_header(name):
+                raise UsageError(
+                    f"keep_headers: {name} is never kept",
+                    why="it holds a credential or identifies an account",
+                    hint="take it off the list; requests match without it",
+                )
+
+    @cached_property
+    def _keep(self) -> tuple[str, ...]:
+        return tuple(one.lower() for one in self.keep)
+
+    @cached_property
+    def _drop(self) -> tuple[str, ...]:
+        return tuple(one.lower() for one in self.drop)
+
+    def keeps(self, name: str) -> bool:
+        """Whether a header of a request (its name in lower case) is to be kept, too."""
+        return not is_private_header(name) and any(fnmatchcase(name, one) for one in self._keep)
+
+    def drops(self, name: str) -> bool:
+        """Whether a header (its name in lower case) is not to be kept."""
+        return any(fnmatchcase(name, one) for one in self._drop)
+
+
+def _no_names(option: str, given: object) -> UsageError:
+    return UsageError(
+        f"{option}: {given!r} is no list of names of headers",
+        why="a name is made of letters, digits and '-'; '*' stands for any of them",
+        hint=f'for example {option} = ["x-feature", "x-trace-*"]',
+    )
+
+
+def is_private_header(name: str) -> bool:
+    """Whether a header holds a credential or identifies an account, going by its name.
+
+    ``set-cookie`` is none: it is kept, without its value.
+    """
+    name = name.lower()
+    if name in _PRIVATE or _ACCOUNT.fullmatch(name):
+        return True
+    # The key of an idempotent request opens nothing.
+    return is_private_name(name) and "idempot" not in name
+
+
+def kept_request_headers(
+    headers: Mapping[str, Iterable[str]], rules: HeaderRules, literal: tuple[str, ...] = ()
+) -> dict[str, tuple[str, ...]]:
+    """Return the request headers a cassette keeps, by name."""
+    kept = {}
+    for given, values in headers.items():
+        name = given.lower()
+        if (name in _REQUEST_HEADERS or rules.keeps(name)) and not rules.drops(name):
+            kept[name] = tuple(_clean(name, str(value), literal) for value in values)
+    return dict(sorted(kept.items()))
+
+
+def kept_response_headers(
+    headers: Mapping[str, Iterable[str]],
+    rules: HeaderRules,
+    literal: tuple[str, ...] = (),
+    *,
+    uri: str,
+    has_body: bool = True,
+) -> dict[str, tuple[str, ...]]:
+    """Return the headers of an answer that a cassette keeps, by name.
+
+    Args:
+        headers: names in any case.
+        rules: what the project says.
+        literal: credentials in use, whatever their shape.
+        uri: what was asked for. Where the port of its server changes from run to run, as that of
+            a local one does, addresses at that server are kept as the recording names it.
+        has_body: whether the answer may have a body; else the length it tells is kept.
+    """
+    lower = {name.lower(): tuple(map(str, values)) for name, values in headers.items()}
+    hop = {
+        name.strip().lower() for value in lower.get("connection", ()) for name in value.split(",")
+    }
+    origin, stable = _origins(uri, headers)
+    kept: dict[str, tuple[str, ...]] = {}
+    for name, values in lower.items():
+        if name == "content-length" and not has_body:
+            kept[name] = values
+        elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
+            kept[name] = tuple(
+                _clean(name, _moved(_USER.sub("", value), origin, stable), literal)
+                for value in _cookies(name, values, lower)
+            )
+    if is_emulated(headers) and not rules.drops("server"):
+        kept["server"] = (EMULATOR_NAME,)
+    return dict(sorted(kept.items()))
+
+
+def public_headers(headers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return headers as another recorder keeps them (all, in their case), without credentials."""
+    kept = {}
+    for given, values in headers.items():
+        name = given.lower()
+        if not _is_dropped(name):
+            values = _cookies(name, values, headers)  # noqa: PLW2901 - the same, cleaner
+            kept[given] = tuple(_clean(name, value, ()) for value in values)
+    return kept
+
+
+def holds_credential(name: str, values: Iterable[str]) -> bool:
+    """Whether a header of a recording (its name in lower case) should not stand in it as it is."""
+    if name != "set-cookie":
+        return _is_dropped(name)
+    pairs = (value.partition(";")[0].strip() for value in values)
+    return any(pair and not pair.endswith(("=", _IN_USE)) for pair in pairs)
+
+
+def _is_dropped(name: str) -> bool:
+    """Whether a header goes whole; of those that hand out a token the value is replaced."""
+    return name in _PRIVATE or _ACCOUNT.fullmatch(name) is not None
+
+
+def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
+    """Return the value of a kept header without credentials."""
+    if _is_token(name, value):
+        return f"[{ASSIGNED}]"
+    if "//" in value:
+        value = _USER.sub("", value)
+    if "=" in value:
+        value = _PARAMETER.sub(_without_credential, value)
+    if name in _ADDRESSES:
+        value = _without_secret_path(value)
+    return scrub_literal(value, literal)
+
+
+def _is_token(name: str, value: str) -> bool:
+    """Whether a header is there to hand out a credential: ``x-auth-token``."""
+    if is_password_of(name, value):
+        return True
+    # Of keys there are many that open nothing: of a cache, of a partition.
+    is_named = is_private_header(name) and not name.endswith(("key", "sig", "signature"))
+    return is_named and len(value) >= _SHORTEST and not value.isdigit()
+
+
+def _without_credential(pair: re.Match[str]) -> str:
+    name, value = unquote(pair[1]), unquote(pair[2])
+    # As the request that follows will be kept, where all of these lose their values.
+    is_one = is_private_name(name) or (is_private_parameter(name) and looks_random(value))
+    return f"{pair[1]}={quote('[scrubbed]')}" if is_one else pair[0]
+
+
+def _without_secret_path(address: str) -> str:
+    try:
+        path = urlsplit(address).path
+    except ValueError:
+        return address
+    clean = scrubbed_path(path)
+    return address if clean == path else address.replace(path, clean, 1)
+
+
+# Addresses at the server that was asked
+
+
+def _origins(uri: str, headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
+    """Return the server asked as the request names it and as the recording does; empty if equal."""
+    parts = urlsplit(uri)
+    asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    kept = "{}://{}".format(*stable_origin(uri, headers))
+    return ("", "") if kept == asked else (asked, kept)
+
+
+def _moved(value: str, origin: str, other: str) -> str:
+    """Return a value that names another server where it named ``origin``."""
+    if not origin or "//" not in value:
+        return value
+    return re.sub(re.escape(origin) + r"(?![\w.:-])", lambda _: other, value)
+
+
+def at_origin(headers: Headers, kept: str, asked: str) -> Headers:
+    """Return recorded headers as a client is given them whose server has another port.
+
+    Args:
+        headers: as recorded.
+        kept: the address that was recorded.
+        asked: the address that is asked now.
+    """
+    if not kept.partition("//")[2].partition("/")[0].endswith(".invalid"):
+        return headers
+    now, then = urlsplit(asked), urlsplit(kept)
+    if not now.netloc:
+        return headers
+    origin = f"{then.scheme}://{then.netloc}"
+    other = f"{now.scheme}://{now.netloc.rpartition('@')[2]}"
+    return {
+        name: tuple(_moved(value, origin, other) for value in values)
+        for name, values in headers.items()
+    }
+
+
+# Cookies
+
+
+def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the values of cookies set by an answer that somebody must have drawn."""
+    found = (
+        value.partition(";")[0].partition("=")[2].strip('" ')
+        for name, values in headers.items()
+        if name.lower() == "set-cookie"
+        for value in values
+    )
+    return [value for value in found if looks_random(value)]
+
+
+def _cookies(
+    name: str, values: Sequence[str], headers: Mapping[str, Sequence[str]]
+) -> Sequence[str]:
+    """Return the values of a header; of ``set-cookie`` the names and attributes alone."""
+    if name != "set-cookie":
+        return values
+    date = next((v for n, values in headers.items() if n.lower() == "date" for v in values), "")
+    recorded = _moment(date) or datetime.now(UTC)
+    # What has the shape of a credential first: it may hold the signs that part a cookie.
+    return [_kept_cookie(scrub_text(value), recorded) for value in values]
+
+
+def _kept_cookie(cookie: str, recorded: datetime) -> str:
+    """Return a cookie whose value says nothing, and that does not expire while it waits."""
+    pair, *attributes = cookie.split(";")
+    name, sign, value = pair.partition("=")
+    # A cookie may have no name.
+    kept = name if sign else ""
+    kept += sign + (_IN_USE if (value if sign else name).strip() else value)
+    for attribute in attributes:
+        expires = _ATTRIBUTE.fullmatch(attribute)
+        end = _moment(expires[1]) if expires else None
+        if end is None or end <= recorded:
+            kept += f";{attribute}"
+    return kept
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text.replace("-", " "))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

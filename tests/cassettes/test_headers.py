@@ -1,0 +1,444 @@
+"""Which headers a cassette keeps: all of an answer but secrets, few of a request."""
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from loopback import Answer, Asked, serving
+from recorded import answering
+
+from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.errors import UsageError
+
+TOKEN = "ghp_" + "aB3dE6gH9" * 4
+SESSION = "s3ss10nQ7xK9mZ2pL5vB8nR4"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a cassette goes."""
+    return tmp_path / "c.yaml"
+
+
+def exchanged(path: Path, answer: httpx2.Response, **call: Any) -> httpx2.Response:
+    """Record one answer, and return it as it is replayed."""
+    url = call.pop("url", "https://api.example.com/v1/things")
+    with answering(lambda _: answer), use_cassette(path, mode="once"):
+        httpx2.request(call.get("method", "GET"), url, headers=call.get("headers"))
+    with use_cassette(path):
+        return httpx2.request(call.get("method", "GET"), url)
+
+
+def on_disk(path: Path) -> str:
+    """Return the whole text of a cassette."""
+    return path.read_text("utf-8")
+
+
+KEPT = {
+    "link": '<https://api.example.com/v1/things?page=2>; rel="next"',
+    "etag": 'W/"0123456789abcdef0123"',
+    "content-disposition": 'attachment; filename="plants.csv"',
+    "x-ratelimit-remaining-requests": "49",
+    "request-id": "req_011CSHoEeqs5C35K2UUqR7Fy",
+    "x-request-id": "8a1f0c55-0b86-4e0c-9a0e-5d1c8f8f0f11",
+    "x-amzn-requestid": "d3b07384-d113-4ec6-a5f6-2f0d4f9c8a11",
+    "location": "https://api.example.com/v1/things/7",
+    "date": "Sun, 22 Nov 2026 12:00:00 GMT",
+    "x-of-its-own": "any value",
+}
+
+
+def test_headers_of_an_answer_are_replayed(path: Path) -> None:
+    """A client that pages, caches, paces itself or names a request finds what it needs."""
+    replayed = exchanged(path, httpx2.Response(200, headers=KEPT, content=b"{}"))
+
+    assert {name: replayed.headers.get(name) for name in KEPT} == KEPT
+
+
+def test_several_headers_of_one_name_stay_several(path: Path) -> None:
+    """In their order."""
+    values = [("link", "<https://a.example/1>"), ("link", "<https://a.example/2>")]
+
+    replayed = exchanged(path, httpx2.Response(200, headers=values, content=b""))
+
+    assert replayed.headers.get_list("link") == [value for _, value in values]
+
+
+def test_what_told_of_the_transfer_goes(path: Path) -> None:
+    """The body is kept decoded and in one piece."""
+    headers = (("connection", "x-hop"), ("x-hop", "this hop only"), ("keep-alive", "timeout=5"))
+    table = {"/*": Answer(b"{}", headers=headers)}
+    with serving(table) as url, use_cassette(path, mode="once"):
+        httpx2.get(url)
+
+    [stored] = (read_cassette(path) or pytest.fail("no file")).interactions
+
+    assert set(stored.interaction.response_headers) == {"content-length"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["authorization", "x-api-key", "proxy-authorization", "cookie", "anthropic-organization-id",
+     "openai-organization", "openai-project", "x-account-id", "x-goog-user-project"],
+)  # fmt: skip
+def test_a_header_that_opens_something_or_names_an_account_is_never_kept(
+    path: Path, name: str
+) -> None:
+    """Neither of a request nor of an answer."""
+    answer = httpx2.Response(200, headers={name: "acme-42"}, content=b"{}")
+
+    exchanged(path, answer, headers={name: "acme-42"})
+
+    assert "acme-42" not in on_disk(path)
+    assert name not in on_disk(path)
+
+
+def test_a_token_that_an_answer_hands_out_is_replaced(path: Path) -> None:
+    """The client that wants one gets one."""
+    replayed = exchanged(
+        path, httpx2.Response(200, headers={"x-auth-token": "short-1"}, content=b"{}")
+    )
+
+    assert replayed.headers["x-auth-token"] == "[assigned-secret]"
+    assert "short-1" not in on_disk(path)
+
+
+def test_a_shape_in_any_header_is_replaced(path: Path) -> None:
+    """Whatever the header is called."""
+    replayed = exchanged(path, httpx2.Response(200, headers={"x-note": f"is {TOKEN}"}, content=b""))
+
+    assert replayed.headers["x-note"] == "is [github-token]"
+    assert TOKEN not in on_disk(path)
+
+
+# Cookies
+
+
+def test_cookies_are_replayed_without_their_values(path: Path) -> None:
+    """Names and attributes stay, and a client that needs a session has one."""
+    cookies = [
+        ("set-cookie", f"sid={SESSION}; Path=/; HttpOnly; SameSite=Lax"),
+        ("set-cookie", "gone=; Max-Age=0"),
+    ]
+    with httpx2.Client() as client:
+        with (
+            answering(lambda _: httpx2.Response(200, headers=cookies, content=b"{}")),
+            use_cassette(path, mode="once"),
+        ):
+            httpx2.get("https://api.example.com/login")
+        with use_cassette(path):
+            answer = client.get("https://api.example.com/login")
+
+    assert answer.headers.get_list("set-cookie") == [
+        "sid=[key]; Path=/; HttpOnly; SameSite=Lax",
+        "gone=; Max-Age=0",
+    ]
+    assert client.cookies["sid"] == "[key]"
+    assert SESSION not in on_disk(path)
+
+
+def test_a_cookie_does_not_expire_while_it_waits(path: Path) -> None:
+    """Nor does one that was deleted come back."""
+    cookies = [
+        ("date", "Sun, 22 Nov 2026 12:00:00 GMT"),
+        ("set-cookie", f"sid={SESSION}; Expires=Sun, 22 Nov 2026 13:00:00 GMT; Path=/"),
+        ("set-cookie", "old=x; expires=Thu, 01 Jan 1970 00:00:00 GMT"),
+        ("set-cookie", "odd=x; Expires=whenever"),
+    ]
+
+    replayed = exchanged(path, httpx2.Response(200, headers=cookies, content=b""))
+
+    assert replayed.headers.get_list("set-cookie") == [
+        "sid=[key]; Path=/",
+        "old=[key]; expires=Thu, 01 Jan 1970 00:00:00 GMT",
+        "odd=[key]; Expires=whenever",
+    ]
+
+
+def test_what_a_form_sends_back_of_a_cookie_still_matches(path: Path) -> None:
+    """The token of a form stands in the page, in a cookie, and in the next request."""
+
+    def answer(asked: Asked) -> Answer:
+        form = f'<input name="csrf" value="{SESSION}">'.encode()
+        if asked.method == "GET":
+            return Answer(form, headers=(("set-cookie", f"csrf={SESSION}"),))
+        return Answer(b"done", 200 if SESSION.encode() in asked.body else 403)
+
+    def session(url: str) -> int:
+        with httpx2.Client(base_url=url) as client:
+            page = client.get("/form").text
+            token = page.partition('value="')[2].partition('"')[0]
+            return client.post("/form", json={"csrf": token}).status_code
+
+    with serving({"/*": answer}) as url, use_cassette(path, mode="once"):
+        assert session(url) == 200
+    with use_cassette(path):
+        assert session("http://127.0.0.1:9") == 200
+
+    assert SESSION not in on_disk(path)
+
+
+# Addresses
+
+
+LOCATIONS: dict[str, Callable[[str], str]] = {
+    "relative": lambda _: "/end",
+    "same origin": lambda url: f"{url}/end",
+    "other host": lambda _: "https://elsewhere.example/end",
+    "signature": lambda url: f"{url}/end?X-Amz-Signature={'3f' * 32}&size=5",
+    "token in path": lambda url: f"{url}/{TOKEN}/end",
+    "user and password": lambda url: url.replace("//", "//user:pa55word@") + "/end",
+    "quoted": lambda url: f"{url}/end?name=Gr%C3%BCn&x=a%2Fb",
+}
+
+
+@pytest.mark.parametrize("where", LOCATIONS)
+def test_a_redirect_leads_to_what_was_recorded(path: Path, where: str) -> None:
+    """With its credentials replaced, and whatever port the server has."""
+
+    def answer(asked: Asked) -> Answer:
+        if asked.target == "/start":
+            return Answer(status=302, headers=(("location", LOCATIONS[where](url)),))
+        return Answer(b"the end")
+
+    def fetched(url: str) -> httpx2.Response:
+        with httpx2.Client(follow_redirects=True) as client:
+            return client.get(f"{url}/start")
+
+    with ExitStack() as stack:
+        url = stack.enter_context(serving({"/*": answer}))
+        if where == "other host":
+            stack.enter_context(answering(lambda one: _elsewhere(one, LOCATIONS[where](url))))
+        stack.enter_context(use_cassette(path, mode="once"))
+        live = fetched(url)
+    with use_cassette(path):
+        replayed = fetched("http://127.0.0.1:9")
+
+    assert replayed.status_code == live.status_code == 200
+    assert replayed.text == "the end"
+    for secret in (TOKEN, "3f3f", "pa55word"):
+        assert secret not in on_disk(path)
+    assert url.partition("//")[2] not in on_disk(path), "the port changes with every recording"
+    if where == "same origin":
+        assert str(replayed.url) == "http://127.0.0.1:9/end"
+        assert replayed.history[0].headers["location"] == "http://127.0.0.1:9/end"
+
+
+def _elsewhere(request: httpx2.Request, location: str) -> httpx2.Response:
+    if request.url.path == "/start":
+        return httpx2.Response(302, headers={"location": location}, request=request)
+    return httpx2.Response(200, content=b"the end", request=request)
+
+
+def test_a_link_without_a_token_leads_on(path: Path) -> None:
+    """The next page is asked for with what the first said, and found."""
+
+    def answer(asked: Asked) -> Answer:
+        pages = {"/": f"{url}/?page=2&access_token={TOKEN}", "/?page=2": ""}
+        link = pages.get(asked.target, "")
+        headers = (("link", f'<{link}>; rel="next"'),) if link else ()
+        return Answer(asked.target.partition("&")[0].encode(), headers=headers)
+
+    def pages(url: str) -> list[bytes]:
+        found = []
+        with httpx2.Client() as client:
+            while url:
+                page = client.get(url)
+                found.append(page.content)
+                url = page.links.get("next", {}).get("url", "")
+        return found
+
+    with serving({"/*": answer}) as url, use_cassette(path, mode="once"):
+        live = pages(f"{url}/")
+    with use_cassette(path):
+        assert pages("http://127.0.0.1:9/") == live == [b"/", b"/?page=2"]
+    assert TOKEN not in on_disk(path)
+
+
+# Answers without a body
+
+
+@pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 304), ("GET", 204)])
+def test_an_answer_without_a_body_says_what_it_said(path: Path, method: str, status: int) -> None:
+    """The length that HEAD tells is not that of nothing."""
+    headers = (("content-length", "1234"),) if status != 204 else ()
+    table = {"/*": Answer(status=status, headers=headers)}
+    with serving(table) as url, use_cassette(path, mode="once"):
+        live = httpx2.request(method, url)
+    with use_cassette(path):
+        replayed = httpx2.request(method, url)
+
+    assert replayed.headers.get("content-length") == live.headers.get("content-length")
+    assert replayed.content == b""
+
+
+# What a project says
+
+
+def test_headers_of_a_request_are_few_and_more_on_request(path: Path) -> None:
+    """They are not compared; a project that reviews one names it."""
+    sent = {"x-tenant-region": "eu", "x-feature-a": "1", "user-agent": "ua", "accept": "text/html"}
+
+    def recorded(**options: Any) -> dict[str, Any]:
+        with (
+            answering(lambda _: httpx2.Response(200, content=b"{}")),
+            use_cassette(path, mode="rewrite", **options),
+        ):
+            httpx2.get("https://api.example.com/", headers=sent)
+        [stored] = (read_cassette(path) or pytest.fail("no file")).interactions
+        return dict(stored.interaction.request_headers)
+
+    assert recorded() == {"accept": ("text/html",)}
+    assert recorded(keep_headers=["X-Feature-*", "User-Agent"]) == {
+        "accept": ("text/html",),
+        "user-agent": ("ua",),
+        "x-feature-a": ("1",),
+    }
+    assert recorded(drop_headers=["ACCEPT"]) == {}
+
+
+def test_headers_of_an_answer_can_be_left_out(path: Path) -> None:
+    """Those that change with every recording, say."""
+    answer = httpx2.Response(200, headers={**KEPT, "cf-ray": "1"}, content=b"{}")
+    with (
+        answering(lambda _: answer),
+        use_cassette(path, mode="once", drop_headers=["Date", "cf-*", "x-*"]),
+    ):
+        httpx2.get("https://api.example.com/")
+
+    assert set(read_cassette(path).interactions[0].interaction.response_headers) == {  # type: ignore[union-attr]
+        "content-length", "link", "etag", "content-disposition", "request-id", "location",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["Authorization", "x-goog-api-key", "cookie", "openai-project"])
+def test_a_private_header_cannot_be_asked_for(path: Path, name: str) -> None:
+    """The message says why; a pattern that covers it keeps the others."""
+    with (
+        pytest.raises(UsageError, match=f"keep_headers.*{name}") as refused,
+        use_cassette(path, mode="once", keep_headers=[name]),
+    ):
+        pass
+    assert refused.value.why
+    assert refused.value.hint
+
+    with (
+        answering(lambda _: httpx2.Response(200, content=b"{}")),
+        use_cassette(path, mode="once", keep_headers=["*"]),
+    ):
+        httpx2.get("https://api.example.com/", headers={name: "value-1", "x-mine": "2"})
+    assert "value-1" not in on_disk(path)
+    assert "x-mine" in on_disk(path)
+
+
+@pytest.mark.parametrize("option", ["keep_headers", "drop_headers"])
+@pytest.mark.parametrize("given", ["x-one", ["a b"], [""], [1], 5])
+def test_what_is_no_list_of_names_is_refused(path: Path, option: str, given: Any) -> None:
+    """A text would be taken for its letters."""
+    with pytest.raises(UsageError, match=option), use_cassette(path, **{option: given}):
+        pass
+
+
+def test_the_note_of_a_stranger_does_not_break_the_file(path: Path) -> None:
+    """Quotes, colons, non-ASCII: what a server says is text."""
+    odd = {"x-a": "'\"{}[]: - #", "x-b": "grün", "x-c": "!!python/x"}
+    wire = [(name.encode(), value.encode()) for name, value in odd.items()]
+
+    replayed = exchanged(path, httpx2.Response(200, headers=wire, content=b"{}"))
+
+    assert {name: replayed.headers[name] for name in odd} == odd
+    assert json.loads(replayed.content) == {}
+
+
+# What clients make of them
+
+
+MESSAGE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+    "stop_sequence": None, "content": [{"type": "text", "text": "Ivy."}],
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}  # fmt: skip
+COMPLETION = {
+    "id": "c_1", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop",
+                 "message": {"role": "assistant", "content": "Ivy."}}],
+}  # fmt: skip
+
+
+def of_anthropic(url: str) -> object:
+    """Return what the SDK says beside the answer."""
+    anthropic = pytest.importorskip("anthropic")
+    with anthropic.Anthropic(api_key="k", base_url=url) as client:
+        messages: Any = [{"role": "user", "content": "x"}]
+        call: Any = {"model": "m", "max_tokens": 5, "messages": messages}
+        raw = client.messages.with_raw_response.create(**call)
+        message = raw.parse()
+        return message._request_id, raw.headers["anthropic-ratelimit-requests-remaining"]
+
+
+def of_openai(url: str) -> object:
+    """As above."""
+    openai = pytest.importorskip("openai")
+    with openai.OpenAI(api_key="k", base_url=url) as client:
+        messages: Any = [{"role": "user", "content": "x"}]
+        raw = client.chat.completions.with_raw_response.create(model="m", messages=messages)
+        return raw.parse()._request_id, raw.headers["x-ratelimit-remaining-requests"]
+
+
+def of_botocore(url: str) -> object:
+    """As above; of an error, too."""
+    boto3 = pytest.importorskip("boto3")
+    client = boto3.client(
+        "sqs",
+        endpoint_url=url,
+        region_name="eu-central-1",
+        aws_access_key_id="AKIA" + "A" * 16,
+        aws_secret_access_key="k" * 40,
+    )
+    said = client.list_queues()["ResponseMetadata"]
+    with pytest.raises(client.exceptions.ClientError) as failed:
+        client.get_queue_url(QueueName="none")
+    return [
+        (one["RequestId"], one["HTTPHeaders"]["x-amzn-requestid"], one["HTTPStatusCode"])
+        for one in (said, failed.value.response["ResponseMetadata"])
+    ]
+
+
+def sdk_answer(asked: Asked) -> Answer:
+    """Answer as the three services do."""
+    kind = ("content-type", "application/json")
+    if asked.target == "/v1/messages":
+        headers = (
+            kind,
+            ("request-id", "req_011C"),
+            ("anthropic-ratelimit-requests-remaining", "4"),
+        )
+        return Answer(json.dumps(MESSAGE).encode(), headers=headers)
+    if asked.target == "/chat/completions":
+        headers = (kind, ("x-request-id", "req_9f"), ("x-ratelimit-remaining-requests", "7"))
+        return Answer(json.dumps(COMPLETION).encode(), headers=headers)
+    kind = ("content-type", "application/x-amz-json-1.0")
+    if "ListQueues" in asked.headers["x-amz-target"]:
+        return Answer(b"{}", headers=(kind, ("x-amzn-requestid", "d3b07384-1")))
+    failed = {"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "none"}
+    headers = (kind, ("x-amzn-requestid", "d3b07384-2"))
+    return Answer(json.dumps(failed).encode(), 400, headers)
+
+
+@pytest.mark.parametrize("ask", [of_anthropic, of_openai, of_botocore])
+def test_what_an_sdk_says_of_a_request_is_replayed(
+    path: Path, ask: Callable[[str], object]
+) -> None:
+    """Request ids and limits, as its objects carry them."""
+    with serving({"/*": sdk_answer}) as url:
+        with use_cassette(path, mode="once"):
+            live = ask(url)
+        with use_cassette(path):
+            replayed = ask(url)
+
+    assert replayed == live
+    assert all(live if isinstance(live, tuple) else live[0])  # type: ignore[index]
