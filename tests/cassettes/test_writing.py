@@ -279,7 +279,7 @@ def test_readers_never_see_half_an_append(path: Path) -> None:
 def of_vcrpy(path: Path, count: int = 2, indent: str = "", *, tail: str = "version: 1\n") -> str:
     """Write a cassette as vcrpy does; return its text."""
     one = (
-        "- request:\n    body: '{\"n\": %d}'\n    headers:\n      X-Api-Key:\n      - kept as it is\n"
+        "- request:\n    body: '{\"n\": %d}'\n    headers:\n      X-Api-Key:\n      - as it is\n"
         "    method: POST\n    uri: http://a.invalid/x\n  response:\n    body:\n"
         "      string: 'one\n\n        two'\n    headers: {}\n    status:\n      code: 200\n"
         "      message: OK\n"
