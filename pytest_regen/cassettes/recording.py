@@ -26,7 +26,8 @@ from pytest_regen.cassettes.scrubbing import (
 from pytest_regen.cassettes.strict_json import json_bytes, json_or_none, too_deep
 from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, has_body
 from pytest_regen.errors import CassetteError
-from pytest_regen.turns.secrets import is_private_name, looks_random, scrub_text
+from pytest_regen.turns.secret_names import is_private_name, looks_random
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["WireExchange", "clean_body", "kept_exchange"]
 

@@ -9,14 +9,9 @@ from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit, urlu
 
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.turns.secret_names import is_harmless_name, is_password_of, is_private_name
 from pytest_regen.turns.secret_shapes import SECRET_SHAPES
-from pytest_regen.turns.secrets import (
-    ASSIGNED,
-    find_secrets,
-    is_password_of,
-    is_private_name,
-    scrub_text,
-)
+from pytest_regen.turns.secrets import ASSIGNED, find_secrets, scrub_text
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
@@ -33,15 +28,13 @@ __all__ = [
     "stable_uri",
 ]
 
-_PRIVATE_PARAMETERS: Final = (
-    "key",
-    "token",
-    "secret",
-    "password",
-    "signature",
-    "credential",
-    "auth",
+_PRIVATE_PARAMETERS: Final = frozenset(
+    {
+        *("key", "keys", "token", "tokens", "secret", "password", "signature", "sig"),
+        *("credential", "credentials", "auth"),
+    }
 )
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _LABELS: Final = frozenset({"name", "key", "header", "field", "label", "variable", "parameter"})
 _VALUES: Final = frozenset({"value", "val", "default"})
@@ -58,7 +51,7 @@ _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.M
 _FORM_PASSWORD = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
-    f"%5B({'|'.join([*(shape.name for shape in SECRET_SHAPES), ASSIGNED, 'key', 'scrubbed'])})%5D",
+    f"%5B({'|'.join([*{shape.name for shape in SECRET_SHAPES}, ASSIGNED, 'key', 'scrubbed'])})%5D",
     re.IGNORECASE,
 )
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104 - compared
@@ -279,7 +272,10 @@ def scrubbed_path(path: str) -> str:
 
 def is_private_parameter(name: str) -> bool:
     """Whether a parameter of an address is there to hold a credential."""
-    return is_private_name(name) or any(word in name.lower() for word in _PRIVATE_PARAMETERS)
+    if is_harmless_name(name):
+        return False
+    words = {word.lower() for word in _WORDS.findall(name)}
+    return is_private_name(name) or not words.isdisjoint(_PRIVATE_PARAMETERS)
 
 
 def scrubbed_query(query: str) -> str:

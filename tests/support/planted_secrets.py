@@ -13,7 +13,7 @@ PLANTED = {
     "anthropic": "sk-ant-api03-" + MIXED[:40],
     "bearer": "Bearer abcdefghijklmnop.qrstuv",
     "aws": "AKIAIOSFODNN7EXAMPLE",
-    "github": "ghp_" + "x" * 36,
+    "github": "ghp_" + MIXED[:36],
     "private": "-----BEGIN PRIVATE KEY-----\nMIIB\nOg==\n-----END PRIVATE KEY-----",
 }
 """Of each sort of place a credential can stand in, one; these go through the SDK."""
