@@ -20,7 +20,7 @@ BLOCKED = (
 )
 """Makes a process one in which no extra is installed."""
 
-USES = '''
+USES = """
 import asyncio, json, os
 from pathlib import Path
 import pytest_regen as regen
@@ -50,7 +50,7 @@ for extra, use in [
     else:
         raise SystemExit(f"nothing was missed for {extra}")
 print("done")
-'''
+"""
 
 
 def without_extras(code: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

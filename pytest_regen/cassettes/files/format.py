@@ -14,7 +14,14 @@ from pytest_regen.cassettes.answers import message_of, tokens_of
 from pytest_regen.cassettes.json_text import laid_out
 from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
-__all__ = ["FIRST_LINE", "INTERACTIONS", "RECORDING", "header_text", "interaction_text"]
+__all__ = [
+    "FIRST_LINE",
+    "INTERACTIONS",
+    "RECORDING",
+    "foreign_text",
+    "header_text",
+    "interaction_text",
+]
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts so is laid out as this module writes it."""
@@ -73,9 +80,6 @@ def interaction_text(interaction: Interaction) -> str:
     """
     request, _ = _laid_out(interaction.request_body)
     answer, layout = _laid_out(interaction.response_body, is_stream=interaction.is_stream)
-    headers = dict(interaction.response_headers)
-    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
-        headers["content-length"] = (str(_length(answer)),)
     return (
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
@@ -87,13 +91,34 @@ def interaction_text(interaction: Interaction) -> str:
         f"{_headers(interaction.request_headers)}"
         f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_headers(dict(sorted(headers.items())))}"
+        f"{_headers(_answer_headers(interaction, answer))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
         f"      code: {interaction.status}\n"
         f"      message: {_scalar(interaction.reason)}\n"
     )
+
+
+def foreign_text(interaction: Interaction) -> str:
+    """Return one interaction as vcrpy writes it, for a file that vcrpy began."""
+    import yaml  # noqa: PLC0415 - 20 ms that replay need not spend
+
+    answer = interaction.response_body
+    response = {
+        "body": {"string": _text_or_bytes(answer)},
+        "headers": {n: list(v) for n, v in _answer_headers(interaction, answer).items()},
+        "status": {"code": interaction.status, "message": interaction.reason},
+    }
+    request = {
+        "body": _text_or_bytes(interaction.request_body),
+        "headers": {n: list(v) for n, v in interaction.request_headers.items()},
+        "method": interaction.method,
+        "uri": interaction.uri,
+    }
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    listed = [{"request": request, "response": response}]
+    return str(yaml.dump(listed, Dumper=dumper)) + _stream(interaction)
 
 
 def _tokens(interaction: Interaction) -> str:
@@ -116,14 +141,28 @@ def _laid_out(body: bytes, *, is_stream: bool = False) -> tuple[str | bytes, str
 
     Text as text, JSON a line for each member where the bytes can be told from that.
     """
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return body, ""
-    found = None if is_stream else laid_out(text)
+    text = _text_or_bytes(body)
+    if is_stream or isinstance(text, bytes):
+        return text, ""
+    found = laid_out(text)
     if found is None or not _fits_literal(found.text):
         return text, ""
     return found.text, f"  layout: {found.layout}\n"
+
+
+def _text_or_bytes(body: bytes) -> str | bytes:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body
+
+
+def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
+    """Return the headers of an answer that is written so, sorted."""
+    headers = dict(interaction.response_headers)
+    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
+        headers["content-length"] = (str(_length(answer)),)
+    return dict(sorted(headers.items()))
 
 
 def _length(body: str | bytes) -> int:

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import vcr.patch
 from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
 from vcr.record_mode import RecordMode as VcrRecordMode
 
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
+from pytest_regen.cassettes.clients.vcr.patching import uninstalled_clients
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
 from pytest_regen.cassettes.diff_files import DiffFiles
@@ -50,6 +52,10 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     path = Path(merged["path_transformer"](options.path))
     # The path is whole by now.
     merged.update(path=str(path), path_transformer=None)
+    known = getattr(vcr.patch, "PATCHER_NAMES", ())  # since vcrpy 9.4
+    skipped = [name for name in uninstalled_clients() if name in known]
+    if skipped:
+        merged["skip_patchers"] = (*merged["skip_patchers"], *skipped)
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = Rewriting(merged["persister"])
     run = VcrRun(
