@@ -300,7 +300,46 @@ def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
         span = _value_behind(text, end, name)
         if span and _is_named(text, at, end, name):
             yield span
+        elif not span and text[end : end + 1] in _CELL_ENDS:
+            yield from _column(text, at, end)
         at = lowered.find(stem, at + 1)
+
+
+_CELL_ENDS: Final = frozenset({",", ";", "\t", "|", '"', "\r", "\n"})
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_HEADING = re.compile(r'[ \t]*"?[ \t]*[^\W\d][\w .-]{0,40}"?[ \t\r]*')
+_LONGEST_ROW: Final = 2_000
+_MOST_ROWS: Final = 200
+
+
+def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the credentials of a column with this name: of a table whose rows are lines."""
+    start = text.rfind("\n", max(0, at - _LONGEST_ROW), at) + 1
+    stop = text.find("\n", end, start + _LONGEST_ROW)
+    if stop < 0:
+        return
+    row = text[start:stop]
+    delimiter = max(_DELIMITERS, key=row.count)
+    headings = row.split(delimiter)
+    column = row.count(delimiter, 0, at - start)
+    # What stands before a table may stand in its first line, too.
+    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+        return
+    name = headings[column].strip(' \t\r"')
+    for _ in range(_MOST_ROWS if is_private_name(name) else 0):
+        start, stop = stop + 1, text.find("\n", stop + 1, stop + _LONGEST_ROW)
+        stop = stop if stop >= 0 else min(len(text), start + _LONGEST_ROW)
+        cells = text[start:stop].split(delimiter)
+        if len(cells) != len(headings):
+            return
+        value = cells[column].strip(' \t\r"')
+        if is_private_name(value):
+            # Another heading: of its rows it is the one to tell.
+            return
+        if is_password_of(name, value):
+            before = start + sum(len(cell) + 1 for cell in cells[:column])
+            found = before + cells[column].index(value)
+            yield found, found + len(value)
 
 
 def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
@@ -309,7 +348,7 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     if value and looks_random(value[1]):
         is_id = name in {"session", "sessionid"} and is_uuid(value[1])
         return None if is_id or is_placeholder(value[1]) else value.span(1)
-    if not name.endswith(PASSWORDS):
+    if not name.endswith((*PASSWORDS, "passe")):
         return None
     value = _MEMBER.match(text, end)
     if value:
