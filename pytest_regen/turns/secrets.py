@@ -17,7 +17,7 @@ from pytest_regen.turns.secret_names import (
 )
 from pytest_regen.turns.secret_shapes import SECRET_SHAPES, SecretShape
 
-__all__ = ["ASSIGNED", "find_secrets", "scrub_text"]
+__all__ = ["ASSIGNED", "find_secrets", "scrub_text", "secrets_with_values"]
 
 ASSIGNED: Final = "assigned-secret"
 """The kind of what has no shape of its own, but is random and stands behind ``key=``."""
@@ -156,6 +156,18 @@ def find_secrets(text: str) -> tuple[str, ...]:
     They are also found in what is escaped in it, as in JSON, in base64 or percent-encoded.
     """
     return tuple(dict.fromkeys(kind for edit in _edits(text, _DEEPEST) for kind in edit.kinds))
+
+
+def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
+    """Return each kind of credential with what stands for it in ``text``, escaped or encoded.
+
+    To be hashed or compared; what is shown or written is made with ``find_secrets``.
+    """
+    return tuple(
+        (kind, text[edit.start : edit.end])
+        for edit in _edits(text, _DEEPEST)
+        for kind in edit.kinds
+    )
 
 
 def scrub_text(text: str) -> str:

@@ -3,7 +3,7 @@
 import base64
 import re
 
-__all__ = ["HEX", "KINDS", "MIXED", "NAMED", "NEWER", "PLANTED", "core"]
+__all__ = ["HEX", "KINDS", "MIXED", "NAMED", "NEWER", "PLANTED", "UPPER", "core"]
 
 HEX = "0123456789abcdef" * 5
 MIXED = "a1B2c3D4e5F6g7H8i9J0" * 4

@@ -71,20 +71,19 @@ class CassetteWriter:
         self._partial: Path | None = None
         self._lock: BaseFileLock | None = None
 
-    def refuse_unwritable(self) -> None:
-        """Refuse a place where nothing can be kept, before an answer is paid for.
+    def refusal(self) -> CassetteError | None:
+        """Return why nothing can be kept there, to be known before an answer is paid for.
 
-        Raises:
-            CassetteError: the cassette is a folder, its folder cannot be written, or its name
-                holds a credential.
+        The cassette is a folder, its folder cannot be written, or its name holds a credential.
         """
-        if self._partial is not None:
-            return
-        _refuse_telling_name(self._path)
         try:
+            _refuse_telling_name(self._path)
             refuse_obstacle(self._path)
+        except CassetteError as error:
+            return error
         except (OSError, ValueError) as error:
-            raise unwritable(self._path, error) from None
+            return unwritable(self._path, error)
+        return None
 
     def append(self, interaction: Interaction, source: str, model: str = "") -> None:
         """Append a recording to the partial file.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from pytest_regen.pytest_plugin.cassettes.orphans import is_full_run, orphans
+from pytest_regen.pytest_plugin.marked_fixtures import RECORDING_PLUGIN
 from pytest_regen.pytest_plugin.marks import cassette_mark
 
 __all__ = ["CassetteLog", "CassetteNote", "cassette_log"]
@@ -52,7 +53,7 @@ class CassetteNote:
 
 _STEPPED_BACK = CassetteNote(
     "hint",
-    "pytest-recording is installed and serves the tests marked vcr",
+    "pytest-recording is loaded and serves the tests marked vcr",
     next="uninstall it, or pass -p no:recording, and pytest-regen does",
 )
 
@@ -113,7 +114,7 @@ class CassetteLog:
             vcr_cassettes,
         )
 
-        served = self._config.pluginmanager.has_plugin("regen-recording")
+        served = self._config.pluginmanager.has_plugin(RECORDING_PLUGIN)
         if not served and any(item.get_closest_marker("vcr") is not None for item in items):
             self.add([_STEPPED_BACK])
         for item in items:

@@ -20,7 +20,8 @@ from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
 from pytest_regen.cassettes.clients.vcr.patching import uninstalled_clients
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
-from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.diff_files import DiffFiles
+from pytest_regen.cassettes.files.places import note_folder
 from pytest_regen.cassettes.misses import Asked
 from pytest_regen.turns.failures import is_retried_status
 
@@ -38,6 +39,7 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         CassetteUnreadableError: a file is there, but it is empty or no cassette.
         CassetteError: what was recorded cannot be written.
     """
+    note_folder()
     config = dict(options.config)
     config.setdefault("path_transformer", VCR.ensure_suffix(f".{config.get('serializer', 'yaml')}"))
     rewrites = options.mode == "rewrite"
@@ -60,12 +62,16 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         path,
         theirs=CannotOverwriteExistingCassetteException,
         test=options.test,
-        matching=Matching(diff_folder=options.diff_folder),
+        files=DiffFiles(options.diff_folder),
+        exists=path.exists(),
     )
     with _raising_what_is_not_written(run), _WatchedCassette.use(run=run, **merged) as cassette:
         run.cassette = cassette
         run.replays = cassette.write_protected
-        yield run
+        try:
+            yield run
+        finally:
+            run.files.write()
 
 
 @contextmanager
