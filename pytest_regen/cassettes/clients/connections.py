@@ -123,7 +123,7 @@ def _connection_of(connector: Any, request: Any, taken: Interaction) -> Any:  # 
     head = b"HTTP/1.1 100 Continue\r\n\r\n" if request.headers.get("expect") else b""
     protocol.connection_made(_Played(loop, protocol, [head, *_wire(taken, request.method)], taken))
     # Never pooled: it leads nowhere.
-    protocol.force_close()
+    protocol._should_close = True  # noqa: SLF001 - aiohttp before 3.12 has no force_close()
     return Connection(connector, request.connection_key, protocol, loop)
 
 

@@ -37,7 +37,7 @@ _OURS = ("_httpx", "_httpx2", "_httpcore", "_aiohttp")
 """What ``transports`` and ``connections`` patch: vcrpy would read streams to their end first, and
 of aiohttp it does not see the hops of a redirect.
 
-vcrpy up to 7 and from 8.3 patches httpx, 8.0 to 8.2 what lies below it.
+vcrpy up to 7 and from 8.2 patches httpx, 8.0 and 8.1 what lies below it.
 """
 
 _IMPORTED_AS = {
@@ -79,7 +79,8 @@ def _builder() -> Any:  # noqa: ANN401 - vcrpy ships no types
 def _builder_class() -> Any:  # noqa: ANN401 - as above
     """Return vcrpy's builder of patches without those for the skipped clients.
 
-    Its option ``skip_patchers`` is there since 8.4 only, and the names of its values changed.
+    Its option ``skip_patchers`` is there since 9.4 only, and the methods are not all of the same
+    names.
     """
     return type("_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped(), _nothing))
 
