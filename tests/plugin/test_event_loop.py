@@ -102,7 +102,7 @@ def test_a_miss_leaves_the_loop_of_other_tests_alone(
     pytester: pytest.Pytester, mark: str, site: Site
 ) -> None:
     """Tests that share an event loop pass behind one that misses, and nothing is logged of it."""
-    project = empty_project(pytester)
+    empty_project(pytester)
     pytester.makepyfile(f"""
         import httpx2
         import pytest
