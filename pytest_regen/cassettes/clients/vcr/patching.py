@@ -20,6 +20,7 @@ from pytest_regen.cassettes.clients.connections import patch_connections
 from pytest_regen.cassettes.clients.passing import end_streams
 from pytest_regen.cassettes.clients.transports import patch_transports
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
+from pytest_regen.cassettes.clients.websockets import patch_sockets
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.errors import CassetteError
@@ -64,6 +65,7 @@ def _patch(patches: ExitStack) -> None:
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
+    patch_sockets(patches)
     if find_spec("aiohttp") is not None:
         patch_connections(patches)
 
