@@ -343,7 +343,15 @@ class CassetteError(RegenError):
 
 
 class CassetteMissError(CassetteError):
-    """The cassette has no answer to this request."""
+    """The cassette has no answer to this request.
+
+    Args:
+        host: whom the request was for, where that is known.
+    """
+
+    def __init__(self, what: str, *, why: str = "", hint: str, host: str = "") -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.host = host
 
 
 class CassetteUnreadableError(CassetteError):

@@ -16,15 +16,16 @@ from pytest_regen.cassettes.differences import (
 )
 from pytest_regen.cassettes.files.places import partial_path, shown_path
 from pytest_regen.cassettes.files.reading import StoredInteraction
+from pytest_regen.cassettes.hosts import host_of
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import Interaction
-from pytest_regen.errors import CassetteMissError
+from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss"]
+__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss", "with_exemption"]
 
 RECORD_COMMAND = (
     'record it with mode="{mode}", or in pytest with --regen-record {mode}, and with '
@@ -55,6 +56,11 @@ class Asked:
     def value(self) -> Any:  # noqa: ANN401 - any JSON value
         """The body as what it can be compared as: JSON, else text; ``None`` where it is empty."""
         return _value(self.body) if isinstance(self.body, bytes) else self.body
+
+    @property
+    def host(self) -> str:
+        """The host asked; empty for a turn of ours, which is known by its path."""
+        return host_of(self.uri)
 
     @property
     def path(self) -> str:
@@ -144,6 +150,7 @@ def miss(
             f"no cassette at {shown_path(path)}, and {asked} needs one",
             why=why,
             hint=command or RECORD_COMMAND.format(mode="once"),
+            host=asked.host,
         )
     try:
         why = _why(path, tape, key, asked, matching)
@@ -153,7 +160,25 @@ def miss(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
         hint=command or RECORD_COMMAND.format(mode="new_episodes"),
+        host=asked.host,
     )
+
+
+def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") -> CassetteError:
+    """Return the error for a miss that nobody waited for, with the words that exempt its host.
+
+    Args:
+        error: the miss.
+        argument: what takes the host, with what stands before it, such as ``@pytest.mark.…(``.
+    """
+    host = scrub_text(error.host) if isinstance(error, CassetteMissError) else ""
+    if not host:
+        return error
+    end = ")" if "(" in argument else ""
+    line = f'{argument}=["{host}"]{end}'
+    more = f"nobody waited for the answer; if {host} is no business of the test: {line}"
+    why = f"{error.why}\n        {more}" if error.why else more
+    return CassetteMissError(error.what, why=why, hint=error.hint, host=host)
 
 
 def _subject(sent: object) -> str:

@@ -248,7 +248,9 @@ class AnthropicProvider:
         with self._lock:
             client = self._clients.get(key)
             if client is None:
-                http = anthropic.DefaultHttpxClient(event_hooks={"response": [_stop_at_spend_limit]})
+                http = anthropic.DefaultHttpxClient(
+                    event_hooks={"response": [_stop_at_spend_limit]}
+                )
                 client = anthropic.Anthropic(
                     **self._options(key, anthropic.Anthropic), http_client=http
                 )

@@ -26,7 +26,7 @@ from pytest_regen.pytest_plugin.scrubbers import scrubber_of
 from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE
 from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
 
-__all__ = ["cassette_in_use", "diff_folder", "policy"]
+__all__ = ["cassette_in_use", "diff_folder", "passthrough_hosts", "policy"]
 
 
 _KEYS = (("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), ("OPENAI_API_KEY",))
@@ -84,6 +84,7 @@ def _used(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> Iterator[C
             normalize=mark.normalize,
             keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
             drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
+            passthrough_hosts=(*passthrough_hosts(config), *(mark.passthrough_hosts or ())),
             scrub=scrubber_of(config),
             diff_folder=diff_folder(config),
             # What one test does not ask for, another one may.
@@ -150,6 +151,12 @@ def policy(
     ini = ini_choice(config, f"regen_{name}", POLICIES)
     table: Policy | None = getattr(choices_of(config).settings.cassettes, name)
     return said or ini or table or default
+
+
+def passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
+    """Return the hosts that pass every cassette by: those of the ini file and of the table."""
+    table = choices_of(config).settings.cassettes.passthrough_hosts
+    return (*table, *config.getini("regen_passthrough_hosts"))
 
 
 def diff_folder(config: pytest.Config) -> Path:

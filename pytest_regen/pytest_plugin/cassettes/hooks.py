@@ -7,15 +7,22 @@ from typing import Any, Literal
 
 import pytest
 
+from pytest_regen.cassettes.misses import with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.pytest_plugin.cassettes.log import CassetteNote, cassette_log
 from pytest_regen.pytest_plugin.cassettes.own_lines import own_lines
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
 
-__all__ = ["cassette_hooks", "note", "note_drift"]
+__all__ = ["EXEMPTION", "cassette_hooks", "note", "note_drift"]
 
 _NAME = "regen-cassettes"
+
+EXEMPTION = {
+    "cassette": "@pytest.mark.cassette(passthrough_hosts",
+    "vcr": "@pytest.mark.vcr(passthrough_hosts",
+}
+"""What exempts a host from the cassette of a test, up to the host."""
 
 
 def cassette_hooks(config: pytest.Config) -> None:
@@ -47,7 +54,7 @@ def note(
     cassette_log(item.config).add(
         [CassetteNote(kind, str(what), item.nodeid, file, command, failed)]
     )
-    if kind == "drift" or (kind == "miss" and path.exists()):
+    if kind == "drift" or (kind == "miss" and failed and path.exists()):
         # What was never recorded has not drifted.
         note_drift(item, path)
 
@@ -76,6 +83,10 @@ class _CassetteHooks:
         except BaseException as caught:  # noqa: BLE001 - the miss itself is one
             error, result = caught, None
         missed = _missed(item, error)
+        if missed is not None and error is None:
+            missed = with_exemption(
+                missed, EXEMPTION["vcr" if VCR_RUN in item.stash else "cassette"]
+            )
         if missed is not None:
             # Where the test noticed, its lines are the ones to show.
             raise missed.with_traceback(error.__traceback__ if error else None)

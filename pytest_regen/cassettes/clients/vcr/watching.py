@@ -5,19 +5,21 @@ are read and written by ``persisting``.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vcr import VCR
+from vcr import VCR, matchers
 from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
 from vcr.record_mode import RecordMode as VcrRecordMode
 
+from pytest_regen.cassettes.clients.blocking import unresolved_names
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
+from pytest_regen.cassettes.hosts import checked_hosts, host_of, is_named
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.misses import Asked
 from pytest_regen.turns.failures import is_retried_status
@@ -50,16 +52,27 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     merged.update(path=str(path), path_transformer=None)
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = Rewriting(merged["persister"])
+    passing = checked_hosts(options.passing)
+    merged["before_record_request"] = _without(passing, merged["before_record_request"])
     run = VcrRun(
         path,
         theirs=CannotOverwriteExistingCassetteException,
+        tells_hosts=not {matchers.host, matchers.uri}.isdisjoint(merged["match_on"]),
         test=options.test,
         matching=Matching(diff_folder=options.diff_folder),
     )
     with _raising_what_is_not_written(run), _WatchedCassette.use(run=run, **merged) as cassette:
         run.cassette = cassette
         run.replays = cassette.write_protected
-        yield run
+        with unresolved_names(passing if run.replays else ()):
+            yield run
+
+
+def _without(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what vcrpy calls with each request, which leaves those to some hosts alone."""
+    if not passing:
+        return filtered
+    return lambda request: None if is_named(host_of(request.uri), passing) else filtered(request)
 
 
 @contextmanager
