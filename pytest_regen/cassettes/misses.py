@@ -1,6 +1,5 @@
 """The message for a request nobody recorded: which it is, what is nearest, where they differ."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -8,12 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.differences import (
-    Difference,
-    differences,
-    distance,
-    whole_differences,
-)
+from pytest_regen.cassettes.diff_files import DiffFiles
+from pytest_regen.cassettes.differences import Difference, differences, distance
 from pytest_regen.cassettes.files.places import partial_path, shown_path
 from pytest_regen.cassettes.files.reading import StoredInteraction
 from pytest_regen.cassettes.hosts import host_of
@@ -99,16 +94,22 @@ class Drift:
 
 
 def drift_of(
-    path: Path, asked: Asked, number: int, stored: StoredInteraction, matching: Matching
+    path: Path,
+    asked: Asked,
+    number: int,
+    stored: StoredInteraction,
+    *,
+    matching: Matching,
+    files: DiffFiles,
 ) -> Drift:
     """Return how a request differs from the recording that stood in its place."""
     recorded = json_or_none(matching.normalized(stored.interaction.request_body))
-    found, more, file = _compared(path, recorded, asked.json, matching, number)
+    found, more, file = _compared(path, recorded, asked.json, files, number)
     return Drift(str(asked), number, stored.line, found, more, file)
 
 
 def drift_between(
-    path: Path, asked: Asked, number: int, recorded: bytes, matching: Matching
+    path: Path, asked: Asked, number: int, recorded: bytes, files: DiffFiles
 ) -> Drift | None:
     """Return how a request differs from a recorded body; ``None`` if it does not."""
     if asked.body == recorded:  # nearly always, and cheaper to see than to parse both
@@ -116,7 +117,7 @@ def drift_between(
     old, new = json_or_none(recorded), asked.json
     if old is None and new is None:
         return None
-    found, more, file = _compared(path, old, new, matching, number)
+    found, more, file = _compared(path, old, new, files, number)
     return Drift(str(asked), number, 0, found, more, file) if found else None
 
 
@@ -127,10 +128,12 @@ def miss(
     *,
     key: str,
     exists: bool,
+    is_left: bool,
     matching: Matching,
+    files: DiffFiles,
     command: str = "",
 ) -> CassetteMissError:
-    """Return the error for a request that was never recorded.
+    """Return the error for a request that was never recorded; no file is touched meanwhile.
 
     Args:
         path: the cassette.
@@ -138,12 +141,14 @@ def miss(
         asked: the request.
         key: its key.
         exists: whether there is a cassette at all.
-        matching: how bodies are compared, and where a long difference is written.
+        is_left: whether a run that did not end well left a partial file.
+        matching: how bodies are compared.
+        files: where a long difference goes.
         command: what to run so that it is recorded.
     """
     if not exists:
         why = "replay sends nothing over the network"
-        if partial_path(path).exists():
+        if is_left:
             left = shown_path(partial_path(path))
             why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
@@ -153,7 +158,7 @@ def miss(
             host=asked.host,
         )
     try:
-        why = _why(path, tape, key, asked, matching)
+        why = _why(path, tape, key, asked, matching=matching, files=files)
     except RecursionError:
         why = "it is nested too deeply to be compared with what was recorded"
     return CassetteMissError(
@@ -201,7 +206,9 @@ def _words(message: object) -> str:
     return str(content or "")
 
 
-def _why(path: Path, tape: Tape, key: str, asked: Asked, matching: Matching) -> str:
+def _why(
+    path: Path, tape: Tape, key: str, asked: Asked, *, matching: Matching, files: DiffFiles
+) -> str:
     place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
     if tape.knows(key):
         other = next((one for one in tape.unplayed if one[1].key == key), None)
@@ -214,7 +221,7 @@ def _why(path: Path, tape: Tape, key: str, asked: Asked, matching: Matching) -> 
     if nearest is None:
         return f"nothing in it is like this request ({place})"
     number, stored, recorded = nearest
-    found, more, file = _compared(path, recorded, asked.value, matching, number)
+    found, more, file = _compared(path, recorded, asked.value, files, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
     lines = _shown(found, more, file) or ["    method, path or query differ"]
     return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines])
@@ -247,9 +254,9 @@ def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[st
 
 
 def _compared(
-    path: Path, recorded: object, sent: object, matching: Matching, number: int
+    path: Path, recorded: object, sent: object, files: DiffFiles, number: int
 ) -> tuple[tuple[Difference, ...], int, Path | None]:
-    """Return the first differences, how many more there are, and the file that has them whole."""
+    """Return the first differences, how many more there are, and the file to have them whole."""
     try:
         # Scrubbed before anything is cut: of half a credential nobody sees that it is one.
         recorded, sent = scrub_value(recorded), scrub_value(sent)
@@ -257,17 +264,8 @@ def _compared(
     except RecursionError:
         every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
     first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
-    if matching.diff_folder is None or not (more or any(one.is_cut for one in first)):
-        return first, more, None
-    name = re.sub(r"[^\w.-]", "_", path.stem)[:100]
-    file = matching.diff_folder / f"{name}-{number}.txt"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(scrub_text(whole_differences(recorded, sent)), "utf-8")
-    except OSError:
-        # The file is a courtesy; what was found must be reported all the same.
-        return first, more, None
-    return first, more, file
+    is_long = more or any(one.is_cut for one in first)
+    return first, more, files.note(path, number, recorded, sent) if is_long else None
 
 
 def _nearest(

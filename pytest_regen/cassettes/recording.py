@@ -13,6 +13,7 @@ from pytest_regen.cassettes.headers import (
     kept_request_headers,
     kept_response_headers,
 )
+from pytest_regen.cassettes.json_text import rewritten
 from pytest_regen.cassettes.multipart import with_stable_boundary, with_stable_boundary_header
 from pytest_regen.cassettes.scrubbing import (
     hidden_in_stream,
@@ -23,10 +24,11 @@ from pytest_regen.cassettes.scrubbing import (
     scrub_value,
     stable_uri,
 )
-from pytest_regen.cassettes.strict_json import json_bytes, json_or_none, too_deep
+from pytest_regen.cassettes.strict_json import json_or_none, too_deep
 from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, has_body
 from pytest_regen.errors import CassetteError
-from pytest_regen.turns.secrets import is_private_name, looks_random, scrub_text
+from pytest_regen.turns.secret_names import is_private_name, looks_random
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["WireExchange", "clean_body", "kept_exchange"]
 
@@ -217,8 +219,7 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     """
     value = json_or_none(body)
     if value is not None:
-        clean = scrub_value(value, literal)
-        return body if clean is value else json_bytes(clean)
+        return rewritten(body, value, scrub_value(value, literal))
     try:
         text = body.decode()
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.clients.blocking import blocked_sockets
+from pytest_regen.cassettes.files.places import note_folder
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.writing import CassetteWriter, keep_answers
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
@@ -74,8 +75,11 @@ class CassetteRun:
         self._passing = checked_hosts(passthrough_hosts)
         self._writing = threading.Lock()
         """Held while a file is written: event loops do not wait for it."""
-        self._lock = threading.Lock()
-        self._apart: ThreadPoolExecutor | None = None
+        # One thread: recordings stand in the order in which answers ended.
+        self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
+        self._refused: CassetteError | None = None
+        """Why nothing can be recorded; asked when the block begins, for event loops cannot wait."""
+        self._is_finished = False
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
@@ -149,7 +153,8 @@ class CassetteRun:
                     return _played_at(stored.interaction, uri)
                 if self.is_replay_only:
                     raise self._player.missed(method, uri, sent)
-            self._writer.refuse_unwritable()
+            if self._refused is not None:
+                raise self._refused
         except CassetteError as error:
             raise self.signal(error) from None
         return None
@@ -166,7 +171,7 @@ class CassetteRun:
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
-        if not exchange.is_kept:
+        if not exchange.is_kept or self._is_finished:
             return
         try:
             interaction = self._kept(exchange)
@@ -181,11 +186,13 @@ class CassetteRun:
 
         ``finish`` waits until all of it is done.
         """
-        with self._lock:
-            if self._apart is None:
-                # One thread: recordings stand in the order in which answers ended.
-                self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
+        try:
             return self._apart.submit(self.record, exchange)
+        except RuntimeError:
+            # The block ended meanwhile.
+            ended: Future[None] = Future()
+            ended.set_result(None)
+            return ended
 
     def _kept(self, exchange: WireExchange) -> Interaction:
         matching = self._player.matching
@@ -228,9 +235,8 @@ class CassetteRun:
 
     def delivered(self, miss: CassetteMiss) -> None:
         """Note that the caller was given ``miss``."""
-        with self._lock:
-            if miss in self._pending:
-                self._pending.remove(miss)
+        with contextlib.suppress(ValueError):
+            self._pending.remove(miss)
 
     # Beginning and end
 
@@ -241,6 +247,9 @@ class CassetteRun:
         Args:
             http_clients: whether HTTP clients are patched also where nothing is to be recorded.
         """
+        note_folder()
+        if not self.is_replay_only:
+            self._refused = self._writer.refusal()
         with contextlib.ExitStack() as stack:
             stack.enter_context(intercepting(self))
             if self.is_replay_only:
@@ -263,10 +272,9 @@ class CassetteRun:
         Raises:
             CassetteError: the cassette cannot be written.
         """
-        with self._lock:
-            apart, self._apart = self._apart, None
-        if apart is not None:
-            apart.shutdown()
+        self._player.files.write()
+        self._apart.shutdown()
+        self._is_finished = True
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.tape.unplayed if drops else ()
@@ -281,16 +289,14 @@ class CassetteRun:
 
     def take_untold_miss(self) -> CassetteError | None:
         """Return the first miss that no caller was given, and take all of them as reported."""
-        with self._lock:
-            first = self._pending[0].error if self._pending else None
-            self._pending.clear()
-            return first
+        found = self._pending[:]
+        del self._pending[: len(found)]
+        return found[0].error if found else None
 
     def signal(self, error: CassetteError) -> CassetteMiss | CassetteError:
         """Return what carries ``error`` past clients that retry; it is reported at the end, too."""
         signal = CassetteMiss(error)
-        with self._lock:
-            self._pending.append(signal)
+        self._pending.append(signal)
         return signal if self.signals_misses else error
 
 

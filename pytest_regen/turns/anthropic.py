@@ -420,9 +420,12 @@ async def _closed_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, No
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
-    """Return an object of the SDK as the JSON it was made from."""
+    """Return an object of the SDK as the JSON it was made from.
+
+    A kind of block that is newer than the SDK is kept by it as it came, and pydantic would warn.
+    """
     dump = getattr(value, "to_dict", None)
-    return dump(mode="json") if callable(dump) else value
+    return dump(mode="json", warnings=False) if callable(dump) else value
 
 
 def _delivered(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:

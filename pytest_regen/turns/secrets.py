@@ -1,72 +1,80 @@
 """Credentials in a text, found and replaced. A leaf: standard library only."""
 
-import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pytest_regen.turns.encodings import hidden_parts, unescaped
+from pytest_regen.turns.secret_names import (
+    PASSWORDS,
+    is_harmless_name,
+    is_password_of,
+    is_placeholder,
+    is_private_name,
+    is_uuid,
+    looks_random,
+)
 from pytest_regen.turns.secret_shapes import SECRET_SHAPES, SecretShape
 
-__all__ = [
-    "ASSIGNED",
-    "find_secrets",
-    "is_password_of",
-    "is_private_name",
-    "is_signed_thought",
-    "looks_random",
-    "scrub_text",
-]
+__all__ = ["ASSIGNED", "find_secrets", "scrub_text", "secrets_with_values"]
 
 ASSIGNED: Final = "assigned-secret"
 """The kind of what has no shape of its own, but is random and stands behind ``key=``."""
 
-_PRIVATE_NAMES = (
-    "key",
-    "token",
-    "secret",
-    "passwd",
-    "password",
-    "passphrase",
-    "pwd",
-    "credential",
-    "credentials",
-    "signature",
-    "sig",
-    "auth",
-    "authorization",
-    "session",
-    "sessionid",
-)
-_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass)$|[a-z0-9]P(?:ass|ASS)$")
-"""``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
-_PASSWORDS = ("password", "passwd", "passphrase", "pwd")
 _STEMS: Final = {
-    "key": "",
+    "key": "(?:(?<=private_key)_id|(?<=privatekey)id)?",
     "token": "",
     "secret": "",
-    "pass": "word|wd|phrase",
+    "pass": "(?:word|wd|phrase|code|wort|ord|(?<=de_pass)e|(?<=depass)e|(?<=de pass)e)?",
     "pwd": "",
     "credential": "",
-    "sig": "nature",
-    "auth": "orization",
-    "session": "id",
+    "auth": "(?:orization)?",
+    "session": "(?:id)?",
+    "sig": "(?:nature)?",
 }
 """What private names begin with, and how they go on: few have to be looked for in all of a text."""
-_NAMES: Final = {stem: re.compile(f"{stem}(?:{rest})?") for stem, rest in _STEMS.items()}
+_OF_PASSWORDS: Final = ("pass", "pwd")
+_FOREIGN: Final = (
+    "kennwort",
+    "wachtwoord",
+    "contrase",
+    "senha",
+    "пароль",
+    "密码",
+    "パスワード",
+    "비밀",
+)
+"""Of the names in other languages those that are looked for in texts: each costs a look at all of
+it. Fields of JSON are known by all of them."""
+_ANY: Final = ((*_OF_PASSWORDS, *_FOREIGN), (*_STEMS, *_FOREIGN))
+"""What to look for in a text without long words, and in one with some."""
+_ASCII: Final = tuple(tuple(stem for stem in stems if stem.isascii()) for stems in _ANY)
+_NAMES: Final = {
+    stem: re.compile(stem + rest)
+    for stem, rest in {
+        **_STEMS,
+        **dict.fromkeys(_FOREIGN, ""),
+        "contrase": "(?:ñ|n|nh)a",
+        "비밀": "번호",
+    }.items()
+}
+_SIGNATURES: Final = ("signature", "sig")
+"""They open what they stand in, if that is an address, and nothing else."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
 """What is looked at of a value. Bounded: of many names in a row each would be read to the end."""
 _REST = re.compile(f"{_SIGNS}*")
+_IS = r"[ \t](?:is|ist|lautet|est|es)[ \t]"
+_ATTRIBUTE = r"""(?:["'][ \t]+(?i:value|val|default|content)(?=[ \t]*=))?"""
+"""As XML has it: the name is the value of one attribute, the value that of the next."""
 _BEHIND = re.compile(
     # What closes a name, in code, JSON or Markdown, and the type it may be declared with.
-    r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
-    r"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|[ \t]is[ \t])[ \t]*"""
+    _ATTRIBUTE + r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
+    rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*"""
     # What opens a value; a function that is given a name and what to take instead; a scheme.
     r"""["'`*({]{0,4}(?:[\w.]{2,30}\(["'][^"'\n]{1,60}["'],[ ]?["'])?"""
-    r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ])?""" + _VALUE
+    r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ]|base64:)?""" + _VALUE
 )
 _PATTERNS: Final = (
     # Of a command; as .netrc has it; in an address in the place of a user.
@@ -81,83 +89,65 @@ _PATTERNS: Final = (
     (re.compile(rf"://{_VALUE}(?=@)"), "://"),
 )
 """Where else a random value is a credential, each with what must stand there."""
-_PASSWORD = re.compile(r"""["'`]?(?:=|[ \t]*(?:=>|:)[ \t]*["'`])["'`]?([^\s"'`<>&;,]{8,200})""")
-_PLACEHOLDER = re.compile(r"[$%]?[<{\[(].*[>}\])]|[$%]\w+%?|[*x.•]+", re.DOTALL)
-_TOKEN = re.compile(f"{_SIGNS}{{16,}}")
-_SIGNED_THOUGHT = re.compile(r"E[g-v][A-Za-z0-9+/]{30,}={0,2}")
-"""How the Messages API signs a thinking block, in base64. It opens nothing, and a conversation goes
-on only with it: the block has to be sent back as it came."""
-_WORDS = re.compile(r"[A-Za-z0-9]+")
+_PASSWORD = re.compile(
+    _ATTRIBUTE + r"""["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*)["'`]?([^\s"'`<>&;,]{8,200})"""
+)
+_MEMBER = re.compile(r'"[ \t]*:[ \t]*"([^"\\\n]{4,200})"')
+"""Of JSON in a text: there a password is recognized as in JSON itself."""
+_PAIR = re.compile(r"""=([^\s"'`<>&;,]{4,200})""")
+_ADDRESS = re.compile(r"[?&;][A-Za-z0-9_. -]{0,60}\Z")
+"""What stands before a name that is one of several in an address, or in what opens a database."""
+_LONGEST_NAME: Final = 64
+_NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
+_WORDS = re.compile(r"[A-Za-z0-9]+[^A-Za-z0-9]?")
+"""Words, each with the sign behind it."""
+_LEAD = re.compile(r"[A-Za-z0-9]*")
+_BLANKED: Final = tuple(
+    (mark, shape) for shape in SECRET_SHAPES if shape.has_blanks for mark in shape.marks
+)
+_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
+
+
+def _shapes_by_start() -> tuple[
+    tuple[tuple[str, SecretShape], ...],
+    dict[str, list[tuple[str, SecretShape]]],
+    dict[str, list[tuple[str, SecretShape]]],
+]:
+    """Return marks and their shapes: those that begin no word, and the others by what they begin.
+
+    Those whose mark begins with a whole word by that and the sign behind it (``ghp_``), the rest
+    (``AKIA``) by the first letters of one: two sets tell which of two hundred marks to look for.
+    """
+    anywhere, by_word, by_start = [], defaultdict(list), defaultdict(list)
+    for shape in SECRET_SHAPES:
+        leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
+        words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
+        if shape.has_blanks:
+            continue
+        if shape.ahead != 0 or any(len(lead) < _START for _, lead in words):
+            anywhere += [(mark, shape) for mark in shape.marks]
+            continue
+        for mark, lead in words:
+            is_whole = len(lead) < len(mark)
+            known = by_word[mark[: len(lead) + 1]] if is_whole else by_start[lead[:_START]]
+            known.append((mark, shape))
+    return tuple(anywhere), dict(by_word), dict(by_start)
+
+
 _START: Final = 2
 """Characters of a word by which it is told that no credential begins so."""
-_BLANKED: Final = tuple(shape for shape in SECRET_SHAPES if shape.has_blanks)
-_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
-_ANYWHERE: Final = tuple(
-    shape
-    for shape in SECRET_SHAPES
-    if not shape.has_blanks
-    and (shape.ahead != 0 or not all(mark[:_START].isalnum() for mark in shape.marks))
-)
-"""Kinds that do not begin a word with their mark."""
-_BEGUN: Final = tuple(shape for shape in SECRET_SHAPES if shape not in (*_BLANKED, *_ANYWHERE))
-_BY_START: Final = {
-    start: tuple(shape for shape in _BEGUN if any(mark.startswith(start) for mark in shape.marks))
-    for start in {mark[:_START] for shape in _BEGUN for mark in shape.marks}
-}
-_WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
-_CODE = re.compile(r"[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?)+")
-"""``usage.cache_write_5m_tokens``: a name with dots in it."""
+_ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
+_DENSE = re.compile(r"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
+_RUN_BEFORE: Final = 40
+"""Characters in one alphabet of base64: with so many before it, a shape is made by chance."""
+_MOST_JOINTS: Final = 5
+_FEWEST_LARGE: Final = 5
 _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORT = re.compile("[:=]")
 """What stands in a shorter text that holds one: ``pwd=``, or the ``://`` of an address."""
-_SHORTEST_PASSWORD = 4
 _DEEPEST = 6
 """Times that a credential is looked for inside what is encoded inside what is encoded."""
-_BITS = 3.0
-"""Shannon bits a character: below stand words, repetitions and counters."""
-
-
-@lru_cache(maxsize=1024)
-def is_private_name(name: str) -> bool:
-    """Whether a field of this name is there to hold a credential: ``api_key``, ``authToken``."""
-    return name.lower().endswith(_PRIVATE_NAMES) or _PASS.search(name) is not None
-
-
-def is_signed_thought(name: str, value: str) -> bool:
-    """Whether a field holds the signature of a thinking block, which is no credential."""
-    return name == "signature" and _SIGNED_THOUGHT.fullmatch(value) is not None
-
-
-def is_password_of(name: str, value: str) -> bool:
-    """Whether a field of this name holds a password or a token.
-
-    Behind ``password`` stands one of any length, if it has a digit or a sign and no blank and is
-    no placeholder; behind ``api_key`` and the like what looks random.
-    """
-    if len(value) < _SHORTEST_PASSWORD or not is_private_name(name):
-        return False
-    if is_signed_thought(name, value):
-        return False
-    if name.lower().endswith(_PASSWORDS):
-        return (
-            not any(map(str.isspace, value))
-            and not value.replace("-", "").replace("_", "").isalpha()
-            and _PLACEHOLDER.fullmatch(value) is None
-        )
-    # With the name of a scheme: "Token ...".
-    *scheme, last = value.split(" ")
-    return len(scheme) <= 1 and _TOKEN.fullmatch(last) is not None and looks_random(last)
-
-
-def looks_random(value: str) -> bool:
-    """Whether a text is so irregular that somebody must have drawn it."""
-    if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
-        return False
-    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
-        return False
-    counts = Counter(value).values()
-    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS
 
 
 def find_secrets(text: str) -> tuple[str, ...]:
@@ -166,6 +156,18 @@ def find_secrets(text: str) -> tuple[str, ...]:
     They are also found in what is escaped in it, as in JSON, in base64 or percent-encoded.
     """
     return tuple(dict.fromkeys(kind for edit in _edits(text, _DEEPEST) for kind in edit.kinds))
+
+
+def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
+    """Return each kind of credential with what stands for it in ``text``, escaped or encoded.
+
+    To be hashed or compared; what is shown or written is made with ``find_secrets``.
+    """
+    return tuple(
+        (kind, text[edit.start : edit.end])
+        for edit in _edits(text, _DEEPEST)
+        for kind in edit.kinds
+    )
 
 
 def scrub_text(text: str) -> str:
@@ -200,7 +202,7 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
     for shape in _possible(text, long):
         for start, end in shape.spans(text):
             # Between two marks of one kind there may be one credential.
-            if "\0" not in text[start:end]:
+            if "\0" not in text[start:end] and _is_real(text, shape, start, end):
                 edits.append(_Edit(start, end, f"[{shape.name}]", (shape.name,)))
                 text = _blanked(text, edits[-1:])
     if view is None:
@@ -246,8 +248,8 @@ def _assigned(text: str, long: str) -> list[tuple[int, int]]:
         # A few letters have a lower case of another length; places would not be the same.
         lowered = "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
     is_long = any(map(str.isdigit, long))
-    stems = _STEMS if is_long else ("pass", "pwd")
-    found = {span for stem in stems for span in _behind(text, lowered, stem)}
+    stems = (_ASCII if text.isascii() else _ANY)[is_long]
+    found = {span for stem in stems if stem in lowered for span in _behind(text, lowered, stem)}
     for pattern, mark in _PATTERNS if is_long else ():
         if mark in lowered:
             matches = pattern.finditer(text)
@@ -260,24 +262,74 @@ def _assigned(text: str, long: str) -> list[tuple[int, int]]:
     return kept
 
 
+def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
+    """Whether what has the shape of a credential is one: no placeholder, and no part of base64."""
+    found = text[start:end]
+    if shape.name == "url-password":
+        return not _is_default(found.partition(":")[2])
+    if shape.pattern.groups:
+        return not _is_default(found)
+    before = text[max(0, start - _RUN_BEFORE) : start]
+    return not (_is_dense(before) or is_placeholder(shape.drawn_part(found)))
+
+
+def _is_default(password: str) -> bool:
+    """Whether a password of an address or a command is that of an example."""
+    return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
+
+
+_DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
+
+
+def _is_dense(before: str) -> bool:
+    """Whether base64 of something else stands before a shape, and goes on in it."""
+    if len(before) < _RUN_BEFORE or _DENSE.fullmatch(before) is None:
+        return False
+    joints = sum(map(before.count, "+/-_"))
+    large, digits = sum(map(str.isupper, before)), sum(map(str.isdigit, before))
+    # Of words and paths there are more joints; of silence nearly all is "A".
+    return joints <= _MOST_JOINTS and large >= _FEWEST_LARGE and (digits > 1 or "AAAA" in before)
+
+
 def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
     """Yield where a random value stands behind a name that begins with ``stem``."""
     at = lowered.find(stem)
     while at >= 0:
         match = _NAMES[stem].match(lowered, at)
         name, end = (match[0], match.end()) if match else (stem, at)
-        value = _BEHIND.match(text, end)
-        if value and looks_random(value[1]):
-            # As a field of JSON; in an address the same name signs something else.
-            field = name if text[at - 1 : at] in {'"', "'"} else ""
-            is_named = name != "pass" or _PASS.search(text[max(0, at - 1) : end])
-            if is_named and not is_signed_thought(field, value[1]):
-                yield value.span(1)
-        elif name in _PASSWORDS:
-            value = _PASSWORD.match(text, end)
-            if value and _is_drawn(value[1]):
-                yield value.span(1)
+        span = _value_behind(text, end, name)
+        if span and _is_named(text, at, end, name):
+            yield span
         at = lowered.find(stem, at + 1)
+
+
+def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
+    """Return where what is a credential because of this name before it stands, if anywhere."""
+    value = _BEHIND.match(text, end)
+    if value and looks_random(value[1]):
+        is_id = name in {"session", "sessionid"} and is_uuid(value[1])
+        return None if is_id or is_placeholder(value[1]) else value.span(1)
+    if not name.endswith(PASSWORDS):
+        return None
+    value = _MEMBER.match(text, end)
+    if value:
+        return value.span(1) if is_password_of("password", value[1]) else None
+    value = _PAIR.match(text, end)
+    if value and _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end):
+        return value.span(1) if is_password_of("password", value[1]) else None
+    value = _PASSWORD.match(text, end)
+    return value.span(1) if value and _is_drawn(value[1]) else None
+
+
+def _is_named(text: str, at: int, end: int, name: str) -> bool:
+    """Whether the whole name, of which the end was found, is that of a credential."""
+    if name in _SIGNATURES:
+        return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
+    before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
+    whole = f"{before[0] if before else ''}{text[at:end]}"
+    if name in {"pass", "credential"}:
+        return is_private_name(whole)
+    return not is_harmless_name(whole)
 
 
 def _is_drawn(value: str) -> bool:
@@ -288,20 +340,21 @@ def _is_drawn(value: str) -> bool:
         and any(map(str.isupper, value))
         and (digits > 1 or (digits == 1 and any(sign in value for sign in "!@#$%^*?~|")))
         and not any(sign in value for sign in "([{")
-        and _PLACEHOLDER.fullmatch(value) is None
+        and not is_placeholder(value)
     )
 
 
 def _possible(text: str, long: str) -> list[SecretShape]:
     """Return the shapes whose mark stands in ``text``, or in its long words, in their order."""
-    found = {shape for shape in _BLANKED if any(mark in text for mark in shape.marks)}
+    found = {shape for mark, shape in _BLANKED if mark in text}
     if long:
-        # A hundred marks need not be looked for where no word begins as they do.
-        starts = {word[:_START] for word in _WORDS.findall(long)}
-        begun = [shape for start in starts & _BY_START.keys() for shape in _BY_START[start]]
-        for shape in (*_ANYWHERE, *begun):
-            if any(mark in long for mark in shape.marks):
-                found.add(shape)
+        # Two hundred marks need not be looked for where no word begins as they do.
+        words = set(_WORDS.findall(long))
+        starts = {word[:_START] for word in words}
+        begun = [one for word in _BY_WORD.keys() & words for one in _BY_WORD[word]]
+        begun += [one for start in _BY_START.keys() & starts for one in _BY_START[start]]
+        found.update([shape for mark, shape in _ANYWHERE if mark in long])
+        found.update([shape for mark, shape in begun if mark in long])
     return sorted(found, key=_ORDER.__getitem__) if found else []
 
 

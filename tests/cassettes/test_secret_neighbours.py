@@ -17,7 +17,7 @@ from planted_secrets import KINDS, MIXED, NAMED, NEWER, PLANTED, core
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writing import checked_text
 from pytest_regen.cassettes.keys import request_key
-from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
 from pytest_regen.cassettes.scrubbing import hidden_in_stream
 from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
 from pytest_regen.cassettes.values import Interaction
@@ -229,11 +229,14 @@ def test_pieces_of_a_stream(secret: str, kind: str) -> None:
 
 
 def test_a_password_in_pieces() -> None:
-    """The name stands in one event, and the value in another: the recording is refused."""
-    whole = json.dumps({"user": "joe", "password": "Tr0ub4dor&3"})
+    """Where its name or a part of it stands in another event, the recording is refused."""
+    password = "Tr0ub4dor&3"
+    whole = json.dumps({"user": "joe", "password": password})
 
     for cut in range(1, len(whole)):
-        assert hidden_in_stream(stream((whole[:cut], whole[cut:]), "input of a tool")), cut
+        said = stream((whole[:cut], whole[cut:]), "input of a tool")
+        if not hidden_in_stream(said):
+            assert password not in clean_body(said.encode()).decode(), cut
 
 
 NAMED_FIELDS: list[Any] = [

@@ -3,7 +3,7 @@
 import base64
 import re
 
-__all__ = ["HEX", "KINDS", "MIXED", "NAMED", "NEWER", "PLANTED", "core"]
+__all__ = ["HEX", "KINDS", "MIXED", "NAMED", "NEWER", "PLANTED", "UPPER", "core"]
 
 HEX = "0123456789abcdef" * 5
 MIXED = "a1B2c3D4e5F6g7H8i9J0" * 4
@@ -13,7 +13,7 @@ PLANTED = {
     "anthropic": "sk-ant-api03-" + MIXED[:40],
     "bearer": "Bearer abcdefghijklmnop.qrstuv",
     "aws": "AKIAIOSFODNN7EXAMPLE",
-    "github": "ghp_" + "x" * 36,
+    "github": "ghp_" + MIXED[:36],
     "private": "-----BEGIN PRIVATE KEY-----\nMIIB\nOg==\n-----END PRIVATE KEY-----",
 }
 """Of each sort of place a credential can stand in, one; these go through the SDK."""

@@ -11,10 +11,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pytest_regen.cassettes.answers import message_of, tokens_of
-from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.json_text import laid_out
 from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
-__all__ = ["FIRST_LINE", "INTERACTIONS", "RECORDING", "header_text", "interaction_text"]
+__all__ = [
+    "FIRST_LINE",
+    "INTERACTIONS",
+    "RECORDING",
+    "foreign_text",
+    "header_text",
+    "interaction_text",
+]
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts so is laid out as this module writes it."""
@@ -71,28 +78,47 @@ def interaction_text(interaction: Interaction) -> str:
 
     ``status`` comes last, so that a file cut anywhere inside an interaction is seen to be cut.
     """
-    request, response = interaction.request_body, interaction.response_body
-    answer = _laid_out(response, is_stream=interaction.is_stream)
-    headers = dict(interaction.response_headers)
-    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
-        headers["content-length"] = (str(_length(answer)),)
+    request, _ = _laid_out(interaction.request_body)
+    answer, layout = _laid_out(interaction.response_body, is_stream=interaction.is_stream)
     return (
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
+        f"{layout}"
         f"{_stream(interaction)}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
         f"{_headers(interaction.request_headers)}"
-        f"    body: {_block(_laid_out(request), '      ')}\n"
+        f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_headers(dict(sorted(headers.items())))}"
+        f"{_headers(_answer_headers(interaction, answer))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
         f"      code: {interaction.status}\n"
         f"      message: {_scalar(interaction.reason)}\n"
     )
+
+
+def foreign_text(interaction: Interaction) -> str:
+    """Return one interaction as vcrpy writes it, for a file that vcrpy began."""
+    import yaml  # noqa: PLC0415 - 20 ms that replay need not spend
+
+    answer = interaction.response_body
+    response = {
+        "body": {"string": _text_or_bytes(answer)},
+        "headers": {n: list(v) for n, v in _answer_headers(interaction, answer).items()},
+        "status": {"code": interaction.status, "message": interaction.reason},
+    }
+    request = {
+        "body": _text_or_bytes(interaction.request_body),
+        "headers": {n: list(v) for n, v in interaction.request_headers.items()},
+        "method": interaction.method,
+        "uri": interaction.uri,
+    }
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    listed = [{"request": request, "response": response}]
+    return str(yaml.dump(listed, Dumper=dumper)) + _stream(interaction)
 
 
 def _tokens(interaction: Interaction) -> str:
@@ -110,17 +136,33 @@ def _stream(interaction: Interaction) -> str:
     return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
 
 
-def _laid_out(body: bytes, *, is_stream: bool = False) -> str | bytes:
-    """Return a body as text where it is text, JSON spread over lines."""
-    value = None if is_stream else json_or_none(body)
-    if value is not None:
-        text = json.dumps(value, indent=2, ensure_ascii=False)
-        # Outside strings JSON is ASCII, so these can only stand where an escape may.
-        return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def _laid_out(body: bytes, *, is_stream: bool = False) -> tuple[str | bytes, str]:
+    """Return a body as the file shows it, and the line that says how the wire wrote it, if any.
+
+    Text as text, JSON a line for each member where the bytes can be told from that.
+    """
+    text = _text_or_bytes(body)
+    if is_stream or isinstance(text, bytes):
+        return text, ""
+    found = laid_out(text)
+    if found is None or not _fits_literal(found.text):
+        return text, ""
+    return found.text, f"  layout: {found.layout}\n"
+
+
+def _text_or_bytes(body: bytes) -> str | bytes:
     try:
         return body.decode()
     except UnicodeDecodeError:
         return body
+
+
+def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
+    """Return the headers of an answer that is written so, sorted."""
+    headers = dict(interaction.response_headers)
+    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
+        headers["content-length"] = (str(_length(answer)),)
+    return dict(sorted(headers.items()))
 
 
 def _length(body: str | bytes) -> int:

@@ -25,7 +25,7 @@ from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["patched_clients"]
+__all__ = ["patched_clients", "uninstalled_clients"]
 
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
@@ -86,8 +86,17 @@ def _builder_class() -> Any:  # noqa: ANN401 - as above
 
 def _skipped() -> tuple[str, ...]:
     """Return the methods of vcrpy's builder that make no patches here."""
-    missing = [f"_{name}" for name, module in _IMPORTED_AS.items() if find_spec(module) is None]
-    return (*_OURS, *missing)
+    return (*_OURS, *(f"_{name}" for name in uninstalled_clients() if name in _IMPORTED_AS))
+
+
+@cache
+def uninstalled_clients() -> tuple[str, ...]:
+    """Return the names, those of vcrpy since 9.4, of the clients that are not installed.
+
+    It found none of them when it was imported, and could not patch one that came since.
+    """
+    named = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
+    return tuple(name for name, module in named.items() if find_spec(module) is None)
 
 
 def _nothing(_builder: object) -> tuple[()]:

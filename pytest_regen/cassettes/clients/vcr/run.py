@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_regen.cassettes.clients.expecting import is_expected
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
+from pytest_regen.cassettes.diff_files import DiffFiles
 from pytest_regen.cassettes.files.reading import StoredInteraction
 from pytest_regen.cassettes.keys import keys_of
 from pytest_regen.cassettes.matching import Matching
@@ -17,6 +18,8 @@ from pytest_regen.errors import CassetteMissError
 from pytest_regen.turns.interception import CassetteMiss
 
 __all__ = ["VcrOptions", "VcrRun"]
+
+_AS_SENT = Matching()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,10 @@ class VcrRun:
     theirs: type[BaseException] = CassetteMiss
     """What vcrpy raises for a miss."""
     test: Callable[..., object] | None = None
-    matching: Matching = field(default_factory=Matching)
+    files: DiffFiles = field(default_factory=lambda: DiffFiles(None))
+    """Where long differences go."""
+    exists: bool = True
+    """Whether the file was there when the cassette was put to use."""
     drifts: list[Drift] = field(default_factory=list)
     missed: list[Asked] = field(default_factory=list)
     """Misses that vcrpy raised in its own words, because those were expected."""
@@ -80,7 +86,7 @@ class VcrRun:
 
     def note_drift(self, asked: Asked, number: int, recorded: bytes) -> None:
         """Note where a request differs from recording ``number`` (from 1), which answered it."""
-        drift = drift_between(self.path, asked, number, recorded, self.matching)
+        drift = drift_between(self.path, asked, number, recorded, self.files)
         if drift is not None:
             self.drifts.append(drift)
 
@@ -144,8 +150,10 @@ class VcrRun:
             tape,
             asked,
             key=next(filter(tape.knows, keys), keys[-1]),
-            exists=self.path.exists() or self.total > 0,
-            matching=self.matching,
+            exists=self.exists or self.total > 0,
+            is_left=False,
+            matching=_AS_SENT,
+            files=self.files,
             command=self.command,
         )
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import vcr.patch
 from vcr import VCR, matchers
 from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
@@ -17,10 +18,12 @@ from vcr.record_mode import RecordMode as VcrRecordMode
 
 from pytest_regen.cassettes.clients.blocking import unresolved_names
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
+from pytest_regen.cassettes.clients.vcr.patching import uninstalled_clients
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
+from pytest_regen.cassettes.diff_files import DiffFiles
+from pytest_regen.cassettes.files.places import note_folder
 from pytest_regen.cassettes.hosts import checked_hosts, host_of, is_named
-from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.misses import Asked
 from pytest_regen.turns.failures import is_retried_status
 
@@ -38,6 +41,7 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         CassetteUnreadableError: a file is there, but it is empty or no cassette.
         CassetteError: what was recorded cannot be written.
     """
+    note_folder()
     config = dict(options.config)
     config.setdefault("path_transformer", VCR.ensure_suffix(f".{config.get('serializer', 'yaml')}"))
     rewrites = options.mode == "rewrite"
@@ -50,6 +54,10 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     path = Path(merged["path_transformer"](options.path))
     # The path is whole by now.
     merged.update(path=str(path), path_transformer=None)
+    known = getattr(vcr.patch, "PATCHER_NAMES", ())  # since vcrpy 9.4
+    skipped = [name for name in uninstalled_clients() if name in known]
+    if skipped:
+        merged["skip_patchers"] = (*merged["skip_patchers"], *skipped)
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = Rewriting(merged["persister"])
     passing = checked_hosts(options.passing)
@@ -59,13 +67,17 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         theirs=CannotOverwriteExistingCassetteException,
         tells_hosts=not {matchers.host, matchers.uri}.isdisjoint(merged["match_on"]),
         test=options.test,
-        matching=Matching(diff_folder=options.diff_folder),
+        files=DiffFiles(options.diff_folder),
+        exists=path.exists(),
     )
     with _raising_what_is_not_written(run), _WatchedCassette.use(run=run, **merged) as cassette:
         run.cassette = cassette
         run.replays = cassette.write_protected
-        with unresolved_names(passing if run.replays else ()):
-            yield run
+        try:
+            with unresolved_names(passing if run.replays else ()):
+                yield run
+        finally:
+            run.files.write()
 
 
 def _without(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
