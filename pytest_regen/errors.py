@@ -48,6 +48,8 @@ Imports nothing of the package at run time, so that any module may import it.
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_regen.turns.values import Usage
 
 
@@ -347,11 +349,15 @@ class CassetteMissError(CassetteError):
 
     Args:
         host: whom the request was for, where that is known.
+        causes: what it has in common with other misses (``$.tool_choice is new``).
     """
 
-    def __init__(self, what: str, *, why: str = "", hint: str, host: str = "") -> None:
+    def __init__(
+        self, what: str, *, why: str = "", hint: str, host: str = "", causes: "Sequence[str]" = ()
+    ) -> None:
         super().__init__(what, why=why, hint=hint)
         self.host = host
+        self.causes = tuple(causes)
 
 
 class CassetteUnreadableError(CassetteError):

@@ -20,7 +20,7 @@ from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss", "with_exemption"]
+__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss", "miss_causes", "with_exemption"]
 
 RECORD_COMMAND = (
     'record it with mode="{mode}", or in pytest with --regen-record {mode}, and with '
@@ -31,6 +31,7 @@ _CANDIDATES = 25
 """Recordings compared with a request nobody recorded; more would take longer than the answer."""
 
 _DIFFERENCES = 5
+_CAUSES = 50
 _EXCERPT = 60
 
 
@@ -86,6 +87,8 @@ class Drift:
     """The first of them."""
     more: int
     diff_file: Path | None = None
+    causes: tuple[str, ...] = ()
+    """All of them, as other drifts have them, too: ``$.messages[*].content differs``."""
 
     def __str__(self) -> str:
         line = f" (line {self.line})" if self.line else ""
@@ -104,8 +107,8 @@ def drift_of(
 ) -> Drift:
     """Return how a request differs from the recording that stood in its place."""
     recorded = json_or_none(matching.normalized(stored.interaction.request_body))
-    found, more, file = _compared(path, recorded, asked.json, files, number)
-    return Drift(str(asked), number, stored.line, found, more, file)
+    found = _compared(path, recorded, asked.json, files, number)
+    return found.drift(asked, number, stored.line)
 
 
 def drift_between(
@@ -117,8 +120,8 @@ def drift_between(
     old, new = json_or_none(recorded), asked.json
     if old is None and new is None:
         return None
-    found, more, file = _compared(path, old, new, files, number)
-    return Drift(str(asked), number, 0, found, more, file) if found else None
+    found = _compared(path, old, new, files, number)
+    return found.drift(asked, number, 0) if found.first else None
 
 
 def miss(
@@ -156,16 +159,18 @@ def miss(
             why=why,
             hint=command or RECORD_COMMAND.format(mode="once"),
             host=asked.host,
+            causes=["no cassette"],
         )
     try:
-        why = _why(path, tape, key, asked, matching=matching, files=files)
+        why, causes = _why(path, tape, key, asked, matching=matching, files=files)
     except RecursionError:
-        why = "it is nested too deeply to be compared with what was recorded"
+        why, causes = "it is nested too deeply to be compared with what was recorded", ()
     return CassetteMissError(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
         hint=command or RECORD_COMMAND.format(mode="new_episodes"),
         host=asked.host,
+        causes=causes,
     )
 
 
@@ -183,7 +188,14 @@ def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") ->
     line = f'{argument}=["{host}"]{end}'
     more = f"nobody waited for the answer; if {host} is no business of the test: {line}"
     why = f"{error.why}\n        {more}" if error.why else more
-    return CassetteMissError(error.what, why=why, hint=error.hint, host=host)
+    return CassetteMissError(
+        error.what, why=why, hint=error.hint, host=host, causes=miss_causes(error)
+    )
+
+
+def miss_causes(error: CassetteError) -> tuple[str, ...]:
+    """Return what a miss has in common with others; nothing for another error."""
+    return error.causes if isinstance(error, CassetteMissError) else ()
 
 
 def _subject(sent: object) -> str:
@@ -208,23 +220,24 @@ def _words(message: object) -> str:
 
 def _why(
     path: Path, tape: Tape, key: str, asked: Asked, *, matching: Matching, files: DiffFiles
-) -> str:
+) -> tuple[str, tuple[str, ...]]:
+    """Return why there is no answer, in full and in words that other misses share."""
     place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
     if tape.knows(key):
         other = next((one for one in tape.unplayed if one[1].key == key), None)
         if other is None:
-            return (
-                f"the same request was recorded and is played already, each answers once ({place})"
-            )
-        return f"{_apart(asked, *other)} ({place})"
+            played = "the same request was recorded and is played already, each answers once"
+            return f"{played} ({place})", ("a request is made more often than it was recorded",)
+        return f"{_apart(asked, *other)} ({place})", ("what match_on compares differs",)
     nearest = _nearest(tape.unplayed or tape.everything, asked, matching.normalized)
     if nearest is None:
-        return f"nothing in it is like this request ({place})"
+        return f"nothing in it is like this request ({place})", ("nothing recorded is like it",)
     number, stored, recorded = nearest
-    found, more, file = _compared(path, recorded, asked.value, files, number)
+    found = _compared(path, recorded, asked.value, files, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
-    lines = _shown(found, more, file) or ["    method, path or query differ"]
-    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines])
+    lines = _shown(found.first, found.more, found.file) or ["    method, path or query differ"]
+    causes = found.causes or ("method, path or query differ",)
+    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines]), causes
 
 
 def _apart(asked: Asked, number: int, stored: StoredInteraction) -> str:
@@ -253,10 +266,24 @@ def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[st
     return lines
 
 
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Where a request differs from a recording."""
+
+    first: tuple[Difference, ...]
+    more: int
+    file: Path | None
+    """Where all of it is to stand, if that is long."""
+    causes: tuple[str, ...]
+
+    def drift(self, asked: Asked, number: int, line: int) -> Drift:
+        """Return it as the drift of a request that recording ``number`` answered."""
+        return Drift(str(asked), number, line, self.first, self.more, self.file, self.causes)
+
+
 def _compared(
     path: Path, recorded: object, sent: object, files: DiffFiles, number: int
-) -> tuple[tuple[Difference, ...], int, Path | None]:
-    """Return the first differences, how many more there are, and the file to have them whole."""
+) -> _Comparison:
     try:
         # Scrubbed before anything is cut: of half a credential nobody sees that it is one.
         recorded, sent = scrub_value(recorded), scrub_value(sent)
@@ -265,7 +292,9 @@ def _compared(
         every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
     first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
     is_long = more or any(one.is_cut for one in first)
-    return first, more, files.note(path, number, recorded, sent) if is_long else None
+    file = files.note(path, number, recorded, sent) if is_long else None
+    causes = tuple(islice(dict.fromkeys(one.cause for one in every), _CAUSES))
+    return _Comparison(first, more, file, causes)
 
 
 def _nearest(

@@ -13,8 +13,9 @@ from pytest_regen.cassettes import CassetteRun, use_cassette
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import POLICIES, Policy, RecordMode
 from pytest_regen.pytest_plugin.cassettes.hooks import cassette_hooks, note
-from pytest_regen.pytest_plugin.cassettes.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.cassettes.log import cassette_log
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_test
+from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.cassettes.sharing import Sharing, sharing_of
 from pytest_regen.pytest_plugin.choices import choices_of, ini_choice
 from pytest_regen.pytest_plugin.marks import (
@@ -187,7 +188,8 @@ def _tell_kept_apart(item: pytest.Item, run: CassetteRun) -> None:
 
 def _tell(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sharing) -> None:
     for drift in run.drifts:
-        note(item, "drift", run.path, drift, command=sharing.record_command())
+        command = sharing.record_command()
+        note(item, "drift", run.path, drift, command=command, causes=drift.causes)
     if sharing.is_shared:
         # What is left is the others' business, and nobody knows whether all of them ran.
         return

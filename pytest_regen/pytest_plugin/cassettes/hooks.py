@@ -1,15 +1,16 @@
 """Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
-from pytest_regen.cassettes.misses import with_exemption
+from pytest_regen.cassettes.misses import miss_causes, with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.pytest_plugin.cassettes.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.cassettes.log import cassette_log
+from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.cassettes.own_lines import own_lines
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
@@ -39,6 +40,7 @@ def note(
     *,
     command: str,
     failed: bool = False,
+    causes: Sequence[str] = (),
 ) -> None:
     """Keep something about the cassette of a test for the end of the run.
 
@@ -49,10 +51,11 @@ def note(
         what: what is to be told.
         command: what to run next.
         failed: whether the test fails with it and so tells it itself.
+        causes: what it has in common with what other tests note.
     """
     file = os.path.relpath(path, item.config.rootpath)
     cassette_log(item.config).add(
-        [CassetteNote(kind, str(what), item.nodeid, file, command, failed)]
+        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))]
     )
     if kind == "drift" or (kind == "miss" and failed and path.exists()):
         # What was never recorded has not drifted.
@@ -66,7 +69,8 @@ def note_drift(item: pytest.Item, path: Path) -> None:
 
 def _note_miss(item: pytest.Item, path: Path, error: CassetteError) -> None:
     what = f"{error.what}\n{error.why}" if error.why else error.what
-    note(item, "miss", path, what, command=error.hint, failed=True)
+    causes = miss_causes(error)
+    note(item, "miss", path, what, command=error.hint, failed=True, causes=causes)
 
 
 class _CassetteHooks:

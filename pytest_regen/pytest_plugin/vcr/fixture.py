@@ -9,7 +9,7 @@ import pytest
 
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
 from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
-from pytest_regen.cassettes.misses import with_exemption
+from pytest_regen.cassettes.misses import miss_causes, with_exemption
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import RECORD_MODES
 from pytest_regen.pytest_plugin.cassettes.fixture import diff_folder, passthrough_hosts, policy
@@ -106,11 +106,13 @@ def _tell(item: pytest.Item, run: VcrRun) -> None:
     if run.drifts:
         note_drift(item, run.path)
     for one in run.drifts if drift != "ignore" else ():
-        note(item, "drift", run.path, one, command=run.command, failed=drift == "fail")
+        fails = drift == "fail"
+        note(item, "drift", run.path, one, command=run.command, failed=fails, causes=one.causes)
     strange = [with_exemption(one, EXEMPTION["vcr"]) for one in run.take_strange_misses()]
     for miss in strange if drift != "ignore" else ():
-        what = f"{miss.what}\n    {miss.why}"
-        note(item, "miss", run.path, what, command=run.command, failed=drift == "fail")
+        what, causes = f"{miss.what}\n    {miss.why}", miss_causes(miss)
+        fails = drift == "fail"
+        note(item, "miss", run.path, what, command=run.command, failed=fails, causes=causes)
     if not passed:
         return
     if strange and drift == "fail":

@@ -137,6 +137,7 @@ class VcrRun:
             why=f"it holds no recording of {asked.host}",
             hint=self.command,
             host=asked.host,
+            causes=[f"nothing of {asked.host} is recorded"],
         )
 
     def _miss(self, asked: Asked) -> CassetteMissError:
