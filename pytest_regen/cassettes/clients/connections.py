@@ -45,7 +45,7 @@ def patch_connections(patches: ExitStack) -> None:
 
 def _connect(original: Any) -> Callable[..., Any]:  # noqa: ANN401 - a method
     async def connect(self: Any, request: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - aiohttp's types
-        run = innermost()
+        run = innermost(str(request.url))
         if run is None:
             return await original(self, request, *args, **options)
         refuse_websocket(run, str(request.url), request.headers.get("upgrade"))

@@ -49,7 +49,7 @@ def _replace(patches: ExitStack, owner: Any, name: str, make: Callable[[Any], An
 def _sync_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx or httpx2
     def make(original: Any) -> Any:  # noqa: ANN401 - a method
         def handle_request(self: Any, request: Any) -> Any:  # noqa: ANN401 - the client's types
-            run = innermost()
+            run = innermost(str(request.url))
             if run is None:
                 return original(self, request)
             refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
@@ -71,7 +71,7 @@ def _sync_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx 
 def _async_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx or httpx2
     def make(original: Any) -> Any:  # noqa: ANN401 - a method
         async def handle_async_request(self: Any, request: Any) -> Any:  # noqa: ANN401 - as above
-            run = innermost()
+            run = innermost(str(request.url))
             if run is None:
                 return await original(self, request)
             refuse_websocket(run, str(request.url), request.headers.get("upgrade"))

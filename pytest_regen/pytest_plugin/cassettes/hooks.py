@@ -1,7 +1,7 @@
 """Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
 
 import os
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import wraps
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -9,15 +9,23 @@ from typing import Any, Literal
 
 import pytest
 
+from pytest_regen.cassettes.misses import miss_causes, with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.pytest_plugin.cassettes.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.cassettes.log import cassette_log
+from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.cassettes.own_lines import own_lines
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
 
-__all__ = ["cassette_hooks", "note", "note_drift"]
+__all__ = ["EXEMPTION", "cassette_hooks", "note", "note_drift"]
 
 _NAME = "regen-cassettes"
+
+EXEMPTION = {
+    "cassette": "@pytest.mark.cassette(passthrough_hosts",
+    "vcr": "@pytest.mark.vcr(passthrough_hosts",
+}
+"""What exempts a host from the cassette of a test, up to the host."""
 
 
 def cassette_hooks(config: pytest.Config) -> None:
@@ -34,6 +42,7 @@ def note(
     *,
     command: str,
     failed: bool = False,
+    causes: Sequence[str] = (),
 ) -> None:
     """Keep something about the cassette of a test for the end of the run.
 
@@ -44,12 +53,13 @@ def note(
         what: what is to be told.
         command: what to run next.
         failed: whether the test fails with it and so tells it itself.
+        causes: what it has in common with what other tests note.
     """
     file = os.path.relpath(path, item.config.rootpath)
     cassette_log(item.config).add(
-        [CassetteNote(kind, str(what), item.nodeid, file, command, failed)]
+        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))]
     )
-    if kind == "drift" or (kind == "miss" and path.exists()):
+    if kind == "drift" or (kind == "miss" and failed and path.exists()):
         # What was never recorded has not drifted.
         note_drift(item, path)
 
@@ -61,7 +71,8 @@ def note_drift(item: pytest.Item, path: Path) -> None:
 
 def _note_miss(item: pytest.Item, path: Path, error: CassetteError) -> None:
     what = f"{error.what}\n{error.why}" if error.why else error.what
-    note(item, "miss", path, what, command=error.hint, failed=True)
+    causes = miss_causes(error)
+    note(item, "miss", path, what, command=error.hint, failed=True, causes=causes)
 
 
 class _CassetteHooks:
@@ -78,6 +89,10 @@ class _CassetteHooks:
         except BaseException as caught:  # noqa: BLE001 - the miss itself is one
             error, result = caught, None
         missed = _missed(item, error)
+        if missed is not None and error is None:
+            missed = with_exemption(
+                missed, EXEMPTION["vcr" if VCR_RUN in item.stash else "cassette"]
+            )
         if missed is not None:
             # Where the test noticed, its lines are the ones to show.
             raise missed.with_traceback(error.__traceback__ if error else None)

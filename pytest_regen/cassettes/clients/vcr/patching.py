@@ -117,7 +117,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
     def can_play_response_for(self, request: Any) -> bool:  # noqa: ANN401 - vcrpy's own type
         """Take the answer now: another thread may ask for the same one before it is played."""
         if getattr(request, _TAKEN, None) is None:
-            run = innermost()
+            run = innermost(request.uri)
             # None: a connection made while a cassette was in use is used after its end.
             taken = run and run.take(request.method, request.uri, _sent(request, run))
             setattr(request, _RUN, run)
@@ -137,7 +137,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             CassetteMiss: it cannot be kept, or no cassette was asked for it: in replay it would
                 be missing.
         """
-        run: CassetteInUse | None = getattr(request, _RUN, innermost())
+        run: CassetteInUse | None = getattr(request, _RUN, innermost(request.uri))
         if run is None:
             return
         if not hasattr(request, _RUN):

@@ -1,6 +1,6 @@
 """A cassette of vcrpy in use: which drift and which misses there were, and what is said of them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class VcrOptions:
     """Further cassettes that are replayed, never written."""
     configure: Callable[[Any], object]
     """Called with the VCR object before it is used."""
+    passing: Sequence[str] = ()
+    """Hosts that pass the cassette by."""
     diff_folder: Path | None = None
     test: Callable[..., object] | None = None
     """The test's function; where it names vcrpy's own exception, it gets that for a miss."""
@@ -63,6 +65,10 @@ class VcrRun:
     drifts: list[Drift] = field(default_factory=list)
     missed: list[Asked] = field(default_factory=list)
     """Misses that vcrpy raised in its own words, because those were expected."""
+    strange: list[Asked] = field(default_factory=list)
+    """Misses that vcrpy raised in its own words: of their hosts nothing is recorded."""
+    tells_hosts: bool = True
+    """Whether recordings are told apart by their hosts."""
     unwritten: BaseException | None = None
     """What kept the cassette from being written."""
     signals_misses: bool = True
@@ -88,10 +94,15 @@ class VcrRun:
     def refuse(self, asked: Asked) -> None:
         """Raise a signal that no client retries, for a request without a recording.
 
-        Not where the code that waits names vcrpy's own exception: that gets just that.
+        Not where the code that waits names vcrpy's own exception: that gets just that. Nor where
+        nothing of the host is recorded beside what is: a library that asks its maker for news goes
+        on without an answer, as it does with vcrpy.
         """
         if is_expected(self.theirs, test=self.test, outside=("vcr", str(__package__))):
             self.missed.append(asked)
+            return
+        if self._is_strange(asked):
+            self.strange.append(asked)
             return
         error = self._miss(asked)
         self._pending.append(error)
@@ -116,9 +127,29 @@ class VcrRun:
         pending, self._pending = self._pending, []
         if pending:
             return pending[0]
-        if self.missed and any(isinstance(one, self.theirs) for one in _behind(failure)):
-            return self._miss(self.missed[0])
+        theirs = [*self.missed, *self.strange]
+        if theirs and any(isinstance(one, self.theirs) for one in _behind(failure)):
+            self.strange.clear()
+            return self._miss(theirs[0])
         return None
+
+    def take_strange_misses(self) -> list[CassetteMissError]:
+        """Return the misses of hosts of which nothing is recorded, that no failure has told."""
+        strange, self.strange = self.strange, []
+        return [self._strange_miss(asked) for asked in dict.fromkeys(strange)]
+
+    def _is_strange(self, asked: Asked) -> bool:
+        known = {request.host for request in self.cassette.requests} if self.tells_hosts else None
+        return bool(known) and asked.host not in known
+
+    def _strange_miss(self, asked: Asked) -> CassetteMissError:
+        return CassetteMissError(
+            f"{self.path.name} has no answer to {asked}",
+            why=f"it holds no recording of {asked.host}",
+            hint=self.command,
+            host=asked.host,
+            causes=[f"nothing of {asked.host} is recorded"],
+        )
 
     def _miss(self, asked: Asked) -> CassetteMissError:
         tape = Tape(self._stored())

@@ -5,7 +5,7 @@ are read and written by ``persisting``.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -15,19 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import vcr.patch
-from vcr import VCR
+from vcr import VCR, matchers
 from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
 from vcr.request import Request
 
+from pytest_regen.cassettes.clients.blocking import unresolved_names
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
 from pytest_regen.cassettes.clients.vcr.patching import uninstalled_clients
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
 from pytest_regen.cassettes.diff_files import DiffFiles
 from pytest_regen.cassettes.files.places import note_folder
+from pytest_regen.cassettes.hosts import checked_hosts, host_of, is_named
 from pytest_regen.cassettes.misses import Asked
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.failures import is_retried_status
@@ -66,9 +68,12 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     _check_stubs()
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = Rewriting(merged["persister"])
+    passing = checked_hosts(options.passing)
+    merged["before_record_request"] = _without(passing, merged["before_record_request"])
     run = VcrRun(
         path,
         theirs=CannotOverwriteExistingCassetteException,
+        tells_hosts=not {matchers.host, matchers.uri}.isdisjoint(merged["match_on"]),
         test=options.test,
         files=DiffFiles(options.diff_folder),
         exists=path.exists(),
@@ -78,9 +83,17 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         run.cassette = cassette
         run.replays = cassette.write_protected
         try:
-            yield run
+            with unresolved_names(passing if run.replays else ()):
+                yield run
         finally:
             run.files.write()
+
+
+def _without(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what vcrpy calls with each request, which leaves those to some hosts alone."""
+    if not passing:
+        return filtered
+    return lambda request: None if is_named(host_of(request.uri), passing) else filtered(request)
 
 
 @contextmanager
