@@ -16,6 +16,7 @@ from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteMissError
 from pytest_regen.turns.interception import CassetteMiss
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["VcrOptions", "VcrRun"]
 
@@ -104,6 +105,16 @@ class VcrRun:
             self.strange.append(asked)
             return
         error = self._miss(asked)
+        self._pending.append(error)
+        raise CassetteMiss(error) if self.signals_misses else error
+
+    def refuse_client(self, client: str, vcrpy: str, method: str, uri: str) -> None:
+        """Raise a signal that no client retries, for a request that vcrpy would let through."""
+        error = CassetteMissError(
+            f"{self.path.name} has no answer to {method} {scrub_text(uri)}",
+            why=f"{vcrpy} does not know {client}: it would be sent, and not recorded",
+            hint="pip install 'vcrpy>=8.2', or use the fixture cassette, which knows it",
+        )
         self._pending.append(error)
         raise CassetteMiss(error) if self.signals_misses else error
 
