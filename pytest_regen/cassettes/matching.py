@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.files.decoding import unpacked
+from pytest_regen.cassettes.json_text import rewritten
 from pytest_regen.cassettes.keys import request_key
 from pytest_regen.cassettes.multipart import with_stable_boundary
 from pytest_regen.cassettes.paths import JsonPath, changed_texts, parse_path, replaced
@@ -109,8 +110,7 @@ class Matching:
             return body
         value = json_or_none(body)
         if value is not None:
-            changed = changed_texts(value, self._scrubbed_text)
-            return body if changed == value else json_bytes(changed)
+            return rewritten(body, value, changed_texts(value, self._scrubbed_text))
         try:
             text = body.decode()
         except UnicodeDecodeError:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
+from pytest_regen.cassettes.json_text import rewritten
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.turns.secret_names import is_harmless_name, is_password_of, is_private_name
@@ -164,17 +165,11 @@ def _within(text: str, change: Callable[[str], str]) -> str:
     """Return a text that is JSON itself with its members replaced; any other as it is."""
     if text[:1] not in _OPENING or text[-1:] not in _CLOSING:
         return text
-    value = json_or_none(text.encode("utf-8", "surrogatepass"))
+    body = text.encode("utf-8", "surrogatepass")
+    value = json_or_none(body)
     if value is None:
         return text
-    clean = _scrubbed(value, change)
-    if clean == value:
-        return text
-    return json.dumps(clean, ensure_ascii=False, separators=_separators(text))
-
-
-def _separators(text: str) -> tuple[str, str]:
-    return (", ", ": ") if '": ' in text else (",", ":")
+    return rewritten(body, value, _scrubbed(value, change)).decode("utf-8", "surrogatepass")
 
 
 def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:

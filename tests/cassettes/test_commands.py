@@ -157,7 +157,7 @@ def test_what_is_not_there_is_wrong_usage(command: str, capsys: pytest.CaptureFi
 
 def test_convert_makes_it_ours(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Decoded, laid out, without credentials; replayed by us and loaded by vcrpy as before."""
-    said = gzip.compress(json.dumps({"said": f"ö {SECRET}"}).encode())
+    said = gzip.compress(json.dumps({"said": f"ö {SECRET}"}, ensure_ascii=False).encode())
     path = foreign(folder / "c.yaml", {"a": 1}, {"a": 2}, headers={"x-api-key": ["k"]}, said=said)
 
     assert run("convert", "c.yaml", "--json") == 0

@@ -7,12 +7,15 @@ from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
 from pytest_regen.cassettes.files.parsing import unreadable
+from pytest_regen.cassettes.json_text import LAYOUTS, restored
 from pytest_regen.cassettes.strict_json import json_bytes
 from pytest_regen.cassettes.values import Interaction, StreamEnd
 
-__all__ = ["built_interaction", "header_pairs"]
+__all__ = ["built_interaction", "header_pairs", "wire_body"]
 
-_OURS: Final = frozenset({"key", "recorded_at", "tokens", "stream", "request", "response"})
+_OURS: Final = frozenset(
+    {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
+)
 """What an interaction of ours consists of; a misspelt one would be silently without effect."""
 
 _STATUSES: Final = range(100, 1000)
@@ -52,7 +55,8 @@ def _built(value: object) -> Interaction:
         raise ValueError(f"it has the unknown key {unknown[0]!r}")
     request, response = _mapping(data["request"], "request"), _mapping(data["response"], "response")
     status = _mapping(response["status"], "status")
-    content, headers = decoded_body(_body(response), _headers(response, is_ours="key" in data))
+    body = wire_body(_body(response), data)
+    content, headers = decoded_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
         method=_text(request["method"], "method"),
         uri=_text(request["uri"], "uri"),
@@ -119,6 +123,25 @@ def _body(part: Mapping[str, Any]) -> bytes:
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
     return json_bytes(body, str)
+
+
+def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
+    """Return a body as the wire wrote it.
+
+    Args:
+        body: as it stands in the file.
+        data: the interaction it stands in, which may say how it was laid out.
+
+    Raises:
+        ValueError: it is one of ours, and says nothing known.
+    """
+    layout = data.get("layout")
+    if layout not in LAYOUTS:
+        if layout is None or "key" not in data:
+            return body
+        raise ValueError(f"the layout is {_shown(layout)}, none of {', '.join(LAYOUTS)}")
+    text = restored(body.decode("utf-8", "surrogatepass"), layout)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.atomic import replace_file
 from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
-from pytest_regen.cassettes.files.building import header_pairs
+from pytest_regen.cassettes.files.building import header_pairs, wire_body
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
@@ -185,12 +185,24 @@ def _checked(path: Path, data: Any, lines: list[int], build: Callable[[Any], Any
             build(item["request"])
             response = item["response"]
             _ = response["status"]["code"], response["headers"], response["body"]
+            _as_it_came(item, response)
         except KeyError as error:
             why = f"this interaction is incomplete: {error.args[0]!r} is missing"
             raise unreadable(path, why, line=line) from None
         except (TypeError, ValueError, AttributeError) as error:
             raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
     return data
+
+
+def _as_it_came(item: Mapping[str, Any], response: Mapping[str, Any]) -> None:
+    """Give an answer that we laid out the bytes of the wire, and their length."""
+    if item.get("layout") is None:
+        return
+    text = response["body"]["string"]
+    body = wire_body(text.encode("utf-8", "surrogatepass"), item)
+    response["body"]["string"] = body.decode("utf-8", "surrogatepass")
+    if "content-length" in response["headers"]:
+        response["headers"]["content-length"] = [str(len(body))]
 
 
 def _write(path: Path, serialized: Callable[[], str]) -> None:
