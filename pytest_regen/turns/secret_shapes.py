@@ -6,7 +6,7 @@ package without a scanner around it (``benchmarks/secrets.py`` runs both beside 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -40,12 +40,17 @@ class SecretShape:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The pattern, compiled. Where it has a group, that is what is to be replaced."""
-        return re.compile(self.regex, re.DOTALL)
+        return re.compile(self.regex)
 
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where credentials of this kind stand, those of one mark after those of another."""
+    def spans(self, text: str, marks: Iterable[str]) -> Iterator[tuple[int, int]]:
+        """Yield where credentials of this kind stand, those of one mark after those of another.
+
+        Args:
+            text: the text.
+            marks: those of its marks that stand there.
+        """
         pattern = self.pattern
-        for mark in self.marks:
+        for mark in marks:
             at = text.find(mark)
             while at >= 0:
                 match = pattern.match(text, max(0, at - self.ahead))
