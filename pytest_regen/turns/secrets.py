@@ -118,7 +118,9 @@ def _shapes_by_start() -> tuple[
     Those whose mark begins with a whole word by that and the sign behind it (``ghp_``), the rest
     (``AKIA``) by the first letters of one: two sets tell which of two hundred marks to look for.
     """
-    anywhere, by_word, by_start = [], defaultdict(list), defaultdict(list)
+    anywhere: list[tuple[str, SecretShape]] = []
+    by_word: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
+    by_start: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
     for shape in SECRET_SHAPES:
         leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
         words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
@@ -251,9 +253,9 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
         long: its long words.
     """
     is_long = any(map(str.isdigit, long))
-    stems = (_ASCII if text.isascii() else _ANY)[is_long]
     seen = lean.lower()
-    stems = [stem for stem in stems if stem in seen]
+    known = (_ASCII if text.isascii() else _ANY)[is_long]
+    stems = [stem for stem in known if stem in seen]
     patterns = [one for one in _PATTERNS if one[1] in seen] if is_long else []
     if not stems and not patterns:
         return []
