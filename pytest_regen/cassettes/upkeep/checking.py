@@ -204,10 +204,11 @@ def _other_layout(path: Path) -> str:
 
 
 def _is_laid_out(half: object) -> bool:
+    """Whether a body has members of its own, rather than text under a key that is misspelt."""
     body = half.get("body") if isinstance(half, Mapping) else None
-    return (
-        isinstance(body, Mapping) and bool(body) and not {"string", "base64_string"} & body.keys()
-    )
+    if not isinstance(body, Mapping) or {"string", "base64_string"} & body.keys():
+        return False
+    return len(body) > 1 or any(isinstance(value, Mapping | list) for value in body.values())
 
 
 def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
