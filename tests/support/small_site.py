@@ -130,7 +130,12 @@ class _Page(BaseHTTPRequestHandler):
         if self.path.endswith("/messages"):
             usage = {"input_tokens": 3, "output_tokens": 2}
             text = {"type": "text", "text": "Ivy does."}
-            said = {"type": "message", "role": "assistant", "content": [text], "usage": usage}
+            said: dict[str, object] = {
+                "type": "message",
+                "role": "assistant",
+                "content": [text],
+                "usage": usage,
+            }
             said |= {"stop_reason": "end_turn", "stop_sequence": None}
         else:
             message = {"role": "assistant", "content": "Ivy does.", "refusal": None}
@@ -140,7 +145,7 @@ class _Page(BaseHTTPRequestHandler):
 
     def page_redirect(self) -> None:
         """Redirect with the status and to the address that the query says."""
-        headers = {"location": self.query.get("to", "/echo")}
+        headers: dict[str, Any] = {"location": self.query.get("to", "/echo")}
         if "cookie" in self.query:
             headers["set_cookie"] = f"visit={self.query['cookie']}; Path=/"
         self._answer(int(self.query.get("status", "302")), b"moved", **headers)
