@@ -275,9 +275,9 @@ def _findable(found: Interaction) -> Interaction:
 
 def _metadata(data: object) -> Mapping[str, Any]:
     """Return the metadata as JSON could hold it, whatever somebody wrote there."""
+    whole = data if isinstance(data, Mapping) else {}
     found: dict[Any, Any] = {}
-    for name in ("metadata", RECORDING) if isinstance(data, Mapping) else ():
-        part = data.get(name)
+    for part in (whole.get("metadata"), whole.get(RECORDING)):
         found.update(part if isinstance(part, Mapping) else {})
     if not found:
         return {}

@@ -139,7 +139,9 @@ class VcrRun:
         return [self._strange_miss(asked) for asked in dict.fromkeys(strange)]
 
     def _is_strange(self, asked: Asked) -> bool:
-        known = {request.host for request in self.cassette.requests} if self.tells_hosts else None
+        if not self.tells_hosts:
+            return False
+        known = {request.host for request in self.cassette.requests}
         return bool(known) and asked.host not in known
 
     def _strange_miss(self, asked: Asked) -> CassetteMissError:
