@@ -250,8 +250,8 @@ def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterato
     for name, values in (*found.request_headers.items(), *found.response_headers.items()):
         if holds_credential(name, values) and not _says_nothing(name, values):
             telling[name] += values
-    for name, values in sorted(telling.items()):
-        if known("HEADER", name, "\n".join(values)):
+    for name, said in sorted(telling.items()):
+        if known("HEADER", name, "\n".join(said)):
             continue
         if identifies_account(name):
             message = f"the header {name!r}, which identifies an account"
