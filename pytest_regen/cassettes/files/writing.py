@@ -36,15 +36,15 @@ from pytest_regen.turns.secrets import find_secrets, scrub_text
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["CassetteWriter", "checked_text", "keep_answers"]
+__all__ = ["LARGE_BODY", "CassetteWriter", "checked_text", "keep_answers"]
 
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
 _TAIL = 1 << 12
 """Characters: what stands behind the recordings of a file of vcrpy is ``version: 1``."""
 
-_LARGE = 1 << 20
-"""Bytes."""
+LARGE_BODY = 1 << 20
+"""Bytes: what of a body stands in the file is searched once more up to here."""
 
 _NAMED_PARTS = 3
 """How much of a path a test names: what lies above is the project's."""
@@ -294,7 +294,7 @@ def _without_large(interaction: Interaction) -> Interaction:
     large = {
         name: b""
         for name in ("request_body", "response_body")
-        if len(getattr(interaction, name)) > _LARGE
+        if len(getattr(interaction, name)) > LARGE_BODY
     }
     return replace(interaction, **large) if large else interaction
 

@@ -26,7 +26,7 @@ from pytest_regen.cassettes.files.parsing import (
 )
 from pytest_regen.cassettes.files.reading import content_of
 from pytest_regen.cassettes.files.replacing import unwritable
-from pytest_regen.cassettes.files.writing import checked_text
+from pytest_regen.cassettes.files.writing import LARGE_BODY, checked_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
@@ -65,7 +65,13 @@ class Persister:
 
     def save_cassette(self, cassette_path: str, cassette_dict: Any, serializer: Any) -> None:  # noqa: ANN401
         """Write the cassette without credentials."""
-        _write(Path(cassette_path), lambda: str(serialize(_scrubbed(cassette_dict), serializer)))
+
+        def serialized() -> tuple[str, str]:
+            clean = _scrubbed(cassette_dict)
+            text, rest = str(serialize(clean, serializer)), _without_large(clean)
+            return text, text if rest is clean else str(serialize(rest, serializer))
+
+        _write(Path(cassette_path), serialized)
 
 
 class Rewriting:
@@ -205,14 +211,46 @@ def _as_it_came(item: Mapping[str, Any], response: Mapping[str, Any]) -> None:
         response["headers"]["content-length"] = [str(len(body))]
 
 
-def _write(path: Path, serialized: Callable[[], str]) -> None:
+def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
+    """Return what vcrpy writes without large bodies, which were searched when scrubbed."""
+    requests, responses = cassette["requests"], cassette["responses"]
+    sizes = [_size(request.body_bytes) for request in requests]
+    sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
+    if max(sizes, default=0) <= LARGE_BODY:
+        return cassette
+    return {
+        **cassette,
+        "requests": [
+            type(one)(one.method, one.uri, b"", one.headers)
+            if _size(one.body_bytes) > LARGE_BODY
+            else one
+            for one in requests
+        ],
+        "responses": [
+            {**one, "body": {"string": b""}}
+            if _size((one.get("body") or {}).get("string")) > LARGE_BODY
+            else one
+            for one in responses
+        ],
+    }
+
+
+def _size(body: object) -> int:
+    return len(body) if isinstance(body, bytes | str) else 0
+
+
+def _write(path: Path, serialized: Callable[[], tuple[str, str]]) -> None:
     """Write a cassette in one step; the old file stays until the new one is whole.
+
+    Args:
+        path: the cassette.
+        serialized: gives its text, and what of it is searched once more.
 
     Raises:
         CassetteError: it cannot be made text, or written, or holds a credential.
     """
     try:
-        text = serialized()
+        text, searched = serialized()
     except UndecodableBodyError as error:
         raise CassetteError(
             f"{path.name}: the cassette is not written: one of its bodies cannot be searched for "
@@ -226,7 +264,7 @@ def _write(path: Path, serialized: Callable[[], str]) -> None:
             why=f"its serializer failed: {error}",
             hint="choose another serializer, or keep such bodies out (before_record_response)",
         ) from error
-    checked_text(path, text)
+    checked_text(path, searched)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text)
