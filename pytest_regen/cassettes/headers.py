@@ -41,6 +41,7 @@ __all__ = [
     "is_private_header",
     "kept_request_headers",
     "kept_response_headers",
+    "public_address",
     "public_headers",
 ]
 
@@ -166,7 +167,7 @@ def kept_response_headers(
     rules: HeaderRules,
     literal: tuple[str, ...] = (),
     *,
-    uri: str,
+    uri: str = "",
     has_body: bool = True,
 ) -> dict[str, tuple[str, ...]]:
     """Return the headers of an answer that a cassette keeps, by name.
@@ -176,7 +177,8 @@ def kept_response_headers(
         rules: what the project says.
         literal: credentials in use, whatever their shape.
         uri: what was asked for. Where the port of its server changes from run to run, as that of
-            a local one does, addresses at that server are kept as the recording names it.
+            a local one does, addresses at that server are kept as the recording names it. Without
+            it they stay as they are.
         has_body: whether the answer may have a body; else the length it tells is kept.
     """
     lower = {name.lower(): tuple(map(str, values)) for name, values in headers.items()}
@@ -198,14 +200,16 @@ def kept_response_headers(
     return dict(sorted(kept.items()))
 
 
-def public_headers(headers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def public_headers(
+    headers: Mapping[str, Sequence[str]], literal: tuple[str, ...] = ()
+) -> dict[str, tuple[str, ...]]:
     """Return headers as another recorder keeps them (all, in their case), without credentials."""
     kept = {}
     for given, values in headers.items():
         name = given.lower()
         if not _is_dropped(name):
             values = _cookies(name, values, headers)  # noqa: PLW2901 - the same, cleaner
-            kept[given] = tuple(_clean(name, value, ()) for value in values)
+            kept[given] = tuple(_clean(name, value, literal) for value in values)
     return kept
 
 
@@ -226,13 +230,21 @@ def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
     """Return the value of a kept header without credentials."""
     if _is_token(name, value):
         return f"[{ASSIGNED}]"
-    if "//" in value:
-        value = _USER.sub("", value)
-    if "=" in value:
-        value = _PARAMETER.sub(_without_credential, value)
     if name in _ADDRESSES:
         value = _without_secret_path(value)
-    return scrub_literal(value, literal)
+    return scrub_literal(_without_credentials(value), literal)
+
+
+def public_address(uri: str, literal: tuple[str, ...] = ()) -> str:
+    """Return an address without credentials, and else as it is."""
+    return scrub_literal(_without_credentials(_without_secret_path(uri)), literal)
+
+
+def _without_credentials(value: str) -> str:
+    """Return a text without users, passwords and private parameters of the addresses in it."""
+    if "//" in value:
+        value = _USER.sub("", value)
+    return _PARAMETER.sub(_without_credential, value) if "=" in value else value
 
 
 def _is_token(name: str, value: str) -> bool:
@@ -266,6 +278,8 @@ def _without_secret_path(address: str) -> str:
 def _origins(uri: str, headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
     """Return the server asked as the request names it and as the recording does; empty if equal."""
     parts = urlsplit(uri)
+    if not parts.netloc:
+        return "", ""
     asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     kept = "{}://{}".format(*stable_origin(uri, headers))
     return ("", "") if kept == asked else (asked, kept)

@@ -14,7 +14,7 @@ from pytest_regen.errors import DocumentUnreadableError
 from pytest_regen.extras import needs
 
 if TYPE_CHECKING:
-    from referencing import Registry, Resource
+    from referencing import Resource
 
 __all__ = ["Broken", "References"]
 
