@@ -126,8 +126,11 @@ class HeaderRules:
         return not is_private_header(name) and any(fnmatchcase(name, one) for one in self._keep)
 
     def drops(self, name: str) -> bool:
-        """Whether a header (its name in lower case) is not to be kept."""
-        return any(fnmatchcase(name, one) for one in self._drop)
+        """Whether a header (its name in lower case) is not to be kept.
+
+        ``content-type`` always is: without it nobody knows what an answer is.
+        """
+        return name != "content-type" and any(fnmatchcase(name, one) for one in self._drop)
 
 
 def _no_names(option: str, given: object) -> UsageError:
@@ -195,7 +198,7 @@ def kept_response_headers(
                 _clean(name, _moved(_USER.sub("", value), origin, stable), literal)
                 for value in _cookies(name, values, lower)
             )
-    if is_emulated(headers) and not rules.drops("server"):
+    if is_emulated(headers):
         kept["server"] = (EMULATOR_NAME,)
     return dict(sorted(kept.items()))
 

@@ -315,6 +315,21 @@ def test_headers_of_an_answer_can_be_left_out(path: Path) -> None:
     }  # fmt: skip
 
 
+def test_what_kind_an_answer_is_stays(path: Path) -> None:
+    """Without it a stream would be none."""
+    head = {"content-type": "text/event-stream", "x-a": "1"}
+    with (
+        answering(lambda _: httpx2.Response(200, headers=head, content=b"data: 1\n\n")),
+        use_cassette(path, mode="once", drop_headers=["*"]),
+    ):
+        httpx2.post("https://api.example.com/", json={})
+
+    [stored] = (read_cassette(path) or pytest.fail("no file")).interactions
+    assert stored.interaction.is_stream
+    assert set(stored.interaction.response_headers) == {"content-length", "content-type"}
+    assert set(stored.interaction.request_headers) == {"content-type"}
+
+
 @pytest.mark.parametrize("name", ["Authorization", "x-goog-api-key", "cookie", "openai-project"])
 def test_a_private_header_cannot_be_asked_for(path: Path, name: str) -> None:
     """The message says why; a pattern that covers it keeps the others."""

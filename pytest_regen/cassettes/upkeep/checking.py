@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.differences import Difference, differences
-from pytest_regen.cassettes.files.decoding import unpacked
-from pytest_regen.cassettes.files.places import PARTIAL
+from pytest_regen.cassettes.files.decoding import UndecodableBodyError, unpacked, unpacked_file
+from pytest_regen.cassettes.files.places import PARTIAL, is_packed, name_parts
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.headers import holds_credential
 from pytest_regen.cassettes.paths import leaves
@@ -82,7 +82,7 @@ def cassettes_in(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, .
     for path in paths:
         if path.is_dir():
             for file in path.rglob("*"):
-                if file.suffix in _SUFFIXES and file.is_file():
+                if name_parts(file)[1] in _SUFFIXES and file.is_file():
                     (found if _should_be_cassette(file, path) else others).add(file)
         elif path.exists():
             found.add(path)
@@ -102,8 +102,9 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
     if path.suffix == PARTIAL or _FOLDER in (folder.absolute().name, *path.parts[:-1]):
         return True
     try:
-        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    except OSError:
+        data = path.read_bytes()
+        data = (unpacked_file(data) if is_packed(path) else data).removeprefix(codecs.BOM_UTF8)
+    except (OSError, UndecodableBodyError):
         # Reported by the check, which cannot read it either.
         return True
     if not data.lstrip().startswith(b"{"):
@@ -144,7 +145,7 @@ def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
 def _secrets(file: CassetteFile) -> Iterator[Finding]:
     """Yield credentials in the text as it stands, in decoded bodies, and in headers."""
     told = set()
-    for number, kind in _in_lines(file.path.read_text("utf-8", "replace")):
+    for number, kind in _in_lines(_text_of(file.path)):
         told.add(kind)
         yield Finding("SECRET", "error", file.path, number, f"a credential ({kind})")
     for stored in file.interactions:
@@ -163,6 +164,11 @@ def _secrets(file: CassetteFile) -> Iterator[Finding]:
         for name in sorted({name for name, values in headers if holds_credential(name, values)}):
             message = f"the header {name!r}, which holds a credential or identifies an account"
             yield Finding("HEADER", "error", file.path, stored.line, message)
+
+
+def _text_of(path: Path) -> str:
+    data = path.read_bytes()
+    return (unpacked_file(data) if is_packed(path) else data).decode("utf-8", "replace")
 
 
 def _in_lines(text: str) -> Iterator[tuple[int, str]]:

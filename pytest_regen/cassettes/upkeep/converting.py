@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pytest_regen.atomic import replace_file
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.parsing import parsed_json, parsed_yaml, text_of
+from pytest_regen.cassettes.files.places import name_parts
 from pytest_regen.cassettes.files.reading import (
     CassetteFile,
     StoredInteraction,
     content_of,
     read_cassette,
 )
-from pytest_regen.cassettes.files.replacing import unwritable
+from pytest_regen.cassettes.files.replacing import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writing import checked_text
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.playing import Player
@@ -109,7 +109,8 @@ def plan_conversion(
         raise UsageError(f"{path} is not there", hint="name a cassette")
     if not file.interactions:
         raise UsageError(f"{path} holds no recording", hint="delete it, or record into it")
-    target = out or path.with_suffix(".yaml" if path.suffix.lower() == ".json" else path.suffix)
+    stem, suffix, packed = name_parts(path)
+    target = out or (path.with_name(f"{stem}.yaml{packed}") if suffix == ".json" else path)
     if target != path and target.exists():
         raise UsageError(
             f"{target} is there already", hint="delete it, or name another with --out FILE"
@@ -161,7 +162,7 @@ def convert(plan: Conversion, backup: Path | None = None) -> None:
             backup.parent.mkdir(parents=True, exist_ok=True)
             with backup.open("xb") as file:
                 file.write(plan.path.read_bytes())
-        replace_file(plan.target, plan.text)
+        replace_cassette(plan.target, plan.text)
     except OSError as error:
         raise unwritable(plan.target, error) from error
 
@@ -244,8 +245,9 @@ def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction])
 def _own_serializer(text: str, path: Path) -> str:
     """Return what vcrpy would not have written; empty where nothing shows another serializer."""
     is_json = text.lstrip().startswith("{")
-    if is_json and path.suffix.lower() != ".json":
-        return f"it is JSON and is called {path.suffix}"
+    suffix = name_parts(path)[1]
+    if is_json and suffix != ".json":
+        return f"it is JSON and is called {suffix}"
     data, _ = parsed_json(text, path) if is_json else parsed_yaml(text, path)
     odd = next(_odd_keys(data), "")
     return f"it has {odd}" if odd else ""
@@ -303,7 +305,7 @@ def _lost_for_vcrpy(
     )
 
     answers = [one.response_body for one in kept]
-    is_json = plan.path.suffix.lower() == ".json"
+    is_json = name_parts(plan.path)[1] == ".json"
     try:
         return lost_for_vcrpy(text, plan.text, answers, is_json=is_json, as_json=lays_out)
     except VcrpyCannotReadError as error:

@@ -11,7 +11,6 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.atomic import replace_file
 from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
 from pytest_regen.cassettes.files.building import header_pairs, wire_body
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
@@ -25,7 +24,7 @@ from pytest_regen.cassettes.files.parsing import (
     unreadable,
 )
 from pytest_regen.cassettes.files.reading import content_of
-from pytest_regen.cassettes.files.replacing import unwritable
+from pytest_regen.cassettes.files.replacing import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writing import checked_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
@@ -229,7 +228,7 @@ def _write(path: Path, serialized: Callable[[], str]) -> None:
     checked_text(path, text)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text)
+        replace_cassette(path, text)
     except OSError as error:
         raise unwritable(path, error) from None
 
