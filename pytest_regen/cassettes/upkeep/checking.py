@@ -32,7 +32,9 @@ Severity = Literal["error", "warning"]
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
-_TOP = re.compile(rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE)
+_TOP = re.compile(
+    rb"^(?:# pytest-regen cassette|['\"]?(?:http_)?interactions['\"]?\s*:)", re.MULTILINE
+)
 _LINE_END = re.compile(r"(?<!\\)\n")
 """Not where a double-quoted text of YAML goes on in the next line."""
 _VOLATILE = re.compile(
@@ -110,7 +112,11 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
     if not data.lstrip().startswith(b"{"):
         return _TOP.search(data) is not None
     value = json_or_none(data)
-    return "interactions" in value if isinstance(value, Mapping) else b'"interactions"' in data
+    return (
+        not {"interactions", "http_interactions"}.isdisjoint(value)
+        if isinstance(value, Mapping)
+        else b'interactions"' in data
+    )
 
 
 def check_cassettes(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pytest_regen.cassettes.files.format import header_text, interaction_text
-from pytest_regen.cassettes.files.parsing import parsed_json, parsed_yaml, text_of
+from pytest_regen.cassettes.files.parsing import is_of_ruby, parsed_json, parsed_yaml, text_of
 from pytest_regen.cassettes.files.places import name_parts
 from pytest_regen.cassettes.files.reading import (
     CassetteFile,
@@ -133,7 +133,7 @@ def _planned(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: boo
     in_place = plan.target == plan.path
     own = "" if file.is_laid_out or force or not in_place else _own_serializer(text, plan.path)
     if own:
-        why = f"{own}: a serializer of the suite's own wrote it, and could not read the new file"
+        why = f"{own}: what wrote it for this suite could not read the new file"
         hint = "leave it, or use --force if no test reads it that way; --out FILE writes another"
         return replace(plan, why=why, hint=hint)
     made = _made(file, kept, lays_out=lays_out or file.is_laid_out)
@@ -249,6 +249,8 @@ def _own_serializer(text: str, path: Path) -> str:
     if is_json and suffix != ".json":
         return f"it is JSON and is called {suffix}"
     data, _ = parsed_json(text, path) if is_json else parsed_yaml(text, path)
+    if is_of_ruby(data):
+        return "it was written by VCR for Ruby"
     odd = next(_odd_keys(data), "")
     return f"it has {odd}" if odd else ""
 
