@@ -81,6 +81,8 @@ _ATTRIBUTE = re.compile(r"\s*expires\s*=\s*(.*)", re.IGNORECASE)
 _PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header, by RFC 9110, or a pattern for some; ``*`` is a letter of both."""
 _SHORTEST = 4
+_PLAIN_WORDS = frozenset({"true", "false", "none", "null"})
+"""``access-control-allow-credentials: true``."""
 _IN_USE: Final = "[key]"
 """Stands for a credential whose value is known. What is put in the place of a cookie is put in the
 place of its copies, too: a page may hold one, and a form send it back."""
@@ -256,7 +258,8 @@ def _is_token(name: str, value: str) -> bool:
         return True
     # Of keys there are many that open nothing: of a cache, of a partition.
     is_named = is_private_header(name) and not name.endswith(("key", "sig", "signature"))
-    return is_named and len(value) >= _SHORTEST and not value.isdigit()
+    says_little = value.isdigit() or value.lower() in _PLAIN_WORDS
+    return is_named and len(value) >= _SHORTEST and not says_little
 
 
 def _without_credential(pair: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import vcr
 import yaml
@@ -97,8 +98,14 @@ def posts(url: str) -> object:
     return requests.post(f"{url}/there", data={"a": "1"}).headers["etag"]
 
 
+def asks_in_small_letters(url: str) -> object:
+    """Name the method as one SDK does."""
+    return httpx.request("get", f"{url}/there").text
+
+
 SUITE: tuple[Callable[[str], object], ...] = (
     follows_redirects, pages, has_a_session, checks_bytes, unpacks, posts,
+    asks_in_small_letters,
 )  # fmt: skip
 
 
