@@ -146,7 +146,7 @@ def test_cookies_are_replayed_without_their_values(path: Path) -> None:
 
 
 def test_a_session_of_a_test_that_is_marked_vcr_is_replayed(path: Path) -> None:
-    """vcrpy would write the value; what we write in its place serves as well."""
+    """Its value would be written by vcrpy; what we write in its place serves as well."""
 
     def answer(asked: Asked) -> Answer:
         if asked.target == "/login":
