@@ -29,7 +29,7 @@ def needs(extra: Extra, what: str) -> Iterator[None]:
         if not package or package == "pytest_regen":
             raise
         raise MissingExtraError(
-            f"{what} need the package {package}, which is not installed",
+            f"{what} need the package {package.replace('_', '-')}, which is not installed",
             hint=f"pip install 'pytest-regen[{extra}]'",
             extra=extra,
         ) from None

@@ -22,6 +22,7 @@ _CASSETTE_LISTS = {
     "ignore": 'a list of paths ("$.metadata.user_id")',
     "keep_headers": 'a list of names ("x-feature-*")',
     "drop_headers": 'a list of names ("date")',
+    "passthrough_hosts": 'a list of hosts ("telemetry.example.com")',
 }
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
@@ -69,6 +70,10 @@ class CassetteSettings:
     """Headers of requests that are kept, too, by name or pattern."""
     drop_headers: tuple[str, ...] = ()
     """Headers of requests and answers that are not kept."""
+    passthrough_hosts: tuple[str, ...] = ()
+    """Hosts whose requests are neither recorded nor replayed nor missed."""
+    baseline: str | None = None
+    """The file, from the root, with findings of ``cassettes check`` that were looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,7 @@ def _prices(path: Path, value: object) -> dict[str, Price]:
 def _cassettes(path: Path, value: object) -> CassetteSettings:
     expected = (
         "a table of drift, unplayed (fail, warn or ignore), ignore (a list of paths), "
-        "keep_headers, drop_headers (lists of names)"
+        "keep_headers, drop_headers, passthrough_hosts (lists of names), baseline (a file)"
     )
     known = {field.name for field in fields(CassetteSettings)}
     if not isinstance(value, dict) or not set(value) <= known:
@@ -217,7 +222,10 @@ def _cassettes(path: Path, value: object) -> CassetteSettings:
         if key in value and value[key] not in allowed:
             raise _wrong(path, f"cassettes.{key}", value[key], f"one of {', '.join(allowed)}")
     lists = {key: _listed(path, value, key, what) for key, what in _CASSETTE_LISTS.items()}
-    return CassetteSettings(value.get("drift"), value.get("unplayed"), **lists)
+    baseline = value.get("baseline")
+    if baseline is not None and (not isinstance(baseline, str) or not baseline):
+        raise _wrong(path, "cassettes.baseline", baseline, "the name of a file")
+    return CassetteSettings(value.get("drift"), value.get("unplayed"), baseline=baseline, **lists)
 
 
 def _listed(path: Path, table: Mapping[str, object], key: str, expected: str) -> tuple[str, ...]:

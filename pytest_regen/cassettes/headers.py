@@ -24,13 +24,8 @@ from pytest_regen.cassettes.scrubbing import (
 )
 from pytest_regen.cassettes.values import Headers
 from pytest_regen.errors import UsageError
-from pytest_regen.turns.secrets import (
-    ASSIGNED,
-    is_password_of,
-    is_private_name,
-    looks_random,
-    scrub_text,
-)
+from pytest_regen.turns.secret_names import is_password_of, is_private_name, looks_random
+from pytest_regen.turns.secrets import ASSIGNED, scrub_text
 from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = [
@@ -38,6 +33,7 @@ __all__ = [
     "at_origin",
     "cookie_credentials",
     "holds_credential",
+    "identifies_account",
     "is_private_header",
     "kept_request_headers",
     "kept_response_headers",
@@ -226,6 +222,11 @@ def holds_credential(name: str, values: Iterable[str]) -> bool:
     return any(pair and not pair.endswith(("=", _IN_USE)) for pair in pairs)
 
 
+def identifies_account(name: str) -> bool:
+    """Whether a header (its name in lower case) says who pays, and opens nothing."""
+    return name == "openai-project" or _ACCOUNT.fullmatch(name) is not None
+
+
 def _is_dropped(name: str) -> bool:
     """Whether a header goes whole; of those that hand out a token the value is replaced."""
     return name in _PRIVATE or _ACCOUNT.fullmatch(name) is not None
@@ -265,7 +266,10 @@ def _is_token(name: str, value: str) -> bool:
 def _without_credential(pair: re.Match[str]) -> str:
     name, value = unquote(pair[1]), unquote(pair[2])
     # As the request that follows will be kept, where all of these lose their values.
-    is_one = is_private_name(name) or (is_private_parameter(name) and looks_random(value))
+    is_one = is_private_name(name) or (
+        is_private_parameter(name)
+        and (looks_random(value) or name.lower().endswith(("sig", "signature")))
+    )
     return f"{pair[1]}={quote('[scrubbed]')}" if is_one else pair[0]
 
 

@@ -1,6 +1,5 @@
 """The message for a request nobody recorded: which it is, what is nearest, where they differ."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -8,23 +7,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.differences import (
-    Difference,
-    differences,
-    distance,
-    whole_differences,
-)
+from pytest_regen.cassettes.diff_files import DiffFiles
+from pytest_regen.cassettes.differences import Difference, differences, distance
 from pytest_regen.cassettes.files.places import partial_path, shown_path
 from pytest_regen.cassettes.files.reading import StoredInteraction
+from pytest_regen.cassettes.hosts import host_of
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import Interaction
-from pytest_regen.errors import CassetteMissError
+from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss"]
+__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss", "miss_causes", "with_exemption"]
 
 RECORD_COMMAND = (
     'record it with mode="{mode}", or in pytest with --regen-record {mode}, and with '
@@ -35,6 +31,7 @@ _CANDIDATES = 25
 """Recordings compared with a request nobody recorded; more would take longer than the answer."""
 
 _DIFFERENCES = 5
+_CAUSES = 50
 _EXCERPT = 60
 
 
@@ -55,6 +52,11 @@ class Asked:
     def value(self) -> Any:  # noqa: ANN401 - any JSON value
         """The body as what it can be compared as: JSON, else text; ``None`` where it is empty."""
         return _value(self.body) if isinstance(self.body, bytes) else self.body
+
+    @property
+    def host(self) -> str:
+        """The host asked; empty for a turn of ours, which is known by its path."""
+        return host_of(self.uri)
 
     @property
     def path(self) -> str:
@@ -85,6 +87,8 @@ class Drift:
     """The first of them."""
     more: int
     diff_file: Path | None = None
+    causes: tuple[str, ...] = ()
+    """All of them, as other drifts have them, too: ``$.messages[*].content differs``."""
 
     def __str__(self) -> str:
         line = f" (line {self.line})" if self.line else ""
@@ -93,16 +97,22 @@ class Drift:
 
 
 def drift_of(
-    path: Path, asked: Asked, number: int, stored: StoredInteraction, matching: Matching
+    path: Path,
+    asked: Asked,
+    number: int,
+    stored: StoredInteraction,
+    *,
+    matching: Matching,
+    files: DiffFiles,
 ) -> Drift:
     """Return how a request differs from the recording that stood in its place."""
     recorded = json_or_none(matching.normalized(stored.interaction.request_body))
-    found, more, file = _compared(path, recorded, asked.json, matching, number)
-    return Drift(str(asked), number, stored.line, found, more, file)
+    found = _compared(path, recorded, asked.json, files, number)
+    return found.drift(asked, number, stored.line)
 
 
 def drift_between(
-    path: Path, asked: Asked, number: int, recorded: bytes, matching: Matching
+    path: Path, asked: Asked, number: int, recorded: bytes, files: DiffFiles
 ) -> Drift | None:
     """Return how a request differs from a recorded body; ``None`` if it does not."""
     if asked.body == recorded:  # nearly always, and cheaper to see than to parse both
@@ -110,8 +120,8 @@ def drift_between(
     old, new = json_or_none(recorded), asked.json
     if old is None and new is None:
         return None
-    found, more, file = _compared(path, old, new, matching, number)
-    return Drift(str(asked), number, 0, found, more, file) if found else None
+    found = _compared(path, old, new, files, number)
+    return found.drift(asked, number, 0) if found.first else None
 
 
 def miss(
@@ -121,10 +131,12 @@ def miss(
     *,
     key: str,
     exists: bool,
+    is_left: bool,
     matching: Matching,
+    files: DiffFiles,
     command: str = "",
 ) -> CassetteMissError:
-    """Return the error for a request that was never recorded.
+    """Return the error for a request that was never recorded; no file is touched meanwhile.
 
     Args:
         path: the cassette.
@@ -132,28 +144,58 @@ def miss(
         asked: the request.
         key: its key.
         exists: whether there is a cassette at all.
-        matching: how bodies are compared, and where a long difference is written.
+        is_left: whether a run that did not end well left a partial file.
+        matching: how bodies are compared.
+        files: where a long difference goes.
         command: what to run so that it is recorded.
     """
     if not exists:
         why = "replay sends nothing over the network"
-        if partial_path(path).exists():
+        if is_left:
             left = shown_path(partial_path(path))
             why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
             f"no cassette at {shown_path(path)}, and {asked} needs one",
             why=why,
             hint=command or RECORD_COMMAND.format(mode="once"),
+            host=asked.host,
+            causes=["no cassette"],
         )
     try:
-        why = _why(path, tape, key, asked, matching)
+        why, causes = _why(path, tape, key, asked, matching=matching, files=files)
     except RecursionError:
-        why = "it is nested too deeply to be compared with what was recorded"
+        why, causes = "it is nested too deeply to be compared with what was recorded", ()
     return CassetteMissError(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
         hint=command or RECORD_COMMAND.format(mode="new_episodes"),
+        host=asked.host,
+        causes=causes,
     )
+
+
+def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") -> CassetteError:
+    """Return the error for a miss that nobody waited for, with the words that exempt its host.
+
+    Args:
+        error: the miss.
+        argument: what takes the host, with what stands before it, such as ``@pytest.mark.…(``.
+    """
+    host = scrub_text(error.host) if isinstance(error, CassetteMissError) else ""
+    if not host:
+        return error
+    end = ")" if "(" in argument else ""
+    line = f'{argument}=["{host}"]{end}'
+    more = f"nobody waited for the answer; if {host} is no business of the test: {line}"
+    why = f"{error.why}\n        {more}" if error.why else more
+    return CassetteMissError(
+        error.what, why=why, hint=error.hint, host=host, causes=miss_causes(error)
+    )
+
+
+def miss_causes(error: CassetteError) -> tuple[str, ...]:
+    """Return what a miss has in common with others; nothing for another error."""
+    return error.causes if isinstance(error, CassetteMissError) else ()
 
 
 def _subject(sent: object) -> str:
@@ -176,23 +218,26 @@ def _words(message: object) -> str:
     return str(content or "")
 
 
-def _why(path: Path, tape: Tape, key: str, asked: Asked, matching: Matching) -> str:
+def _why(
+    path: Path, tape: Tape, key: str, asked: Asked, *, matching: Matching, files: DiffFiles
+) -> tuple[str, tuple[str, ...]]:
+    """Return why there is no answer, in full and in words that other misses share."""
     place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
     if tape.knows(key):
         other = next((one for one in tape.unplayed if one[1].key == key), None)
         if other is None:
-            return (
-                f"the same request was recorded and is played already, each answers once ({place})"
-            )
-        return f"{_apart(asked, *other)} ({place})"
+            played = "the same request was recorded and is played already, each answers once"
+            return f"{played} ({place})", ("a request is made more often than it was recorded",)
+        return f"{_apart(asked, *other)} ({place})", ("what match_on compares differs",)
     nearest = _nearest(tape.unplayed or tape.everything, asked, matching.normalized)
     if nearest is None:
-        return f"nothing in it is like this request ({place})"
+        return f"nothing in it is like this request ({place})", ("nothing recorded is like it",)
     number, stored, recorded = nearest
-    found, more, file = _compared(path, recorded, asked.value, matching, number)
+    found = _compared(path, recorded, asked.value, files, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
-    lines = _shown(found, more, file) or ["    method, path or query differ"]
-    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines])
+    lines = _shown(found.first, found.more, found.file) or ["    method, path or query differ"]
+    causes = found.causes or ("method, path or query differ",)
+    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines]), causes
 
 
 def _apart(asked: Asked, number: int, stored: StoredInteraction) -> str:
@@ -221,10 +266,24 @@ def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[st
     return lines
 
 
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Where a request differs from a recording."""
+
+    first: tuple[Difference, ...]
+    more: int
+    file: Path | None
+    """Where all of it is to stand, if that is long."""
+    causes: tuple[str, ...]
+
+    def drift(self, asked: Asked, number: int, line: int) -> Drift:
+        """Return it as the drift of a request that recording ``number`` answered."""
+        return Drift(str(asked), number, line, self.first, self.more, self.file, self.causes)
+
+
 def _compared(
-    path: Path, recorded: object, sent: object, matching: Matching, number: int
-) -> tuple[tuple[Difference, ...], int, Path | None]:
-    """Return the first differences, how many more there are, and the file that has them whole."""
+    path: Path, recorded: object, sent: object, files: DiffFiles, number: int
+) -> _Comparison:
     try:
         # Scrubbed before anything is cut: of half a credential nobody sees that it is one.
         recorded, sent = scrub_value(recorded), scrub_value(sent)
@@ -232,17 +291,10 @@ def _compared(
     except RecursionError:
         every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
     first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
-    if matching.diff_folder is None or not (more or any(one.is_cut for one in first)):
-        return first, more, None
-    name = re.sub(r"[^\w.-]", "_", path.stem)[:100]
-    file = matching.diff_folder / f"{name}-{number}.txt"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(scrub_text(whole_differences(recorded, sent)), "utf-8")
-    except OSError:
-        # The file is a courtesy; what was found must be reported all the same.
-        return first, more, None
-    return first, more, file
+    is_long = more or any(one.is_cut for one in first)
+    file = files.note(path, number, recorded, sent) if is_long else None
+    causes = tuple(islice(dict.fromkeys(one.cause for one in every), _CAUSES))
+    return _Comparison(first, more, file, causes)
 
 
 def _nearest(

@@ -1,10 +1,11 @@
 """Recordings given out: the one made for a request, or the one recorded in its place."""
 
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_regen.cassettes.diff_files import DiffFiles
+from pytest_regen.cassettes.files.places import partial_path
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction
 from pytest_regen.cassettes.keys import keys_of, request_key
 from pytest_regen.cassettes.matching import Matching
@@ -34,19 +35,20 @@ class Player:
     ) -> None:
         self.path = path
         self.exists = file is not None
+        # Asked now: a miss is told inside event loops, too, which must not wait for a file.
+        self._is_left = file is None and partial_path(path).exists()
         self.matching = matching
+        self.files = DiffFiles(matching.diff_folder)
         self.tape = Tape(
             file.interactions if file else (), None if matching.is_plain else matching.key_of
         )
         self._command = command
-        self._lock = threading.Lock()
         self._drifts: list[Drift] = []
 
     @property
     def drifts(self) -> tuple[Drift, ...]:
         """The requests that were given the recording of another one (``drift="warn"``)."""
-        with self._lock:
-            return tuple(self._drifts)
+        return tuple(self._drifts)
 
     def find(
         self, method: str, uri: str, body: bytes | Mapping[str, Any], *, in_place: bool
@@ -75,9 +77,10 @@ class Player:
             return None
         number, stored = taken
         if policy == "warn":
-            drift = drift_of(self.path, asked, number, stored, self.matching)
-            with self._lock:
-                self._drifts.append(drift)
+            drift = drift_of(
+                self.path, asked, number, stored, matching=self.matching, files=self.files
+            )
+            self._drifts.append(drift)
         return stored
 
     def missed(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
@@ -88,6 +91,8 @@ class Player:
             Asked(method, uri, body),
             key=request_key(method, uri, body),
             exists=self.exists,
+            is_left=self._is_left,
             matching=self.matching,
+            files=self.files,
             command=self._command,
         )

@@ -71,13 +71,16 @@ class ReplayProvider:
         body = request_body(request)
         body["model"] = request.model or self._model or DEFAULT_MODEL
         player, sent = self._player, self._player.matching.normalized_json(body)
-        return replayed_turn(
-            lambda: player.find("POST", self._uri, sent, in_place=True),
-            model=str(body["model"]),
-            max_retries=self._max_retries,
-            address=self._address,
-            missed=lambda: player.missed("POST", self._uri, sent),
-        )
+        try:
+            return replayed_turn(
+                lambda: player.find("POST", self._uri, sent, in_place=True),
+                model=str(body["model"]),
+                max_retries=self._max_retries,
+                address=self._address,
+                missed=lambda: player.missed("POST", self._uri, sent),
+            )
+        finally:
+            player.files.write()
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the recorded reply; raises as ``send`` does."""

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.clients.blocking import blocked_sockets
-from pytest_regen.cassettes.files.places import name_parts
+from pytest_regen.cassettes.files.places import name_parts, note_folder
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.writing import CassetteWriter, keep_answers
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
+from pytest_regen.cassettes.hosts import checked_hosts, host_of, is_named
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
-from pytest_regen.cassettes.misses import Drift
+from pytest_regen.cassettes.misses import Drift, with_exemption
 from pytest_regen.cassettes.playing import Player
 from pytest_regen.cassettes.recording import WireExchange, kept_exchange
 from pytest_regen.cassettes.replay import replayed_turn
@@ -46,6 +47,7 @@ class CassetteRun:
         drop_unplayed: whether recordings that nobody asked for leave the cassette, in a mode that
             records; never all of them.
         headers: which headers are kept, where a project says more than the default.
+        passthrough_hosts: hosts whose requests are neither recorded nor replayed nor missed.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class CassetteRun:
         matching: Matching | None = None,
         drop_unplayed: bool = False,
         headers: HeaderRules | None = None,
+        passthrough_hosts: Sequence[str] = (),
     ) -> None:
         self.path = path
         self.mode = mode
@@ -69,10 +72,14 @@ class CassetteRun:
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._headers = headers
+        self._passing = checked_hosts(passthrough_hosts)
         self._writing = threading.Lock()
         """Held while a file is written: event loops do not wait for it."""
-        self._lock = threading.Lock()
-        self._apart: ThreadPoolExecutor | None = None
+        # One thread: recordings stand in the order in which answers ended.
+        self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
+        self._refused: CassetteError | None = None
+        """Why nothing can be recorded; asked when the block begins, for event loops cannot wait."""
+        self._is_finished = False
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
@@ -126,6 +133,10 @@ class CassetteRun:
 
     # What an HTTP client's patch asks
 
+    def passes(self, uri: str) -> bool:
+        """Whether a request to this address is none of its business."""
+        return bool(self._passing) and is_named(host_of(uri), self._passing)
+
     def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
         """Return the recorded answer, or ``None`` where the request is to be sent.
 
@@ -142,7 +153,8 @@ class CassetteRun:
                     return _played_at(stored.interaction, uri)
                 if self.is_replay_only:
                     raise self._player.missed(method, uri, sent)
-            self._writer.refuse_unwritable()
+            if self._refused is not None:
+                raise self._refused
         except CassetteError as error:
             raise self.signal(error) from None
         return None
@@ -159,7 +171,7 @@ class CassetteRun:
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
-        if not exchange.is_kept:
+        if not exchange.is_kept or self._is_finished:
             return
         try:
             interaction = self._kept(exchange)
@@ -174,11 +186,13 @@ class CassetteRun:
 
         ``finish`` waits until all of it is done.
         """
-        with self._lock:
-            if self._apart is None:
-                # One thread: recordings stand in the order in which answers ended.
-                self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
+        try:
             return self._apart.submit(self.record, exchange)
+        except RuntimeError:
+            # The block ended meanwhile.
+            ended: Future[None] = Future()
+            ended.set_result(None)
+            return ended
 
     def _kept(self, exchange: WireExchange) -> Interaction:
         matching = self._player.matching
@@ -199,7 +213,7 @@ class CassetteRun:
             CassetteMissError: nothing was recorded, and nothing may be sent.
             ProviderError: a failure was recorded.
         """
-        if self.sends_everything or not self._answers_turns:
+        if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
         sent = self._player.matching.normalized_json(body)
         try:
@@ -221,9 +235,8 @@ class CassetteRun:
 
     def delivered(self, miss: CassetteMiss) -> None:
         """Note that the caller was given ``miss``."""
-        with self._lock:
-            if miss in self._pending:
-                self._pending.remove(miss)
+        with contextlib.suppress(ValueError):
+            self._pending.remove(miss)
 
     # Beginning and end
 
@@ -234,10 +247,13 @@ class CassetteRun:
         Args:
             http_clients: whether HTTP clients are patched also where nothing is to be recorded.
         """
+        note_folder()
+        if not self.is_replay_only:
+            self._refused = self._writer.refusal()
         with contextlib.ExitStack() as stack:
             stack.enter_context(intercepting(self))
             if self.is_replay_only:
-                stack.enter_context(blocked_sockets())
+                stack.enter_context(blocked_sockets(self._passing))
             if http_clients or not self.is_replay_only:
                 from pytest_regen.cassettes.clients.vcr.patching import (  # noqa: PLC0415 - 0.2 s
                     patched_clients,
@@ -256,10 +272,9 @@ class CassetteRun:
         Raises:
             CassetteError: the cassette cannot be written.
         """
-        with self._lock:
-            apart, self._apart = self._apart, None
-        if apart is not None:
-            apart.shutdown()
+        self._player.files.write()
+        self._apart.shutdown()
+        self._is_finished = True
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.tape.unplayed if drops else ()
@@ -274,16 +289,14 @@ class CassetteRun:
 
     def take_untold_miss(self) -> CassetteError | None:
         """Return the first miss that no caller was given, and take all of them as reported."""
-        with self._lock:
-            first = self._pending[0].error if self._pending else None
-            self._pending.clear()
-            return first
+        found = self._pending[:]
+        del self._pending[: len(found)]
+        return found[0].error if found else None
 
     def signal(self, error: CassetteError) -> CassetteMiss | CassetteError:
         """Return what carries ``error`` past clients that retry; it is reported at the end, too."""
         signal = CassetteMiss(error)
-        with self._lock:
-            self._pending.append(signal)
+        self._pending.append(signal)
         return signal if self.signals_misses else error
 
 
@@ -304,6 +317,7 @@ def use_cassette(
     drop_unplayed: bool = False,
     keep_headers: Sequence[str] = (),
     drop_headers: Sequence[str] = (),
+    passthrough_hosts: Sequence[str] = (),
 ) -> Iterator[CassetteRun]:
     """Record or replay every request of this process, in all of its threads, while the block runs.
 
@@ -331,6 +345,9 @@ def use_cassette(
         keep_headers: headers of requests that are kept beside those that always are, by name or
             pattern (``x-feature-*``). Those of answers are all kept; private ones never.
         drop_headers: headers of requests and answers that are not kept.
+        passthrough_hosts: hosts (``example.com``, ``*.example.com``) whose requests are neither
+            recorded nor replayed nor missed: in a mode that records they are sent; in ``none``
+            only to this machine (``localhost``), others fail as where there is no network.
 
     Yields:
         The run, with its counts.
@@ -348,6 +365,7 @@ def use_cassette(
         matching=Matching(drift, tuple(ignore), normalize, scrub, diff_folder),
         drop_unplayed=drop_unplayed,
         headers=HeaderRules(keep_headers, drop_headers),
+        passthrough_hosts=passthrough_hosts,
     )
     failed = True
     try:
@@ -357,11 +375,17 @@ def use_cassette(
     except CassetteMiss as signal:
         run.delivered(signal)
         raise signal.error from None
+    except Exception as failure:
+        hidden = run.take_untold_miss()
+        if hidden is not None:
+            # What the client made of it may be all that the block shows.
+            failure.add_note(str(hidden))
+        raise
     finally:
         run.finish(keep=keep_on_failure or not failed)
     swallowed = run.take_untold_miss()
     if swallowed is not None:
-        raise swallowed
+        raise with_exemption(swallowed)
 
 
 @contextlib.contextmanager

@@ -3,21 +3,16 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
 from pytest_regen.cassettes.json_text import rewritten
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.turns.secret_names import is_harmless_name, is_password_of, is_private_name
 from pytest_regen.turns.secret_shapes import SECRET_SHAPES
-from pytest_regen.turns.secrets import (
-    ASSIGNED,
-    find_secrets,
-    is_password_of,
-    is_private_name,
-    scrub_text,
-)
+from pytest_regen.turns.secrets import ASSIGNED, find_secrets, scrub_text, secrets_with_values
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
@@ -29,20 +24,19 @@ __all__ = [
     "scrub_value",
     "scrubbed_path",
     "scrubbed_query",
+    "secrets_and_values_in",
     "secrets_in",
     "stable_origin",
     "stable_uri",
 ]
 
-_PRIVATE_PARAMETERS: Final = (
-    "key",
-    "token",
-    "secret",
-    "password",
-    "signature",
-    "credential",
-    "auth",
+_PRIVATE_PARAMETERS: Final = frozenset(
+    {
+        *("key", "keys", "token", "tokens", "secret", "password", "signature", "sig"),
+        *("credential", "credentials", "auth"),
+    }
 )
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _LABELS: Final = frozenset({"name", "key", "header", "field", "label", "variable", "parameter"})
 _VALUES: Final = frozenset({"value", "val", "default"})
@@ -56,10 +50,10 @@ _OPENING: Final = ("{", "[")
 _CLOSING: Final = ("}", "]")
 _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.MULTILINE)
 """An event of a stream, or a line of JSON."""
-_FORM_PASSWORD = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
+_FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
-    f"%5B({'|'.join([*(shape.name for shape in SECRET_SHAPES), ASSIGNED, 'key', 'scrubbed'])})%5D",
+    f"%5B({'|'.join([*{shape.name for shape in SECRET_SHAPES}, ASSIGNED, 'key', 'scrubbed'])})%5D",
     re.IGNORECASE,
 )
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104 - compared
@@ -86,21 +80,37 @@ def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:  # noqa: ANN4
 
 def secrets_in(body: bytes) -> tuple[str, ...]:
     """Return the kinds of credential that would be replaced in a decoded body."""
-    found: list[str] = []
+    return tuple(dict.fromkeys(kind for kind, _ in secrets_and_values_in(body)))
 
-    def noted(text: str) -> str:
-        kinds = find_secrets(text)
-        found.extend(kinds)
-        return scrub_text(text) if kinds else text
 
+def secrets_and_values_in(body: bytes) -> tuple[tuple[str, str], ...]:
+    """Return the kinds as ``secrets_in`` does, each with what would be replaced."""
     value = json_or_none(body)
     if value is None:
         text = body.decode("utf-8", "replace")
         clean = scrub_lines(text)
-        found += find_secrets(text) or (() if clean == text else (ASSIGNED,))
-    elif _scrubbed(value, noted) != value:
-        found += () if found else (ASSIGNED,)
-    return tuple(dict.fromkeys(found))
+        return secrets_with_values(text) or (() if clean == text else ((ASSIGNED, text),))
+    clean = _scrubbed(value, scrub_text)
+    if clean == value:
+        return ()
+    found: list[tuple[str, str]] = []
+    for text, kept in zip(_texts(value), _texts(clean), strict=False):
+        if text != kept:
+            found += secrets_with_values(text) or ((ASSIGNED, text),)
+    return tuple(found)
+
+
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Yield the names and texts of JSON, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield str(name)
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
 
 
 def _scrubbed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
@@ -175,13 +185,17 @@ def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
 
     lined = _JSON_LINE.sub(clean, text) if "{" in text or "[" in text else text
     if "=" in lined and not any(map(str.isspace, lined)):
-        lined = _FORM_PASSWORD.sub(_without_password, lined)
+        lined = _FORM_PAIR.sub(_without_credential, lined)
     return scrub_literal(lined, literal)
 
 
-def _without_password(pair: re.Match[str]) -> str:
-    is_one = is_password_of(unquote_plus(pair[2]), unquote_plus(pair[3]))
-    return f"{pair[1]}[{ASSIGNED}]" if is_one else pair[0]
+def _without_credential(pair: re.Match[str]) -> str:
+    name, value = unquote_plus(pair[2]), unquote_plus(pair[3])
+    if is_password_of(name, value):
+        return f"{pair[1]}[{ASSIGNED}]"
+    # A blank is a plus there, and what stands behind it no word of its own.
+    clean = scrub_text(value) if "+" in pair[3] else value
+    return pair[0] if clean == value else f"{pair[1]}{quote_plus(clean, safe='/:=@[]')}"
 
 
 def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
@@ -274,7 +288,10 @@ def scrubbed_path(path: str) -> str:
 
 def is_private_parameter(name: str) -> bool:
     """Whether a parameter of an address is there to hold a credential."""
-    return is_private_name(name) or any(word in name.lower() for word in _PRIVATE_PARAMETERS)
+    if is_harmless_name(name):
+        return False
+    words = {word.lower() for word in _WORDS.findall(name)}
+    return is_private_name(name) or not words.isdisjoint(_PRIVATE_PARAMETERS)
 
 
 def scrubbed_query(query: str) -> str:

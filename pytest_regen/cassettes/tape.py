@@ -1,6 +1,8 @@
-"""The recordings of a cassette while it plays: found by key, given out once each, by any thread."""
+"""The recordings of a cassette while it plays: found by key, given out once each, by any thread.
 
-import threading
+Without a lock, for which an event loop would wait: each step is one operation of a list or a dict.
+"""
+
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 
@@ -29,13 +31,13 @@ class Tape:
         interactions: Iterable[StoredInteraction] = (),
         rekey: Callable[[Interaction], str] | None = None,
     ) -> None:
-        self._lock = threading.Lock()
         self._all = tuple(interactions)
         self._waiting = _index(enumerate(stored.first_key for stored in self._all))
         self._scrubbed: _Index | None = None
         self._rekey = rekey
         self._rekeyed: _Index | None = None
-        self._played: set[int] = set()
+        self._played: dict[int, object] = {}
+        """By index, what shows which of several callers was the first to want it."""
         self._first_unplayed = 0
 
     def __len__(self) -> int:
@@ -43,38 +45,45 @@ class Tape:
 
     def take(self, key: str) -> StoredInteraction | None:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
-        with self._lock:
-            index = self._next(self._waiting, key)
-            if index is None:
-                index = self._next(self._by_scrubbed(), key)
-            if index is None and self._rekey is not None:
-                index = self._next(self._normalized(self._rekey), key)
-            return None if index is None else self._all[index]
+        index = self._next(self._waiting, key)
+        if index is None:
+            index = self._next(self._by_scrubbed(), key)
+        if index is None and self._rekey is not None:
+            index = self._next(self._normalized(self._rekey), key)
+        return None if index is None else self._all[index]
 
     def take_in_order(
         self, fits: Callable[[Interaction], bool]
     ) -> tuple[int, StoredInteraction] | None:
         """Mark the first unplayed recording that ``fits`` played; return it and its number."""
-        with self._lock:
-            while self._first_unplayed in self._played:
-                self._first_unplayed += 1
-            for index in range(self._first_unplayed, len(self._all)):
-                if index not in self._played and fits(self._all[index].interaction):
-                    self._played.add(index)
-                    return index + 1, self._all[index]
-            return None
+        first = self._first_unplayed
+        while first in self._played:
+            first += 1
+        self._first_unplayed = first
+        for index in range(first, len(self._all)):
+            if index in self._played or not fits(self._all[index].interaction):
+                continue
+            if self._claims(index):
+                return index + 1, self._all[index]
+        return None
 
     def mark(self, number: int) -> None:
         """Mark a recording played that was given out elsewhere, by its number."""
-        with self._lock:
-            self._played.add(number - 1)
+        self._claims(number - 1)
+
+    def _claims(self, index: int) -> bool:
+        """Mark a recording played; returns whether it was not before."""
+        token = object()
+        return self._played.setdefault(index, token) is token
 
     def _next(self, waiting: _Index, key: str) -> int | None:
         indexes = waiting.get(key)
         while indexes:
-            index = indexes.popleft()
-            if index not in self._played:
-                self._played.add(index)
+            try:
+                index = indexes.popleft()
+            except IndexError:
+                return None  # another thread took the last
+            if self._claims(index):
                 return index
         return None
 
@@ -95,25 +104,22 @@ class Tape:
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
-        with self._lock:
-            known = (self._waiting, self._by_scrubbed(), self._rekeyed or {})
-            return any(key in index for index in known)
+        known = (self._waiting, self._by_scrubbed(), self._rekeyed or {})
+        return any(key in index for index in known)
 
     @property
     def played(self) -> int:
         """How many recordings were given out."""
-        with self._lock:
-            return len(self._played)
+        return len(self._played)
 
     @property
     def unplayed(self) -> tuple[tuple[int, StoredInteraction], ...]:
         """The recordings nobody asked for, each with its number."""
-        with self._lock:
-            return tuple(
-                (number, stored)
-                for number, stored in enumerate(self._all, 1)
-                if number - 1 not in self._played
-            )
+        return tuple(
+            (number, stored)
+            for number, stored in enumerate(self._all, 1)
+            if number - 1 not in self._played
+        )
 
     @property
     def everything(self) -> tuple[tuple[int, StoredInteraction], ...]:

@@ -13,6 +13,7 @@ from pytest_regen.cli.output import emit_json, emit_text, say
 from pytest_regen.plurals import counted
 
 if TYPE_CHECKING:
+    from pytest_regen.cassettes.upkeep.baseline import Baseline
     from pytest_regen.cassettes.upkeep.checking import Finding
     from pytest_regen.cassettes.upkeep.converting import Conversion
     from pytest_regen.errors import RegenError
@@ -42,6 +43,14 @@ def check(
     max_size: Annotated[
         int, typer.Option("--max-size", min=1, help="Kilobytes over which one is oversize.")
     ] = 1_000,
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", metavar="FILE", help="Findings that were looked at."),
+    ] = None,
+    update: Annotated[
+        bool,
+        typer.Option("--update-baseline", help="Put all secrets and headers into the baseline."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
@@ -49,10 +58,17 @@ def check(
         Limits,
         cassettes_in,
         check_cassettes,
+        outdated_in,
     )
 
     files, others = cassettes_in(paths)
-    found = check_cassettes(files, Limits(max_age, max_size), _drifted())
+    known = _baseline(baseline, update=update)
+    found = check_cassettes(files, Limits(max_age, max_size), _drifted(), known)
+    if known and update:
+        count = known.write(files)
+        say(f"{known.path}: {counted(count, 'finding')}")
+    elif known:
+        found += outdated_in(known, files)
     errors = [one for one in found if one.severity == "error"]
     if as_json:
         emit_json(
@@ -88,17 +104,42 @@ def _plain(one: "Finding") -> dict[str, Any]:
     }
 
 
+def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
+    """Return the baseline of the option, else of the project, if there is one.
+
+    Raises:
+        UsageError: none is named although it is to be updated, or what is named is none.
+    """
+    from pytest_regen.cassettes.upkeep.baseline import Baseline  # noqa: PLC0415 - as above
+    from pytest_regen.cli.project import Project, shown  # noqa: PLC0415 - as above
+    from pytest_regen.errors import UsageError  # noqa: PLC0415 - as above
+
+    if named is None:
+        project = Project.here()
+        configured = project.settings.cassettes.baseline
+        named = shown(project.root / configured) if configured else None
+    if named is None and update:
+        raise UsageError(
+            "--update-baseline: no baseline is named",
+            hint='add --baseline FILE, or baseline = "FILE" to [tool.pytest-regen.cassettes]',
+        )
+    return Baseline.read(named, takes_all=update) if named else None
+
+
 def _say_next(found: "tuple[Finding, ...]") -> None:
     leaking = list(dict.fromkeys(one.path for one in found if one.code in {"SECRET", "HEADER"}))
-    if not leaking:
-        return
-    from pytest_regen.cassettes.upkeep.converting import can_be_cleaned  # noqa: PLC0415 - as above
+    if leaking:
+        from pytest_regen.cassettes.upkeep.converting import (  # noqa: PLC0415 - as above
+            can_be_cleaned,
+        )
 
-    mendable = next((path for path in leaking[:_TRIED] if can_be_cleaned(path)), None)
-    if mendable:
-        say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
-    else:
-        say(f"next: revoke what is in {leaking[0]}, and record it again without")
+        mendable = next((path for path in leaking[:_TRIED] if can_be_cleaned(path)), None)
+        if mendable:
+            say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
+        else:
+            say(f"next: revoke what is in {leaking[0]}, and record it again without")
+    elif any(one.code == "BASELINE" for one in found):
+        say("next: the same command with --update-baseline")
 
 
 def _drifted() -> frozenset[str]:

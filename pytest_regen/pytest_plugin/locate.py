@@ -11,12 +11,13 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from pytest_regen.pytest_plugin.marks import regen_mark
-from pytest_regen.pytest_plugin.usage_errors import usage_error
+from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
 
 __all__ = [
     "Selection",
@@ -90,8 +91,16 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     with paths, those that they name or contain.
 
     Raises:
-        pytest.UsageError: a glob matches no store, or a store has no type of the name asked for.
+        pytest.UsageError: a glob matches no store, a store has no type of the name asked for, or
+            stores cannot be read, since an extra is not installed.
     """
+    selection, args = _selected(config)
+    if selection.types:
+        _require_readers()
+    return selection, args
+
+
+def _selected(config: pytest.Config) -> tuple[Selection, list[str]]:
     configured = configured_stores(config)
     selection = Selection()
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
@@ -99,6 +108,16 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
             selection.add(store, None)
         return selection, config.args
     return selection, [arg for arg in config.args if not _take(arg, config, configured, selection)]
+
+
+def _require_readers() -> None:
+    """Refuse to gate stores that nobody can read, once and not for each of their types."""
+    from pytest_regen.errors import MissingExtraError  # noqa: PLC0415 - stores only
+
+    try:
+        import_module("pytest_regen.languages.csharp.tree")
+    except MissingExtraError as error:
+        raise told_whole(str(error)) from None
 
 
 def configured_stores(config: pytest.Config) -> tuple[Path, ...]:

@@ -4,7 +4,8 @@ Every run of every suite that has the package installed passes through here, so 
 not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,11 @@ from pytest_regen.pytest_plugin.fixtures import (
     regen_store,
     scenario_session,
 )
-from pytest_regen.pytest_plugin.marked_fixtures import given_what_marks_ask_for, look_again
+from pytest_regen.pytest_plugin.marked_fixtures import (
+    RECORDING_PLUGIN,
+    given_what_marks_ask_for,
+    look_again,
+)
 from pytest_regen.pytest_plugin.options import add_markers, add_options, is_reported, is_used
 from pytest_regen.pytest_plugin.stash import (
     CALL_FAILED,
@@ -43,16 +48,51 @@ __all__ = [
     "scenario_session",
 ]
 
+_THEIRS = "pytest_recording.plugin"
+
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Register options and ini values; those of pytest-recording where it is not there."""
     add_options(parser)
-    if pluginmanager.is_blocked("recording") or find_spec("pytest_recording") is None:
+    _serve_recording(pluginmanager, decides=_is_of_a_conftest(pluginmanager))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
+    """Serve the marks of pytest-recording unless it was loaded by now: options are read next."""
+    result = yield
+    _serve_recording(early_config.pluginmanager, decides=True)
+    return result
+
+
+def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> None:
+    """Register the marks, fixtures and options of pytest-recording, if that plugin does not.
+
+    Args:
+        manager: knows what is loaded.
+        decides: whether it is too late for the other plugin to be loaded; until then it may be,
+            by an option, the environment, a conftest or because it is installed.
+    """
+    theirs = sys.modules.get(_THEIRS)
+    if manager.has_plugin(RECORDING_PLUGIN) or (theirs and manager.is_registered(theirs)):
+        return
+    if decides or manager.is_blocked("recording") or find_spec("pytest_recording") is None:
         from pytest_regen.pytest_plugin import recording_plugin  # noqa: PLC0415 - not beside it
 
-        pluginmanager.register(recording_plugin, "regen-recording")
+        manager.register(recording_plugin, RECORDING_PLUGIN)
+
+
+def _is_of_a_conftest(manager: pytest.PytestPluginManager) -> bool:
+    """Whether a conftest loads this plugin, and not the other one after it."""
+    loaded = [one for name, one in manager.list_name_plugin() if name.endswith("conftest.py")]
+    return bool(loaded) and not any(_THEIRS in _plugins_of(conftest) for conftest in loaded)
+
+
+def _plugins_of(conftest: object) -> Sequence[str]:
+    named = getattr(conftest, "pytest_plugins", ())
+    return (named,) if isinstance(named, str) else named
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -65,6 +105,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register markers."""
     add_markers(config)
+    _serve_recording(config.pluginmanager, decides=True)
 
 
 @pytest.hookimpl(optionalhook=True)

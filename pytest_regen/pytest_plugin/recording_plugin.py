@@ -1,6 +1,6 @@
 """What a suite written for pytest-recording uses: its marks, fixtures, options and hook.
 
-Registered only where that plugin is not installed, or is blocked. Nothing here is automatic for
+Registered only where that plugin is not loaded. Nothing here is automatic for
 tests without its marks, so that they cost nothing.
 """
 

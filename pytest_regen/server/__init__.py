@@ -47,12 +47,7 @@ if not TYPE_CHECKING:
         """Import the module that holds ``name``; so ``python -m`` can say what is missing."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
+        from pytest_regen.extras import needs  # noqa: PLC0415 - of the server, not of its package
+
+        with needs("server", "the endpoint and its page"):
             return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "starlette":
-                raise
-            raise ModuleNotFoundError(
-                "pytest_regen.server needs Starlette; next: pip install 'pytest-regen[server]'",
-                name=error.name,
-            ) from None

@@ -5,13 +5,13 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_regen.context.agent import ClarifyingAgent
 from pytest_regen.context.sealing import Sealer, SealPolicy
 from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.extras import needs
 from pytest_regen.turns.choosing import load_provider, provider_from_environment
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        _require_the_extra()
         _serve(options)
     except RegenError as error:
         print(error, file=sys.stderr)  # noqa: T201 - what a command says
@@ -40,28 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _require_the_extra() -> None:
-    for name in ("starlette", "uvicorn"):
-        try:
-            import_module(name)
-        except ModuleNotFoundError:
-            raise UsageError(
-                f"the server needs {name}, which is not installed",
-                hint="pip install 'pytest-regen[server]'",
-            ) from None
-
-
 def _serve(options: argparse.Namespace) -> None:
-    import uvicorn  # noqa: PLC0415 - there by now
+    with needs("server", "the endpoint and its page"):
+        import uvicorn  # noqa: PLC0415 - of an extra
 
-    from pytest_regen.server.app import create_app  # noqa: PLC0415 - as above
-    from pytest_regen.server.listening import uvicorn_options  # noqa: PLC0415 - as above
-    from pytest_regen.server.settings import (  # noqa: PLC0415 - as above
-        LOOPBACK_HOSTS,
-        ServerSettings,
-        client_header,
-        peer_of,
-    )
+        from pytest_regen.server.app import create_app  # noqa: PLC0415 - as above
+        from pytest_regen.server.listening import uvicorn_options  # noqa: PLC0415 - as above
+        from pytest_regen.server.settings import (  # noqa: PLC0415 - as above
+            LOOPBACK_HOSTS,
+            ServerSettings,
+            client_header,
+            peer_of,
+        )
 
     if options.host not in _LOOPBACK_ADDRESSES and not options.allow_host:
         raise UsageError(

@@ -420,9 +420,20 @@ async def _closed_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, No
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
-    """Return an object of the SDK as the JSON it was made from."""
-    dump = getattr(value, "to_dict", None)
-    return dump(mode="json") if callable(dump) else value
+    """Return an object of the SDK as the JSON it was made from.
+
+    Not by pydantic: it warns of blocks that are newer than the SDK, and before 2.12 fails at random
+    where a model of the SDK is used for the first time.
+    """
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    sent = getattr(value, "model_fields_set", None)
+    if sent is None:
+        return value
+    known = {name: item for name, item in vars(value).items() if name in sent}
+    return _plain({**known, **(getattr(value, "model_extra", None) or {})})
 
 
 def _delivered(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:

@@ -51,26 +51,27 @@ class TurnInterceptor(Protocol):
         ...
 
 
-_active: list[TurnInterceptor] = []
+_active: tuple[TurnInterceptor, ...] = ()
 _lock = threading.Lock()
 
 
 def current_interceptor() -> TurnInterceptor | None:
     """Return the cassette that was put to use last, if any."""
-    with _lock:
-        return _active[-1] if _active else None
+    # Without the lock, for which an event loop would wait.
+    active = _active
+    return active[-1] if active else None
 
 
 @contextmanager
 def intercepting(interceptor: TurnInterceptor) -> Iterator[None]:
     """Let ``interceptor`` answer every turn of the process for as long as the block runs."""
+    global _active  # noqa: PLW0603 - replaced as a whole, so that whoever asks needs no lock
     with _lock:
-        _active.append(interceptor)
+        _active = (*_active, interceptor)
     try:
         yield
     finally:
         with _lock:
-            # Not pop(): two cassettes used in two threads need not end in order.
-            _active.reverse()
-            _active.remove(interceptor)
-            _active.reverse()
+            # The last of them: two cassettes used in two threads need not end in order.
+            last = max(at for at, one in enumerate(_active) if one is interceptor)
+            _active = _active[:last] + _active[last + 1 :]

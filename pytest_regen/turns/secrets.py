@@ -1,72 +1,80 @@
 """Credentials in a text, found and replaced. A leaf: standard library only."""
 
-import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pytest_regen.turns.encodings import hidden_parts, unescaped
+from pytest_regen.turns.encodings import hidden_parts, runs, shading, unescaped
+from pytest_regen.turns.secret_names import (
+    PASSWORDS,
+    is_harmless_name,
+    is_password_of,
+    is_placeholder,
+    is_private_name,
+    is_uuid,
+    looks_random,
+)
 from pytest_regen.turns.secret_shapes import SECRET_SHAPES, SecretShape
 
-__all__ = [
-    "ASSIGNED",
-    "find_secrets",
-    "is_password_of",
-    "is_private_name",
-    "is_signed_thought",
-    "looks_random",
-    "scrub_text",
-]
+__all__ = ["ASSIGNED", "find_secrets", "scrub_text", "secrets_with_values"]
 
 ASSIGNED: Final = "assigned-secret"
 """The kind of what has no shape of its own, but is random and stands behind ``key=``."""
 
-_PRIVATE_NAMES = (
-    "key",
-    "token",
-    "secret",
-    "passwd",
-    "password",
-    "passphrase",
-    "pwd",
-    "credential",
-    "credentials",
-    "signature",
-    "sig",
-    "auth",
-    "authorization",
-    "session",
-    "sessionid",
-)
-_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass)$|[a-z0-9]P(?:ass|ASS)$")
-"""``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
-_PASSWORDS = ("password", "passwd", "passphrase", "pwd")
 _STEMS: Final = {
-    "key": "",
+    "key": "(?:(?<=private_key)_id|(?<=privatekey)id)?",
     "token": "",
     "secret": "",
-    "pass": "word|wd|phrase",
+    "pass": "(?:word|wd|phrase|code|wort|ord|(?<=de_pass)e|(?<=depass)e|(?<=de pass)e)?",
     "pwd": "",
     "credential": "",
-    "sig": "nature",
-    "auth": "orization",
-    "session": "id",
+    "auth": "(?:orization)?",
+    "session": "(?:id)?",
+    "sig": "(?:nature)?",
 }
 """What private names begin with, and how they go on: few have to be looked for in all of a text."""
-_NAMES: Final = {stem: re.compile(f"{stem}(?:{rest})?") for stem, rest in _STEMS.items()}
+_OF_PASSWORDS: Final = ("pass", "pwd")
+_FOREIGN: Final = (
+    "kennwort",
+    "wachtwoord",
+    "contrase",
+    "senha",
+    "пароль",
+    "密码",
+    "パスワード",
+    "비밀",
+)
+"""Of the names in other languages those that are looked for in texts: each costs a look at all of
+it. Fields of JSON are known by all of them."""
+_ANY: Final = ((*_OF_PASSWORDS, *_FOREIGN), (*_STEMS, *_FOREIGN))
+"""What to look for in a text without long words, and in one with some."""
+_ASCII: Final = tuple(tuple(stem for stem in stems if stem.isascii()) for stems in _ANY)
+_NAMES: Final = {
+    stem: re.compile(stem + rest)
+    for stem, rest in {
+        **_STEMS,
+        **dict.fromkeys(_FOREIGN, ""),
+        "contrase": "(?:ñ|n|nh)a",
+        "비밀": "번호",
+    }.items()
+}
+_SIGNATURES: Final = ("signature", "sig")
+"""They open what they stand in, if that is an address, and nothing else."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
 """What is looked at of a value. Bounded: of many names in a row each would be read to the end."""
 _REST = re.compile(f"{_SIGNS}*")
+_IS = r"[ \t](?:is|ist|lautet|est|es)[ \t]"
+_ATTRIBUTE = r"""(?:["'][ \t]+(?i:value|val|default|content)(?=[ \t]*=))?"""
+"""As XML has it: the name is the value of one attribute, the value that of the next."""
 _BEHIND = re.compile(
     # What closes a name, in code, JSON or Markdown, and the type it may be declared with.
-    r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
-    r"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|[ \t]is[ \t])[ \t]*"""
+    _ATTRIBUTE + r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
+    rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*"""
     # What opens a value; a function that is given a name and what to take instead; a scheme.
     r"""["'`*({]{0,4}(?:[\w.]{2,30}\(["'][^"'\n]{1,60}["'],[ ]?["'])?"""
-    r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ])?""" + _VALUE
+    r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ]|base64:)?""" + _VALUE
 )
 _PATTERNS: Final = (
     # Of a command; as .netrc has it; in an address in the place of a user.
@@ -81,83 +89,65 @@ _PATTERNS: Final = (
     (re.compile(rf"://{_VALUE}(?=@)"), "://"),
 )
 """Where else a random value is a credential, each with what must stand there."""
-_PASSWORD = re.compile(r"""["'`]?(?:=|[ \t]*(?:=>|:)[ \t]*["'`])["'`]?([^\s"'`<>&;,]{8,200})""")
-_PLACEHOLDER = re.compile(r"[$%]?[<{\[(].*[>}\])]|[$%]\w+%?|[*x.•]+", re.DOTALL)
-_TOKEN = re.compile(f"{_SIGNS}{{16,}}")
-_SIGNED_THOUGHT = re.compile(r"E[g-v][A-Za-z0-9+/]{30,}={0,2}")
-"""How the Messages API signs a thinking block, in base64. It opens nothing, and a conversation goes
-on only with it: the block has to be sent back as it came."""
-_WORDS = re.compile(r"[A-Za-z0-9]+")
+_PASSWORD = re.compile(
+    _ATTRIBUTE + r"""["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*)["'`]?([^\s"'`<>&;,]{8,200})"""
+)
+_MEMBER = re.compile(r'"[ \t]*:[ \t]*"([^"\\\n]{4,200})"')
+"""Of JSON in a text: there a password is recognized as in JSON itself."""
+_PAIR = re.compile(r"""=([^\s"'`<>&;,]{4,200})""")
+_ADDRESS = re.compile(r"[?&;][A-Za-z0-9_. -]{0,60}\Z")
+"""What stands before a name that is one of several in an address, or in what opens a database."""
+_LONGEST_NAME: Final = 64
+_NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
+_WORDS = re.compile(r"[A-Za-z0-9]+[^A-Za-z0-9]?")
+"""Words, each with the sign behind it."""
+_LEAD = re.compile(r"[A-Za-z0-9]*")
+_BLANKED: Final = tuple(
+    (mark, shape) for shape in SECRET_SHAPES if shape.has_blanks for mark in shape.marks
+)
+_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
+
+
+def _shapes_by_start() -> tuple[
+    tuple[tuple[str, SecretShape], ...],
+    dict[str, list[tuple[str, SecretShape]]],
+    dict[str, list[tuple[str, SecretShape]]],
+]:
+    """Return marks and their shapes: those that begin no word, and the others by what they begin.
+
+    Those whose mark begins with a whole word by that and the sign behind it (``ghp_``), the rest
+    (``AKIA``) by the first letters of one: two sets tell which of two hundred marks to look for.
+    """
+    anywhere, by_word, by_start = [], defaultdict(list), defaultdict(list)
+    for shape in SECRET_SHAPES:
+        leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
+        words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
+        if shape.has_blanks:
+            continue
+        if shape.ahead != 0 or any(len(lead) < _START for _, lead in words):
+            anywhere += [(mark, shape) for mark in shape.marks]
+            continue
+        for mark, lead in words:
+            is_whole = len(lead) < len(mark)
+            known = by_word[mark[: len(lead) + 1]] if is_whole else by_start[lead[:_START]]
+            known.append((mark, shape))
+    return tuple(anywhere), dict(by_word), dict(by_start)
+
+
 _START: Final = 2
 """Characters of a word by which it is told that no credential begins so."""
-_BLANKED: Final = tuple(shape for shape in SECRET_SHAPES if shape.has_blanks)
-_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
-_ANYWHERE: Final = tuple(
-    shape
-    for shape in SECRET_SHAPES
-    if not shape.has_blanks
-    and (shape.ahead != 0 or not all(mark[:_START].isalnum() for mark in shape.marks))
-)
-"""Kinds that do not begin a word with their mark."""
-_BEGUN: Final = tuple(shape for shape in SECRET_SHAPES if shape not in (*_BLANKED, *_ANYWHERE))
-_BY_START: Final = {
-    start: tuple(shape for shape in _BEGUN if any(mark.startswith(start) for mark in shape.marks))
-    for start in {mark[:_START] for shape in _BEGUN for mark in shape.marks}
-}
-_WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
-_CODE = re.compile(r"[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?)+")
-"""``usage.cache_write_5m_tokens``: a name with dots in it."""
+_ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
+_DENSE = re.compile(r"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
+_RUN_BEFORE: Final = 40
+"""Characters in one alphabet of base64: with so many before it, a shape is made by chance."""
+_MOST_JOINTS: Final = 5
+_FEWEST_LARGE: Final = 5
 _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORT = re.compile("[:=]")
 """What stands in a shorter text that holds one: ``pwd=``, or the ``://`` of an address."""
-_SHORTEST_PASSWORD = 4
 _DEEPEST = 6
 """Times that a credential is looked for inside what is encoded inside what is encoded."""
-_BITS = 3.0
-"""Shannon bits a character: below stand words, repetitions and counters."""
-
-
-@lru_cache(maxsize=1024)
-def is_private_name(name: str) -> bool:
-    """Whether a field of this name is there to hold a credential: ``api_key``, ``authToken``."""
-    return name.lower().endswith(_PRIVATE_NAMES) or _PASS.search(name) is not None
-
-
-def is_signed_thought(name: str, value: str) -> bool:
-    """Whether a field holds the signature of a thinking block, which is no credential."""
-    return name == "signature" and _SIGNED_THOUGHT.fullmatch(value) is not None
-
-
-def is_password_of(name: str, value: str) -> bool:
-    """Whether a field of this name holds a password or a token.
-
-    Behind ``password`` stands one of any length, if it has a digit or a sign and no blank and is
-    no placeholder; behind ``api_key`` and the like what looks random.
-    """
-    if len(value) < _SHORTEST_PASSWORD or not is_private_name(name):
-        return False
-    if is_signed_thought(name, value):
-        return False
-    if name.lower().endswith(_PASSWORDS):
-        return (
-            not any(map(str.isspace, value))
-            and not value.replace("-", "").replace("_", "").isalpha()
-            and _PLACEHOLDER.fullmatch(value) is None
-        )
-    # With the name of a scheme: "Token ...".
-    *scheme, last = value.split(" ")
-    return len(scheme) <= 1 and _TOKEN.fullmatch(last) is not None and looks_random(last)
-
-
-def looks_random(value: str) -> bool:
-    """Whether a text is so irregular that somebody must have drawn it."""
-    if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
-        return False
-    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
-        return False
-    counts = Counter(value).values()
-    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS
 
 
 def find_secrets(text: str) -> tuple[str, ...]:
@@ -166,6 +156,18 @@ def find_secrets(text: str) -> tuple[str, ...]:
     They are also found in what is escaped in it, as in JSON, in base64 or percent-encoded.
     """
     return tuple(dict.fromkeys(kind for edit in _edits(text, _DEEPEST) for kind in edit.kinds))
+
+
+def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
+    """Return each kind of credential with what stands for it in ``text``, escaped or encoded.
+
+    To be hashed or compared; what is shown or written is made with ``find_secrets``.
+    """
+    return tuple(
+        (kind, text[edit.start : edit.end])
+        for edit in _edits(text, _DEEPEST)
+        for kind in edit.kinds
+    )
 
 
 def scrub_text(text: str) -> str:
@@ -196,17 +198,19 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
             place = view.places()
             edits = [one._replace(start=place(one.start), end=place(one.end)) for one in within]
             text = _blanked(text, edits)
-    long = _long_words(text)
-    for shape in _possible(text, long):
+    lean = _without_large_base64(text)
+    long = _long_words(lean)
+    for shape in _possible(lean, long):
         for start, end in shape.spans(text):
             # Between two marks of one kind there may be one credential.
-            if "\0" not in text[start:end]:
+            if "\0" not in text[start:end] and _is_real(text, shape, start, end):
                 edits.append(_Edit(start, end, f"[{shape.name}]", (shape.name,)))
                 text = _blanked(text, edits[-1:])
     if view is None:
-        found = [_Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned(text, long)]
+        found = [_Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned(text, lean, long)]
         edits += found
-        edits += _encoded(_blanked(text, found), long, deepest)
+        words = long if lean is text else _long_words(text)
+        edits += _encoded(_blanked(text, found), words, deepest)
     return sorted(edits)
 
 
@@ -236,22 +240,31 @@ def _blanked(text: str, edits: Iterable[_Edit]) -> str:
     return text
 
 
-def _assigned(text: str, long: str) -> list[tuple[int, int]]:
+def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     """Return where random values stand behind private names, in order and without overlaps.
 
     Names are found one by one: a pattern that looks for all of them takes ten times as long.
+
+    Args:
+        text: the text.
+        lean: the same without large files, which hold no names.
+        long: its long words.
     """
-    lowered = text.lower()
+    is_long = any(map(str.isdigit, long))
+    stems = (_ASCII if text.isascii() else _ANY)[is_long]
+    seen = lean.lower()
+    stems = [stem for stem in stems if stem in seen]
+    patterns = [one for one in _PATTERNS if one[1] in seen] if is_long else []
+    if not stems and not patterns:
+        return []
+    lowered = seen if lean is text else text.lower()
     if len(lowered) != len(text):
         # A few letters have a lower case of another length; places would not be the same.
         lowered = "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
-    is_long = any(map(str.isdigit, long))
-    stems = _STEMS if is_long else ("pass", "pwd")
     found = {span for stem in stems for span in _behind(text, lowered, stem)}
-    for pattern, mark in _PATTERNS if is_long else ():
-        if mark in lowered:
-            matches = pattern.finditer(text)
-            found.update(match.span(1) for match in matches if looks_random(match[1]))
+    for pattern, _ in patterns:
+        matches = pattern.finditer(text)
+        found.update(match.span(1) for match in matches if looks_random(match[1]))
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if not kept or start >= kept[-1][1]:
@@ -260,24 +273,113 @@ def _assigned(text: str, long: str) -> list[tuple[int, int]]:
     return kept
 
 
+def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
+    """Whether what has the shape of a credential is one: no placeholder, and no part of base64."""
+    found = text[start:end]
+    if shape.name == "url-password":
+        return not _is_default(found.partition(":")[2])
+    if shape.pattern.groups:
+        return not _is_default(found)
+    before = text[max(0, start - _RUN_BEFORE) : start]
+    return not (_is_dense(before) or is_placeholder(shape.drawn_part(found)))
+
+
+def _is_default(password: str) -> bool:
+    """Whether a password of an address or a command is that of an example."""
+    return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
+
+
+_DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
+
+
+def _is_dense(before: str) -> bool:
+    """Whether base64 of something else stands before a shape, and goes on in it."""
+    if len(before) < _RUN_BEFORE or _DENSE.fullmatch(before) is None:
+        return False
+    joints = sum(map(before.count, "+/-_"))
+    large, digits = sum(map(str.isupper, before)), sum(map(str.isdigit, before))
+    # Of words and paths there are more joints; of silence nearly all is "A".
+    return joints <= _MOST_JOINTS and large >= _FEWEST_LARGE and (digits > 1 or "AAAA" in before)
+
+
 def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
     """Yield where a random value stands behind a name that begins with ``stem``."""
     at = lowered.find(stem)
     while at >= 0:
         match = _NAMES[stem].match(lowered, at)
         name, end = (match[0], match.end()) if match else (stem, at)
-        value = _BEHIND.match(text, end)
-        if value and looks_random(value[1]):
-            # As a field of JSON; in an address the same name signs something else.
-            field = name if text[at - 1 : at] in {'"', "'"} else ""
-            is_named = name != "pass" or _PASS.search(text[max(0, at - 1) : end])
-            if is_named and not is_signed_thought(field, value[1]):
-                yield value.span(1)
-        elif name in _PASSWORDS:
-            value = _PASSWORD.match(text, end)
-            if value and _is_drawn(value[1]):
-                yield value.span(1)
+        span = _value_behind(text, end, name)
+        if span and _is_named(text, at, end, name):
+            yield span
+        elif not span and text[end : end + 1] in _CELL_ENDS:
+            yield from _column(text, at, end)
         at = lowered.find(stem, at + 1)
+
+
+_CELL_ENDS: Final = frozenset({",", ";", "\t", "|", '"', "\r", "\n"})
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_HEADING = re.compile(r'[ \t]*"?[ \t]*[^\W\d][\w .-]{0,40}"?[ \t\r]*')
+_LONGEST_ROW: Final = 2_000
+_MOST_ROWS: Final = 200
+
+
+def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the credentials of a column with this name: of a table whose rows are lines."""
+    start = text.rfind("\n", max(0, at - _LONGEST_ROW), at) + 1
+    stop = text.find("\n", end, start + _LONGEST_ROW)
+    if stop < 0:
+        return
+    row = text[start:stop]
+    delimiter = max(_DELIMITERS, key=row.count)
+    headings = row.split(delimiter)
+    column = row.count(delimiter, 0, at - start)
+    # What stands before a table may stand in its first line, too.
+    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+        return
+    name = headings[column].strip(' \t\r"')
+    for _ in range(_MOST_ROWS if is_private_name(name) else 0):
+        start, stop = stop + 1, text.find("\n", stop + 1, stop + _LONGEST_ROW)
+        stop = stop if stop >= 0 else min(len(text), start + _LONGEST_ROW)
+        cells = text[start:stop].split(delimiter)
+        if len(cells) != len(headings):
+            return
+        value = cells[column].strip(' \t\r"')
+        if is_private_name(value):
+            # Another heading: of its rows it is the one to tell.
+            return
+        if is_password_of(name, value):
+            before = start + sum(len(cell) + 1 for cell in cells[:column])
+            found = before + cells[column].index(value)
+            yield found, found + len(value)
+
+
+def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
+    """Return where what is a credential because of this name before it stands, if anywhere."""
+    value = _BEHIND.match(text, end)
+    if value and looks_random(value[1]):
+        is_id = name in {"session", "sessionid"} and is_uuid(value[1])
+        return None if is_id or is_placeholder(value[1]) else value.span(1)
+    if not name.endswith((*PASSWORDS, "passe")):
+        return None
+    value = _MEMBER.match(text, end)
+    if value:
+        return value.span(1) if is_password_of("password", value[1]) else None
+    value = _PAIR.match(text, end)
+    if value and _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end):
+        return value.span(1) if is_password_of("password", value[1]) else None
+    value = _PASSWORD.match(text, end)
+    return value.span(1) if value and _is_drawn(value[1]) else None
+
+
+def _is_named(text: str, at: int, end: int, name: str) -> bool:
+    """Whether the whole name, of which the end was found, is that of a credential."""
+    if name in _SIGNATURES:
+        return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
+    before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
+    whole = f"{before[0] if before else ''}{text[at:end]}"
+    if name in {"pass", "credential"}:
+        return is_private_name(whole)
+    return not is_harmless_name(whole)
 
 
 def _is_drawn(value: str) -> bool:
@@ -288,23 +390,63 @@ def _is_drawn(value: str) -> bool:
         and any(map(str.isupper, value))
         and (digits > 1 or (digits == 1 and any(sign in value for sign in "!@#$%^*?~|")))
         and not any(sign in value for sign in "([{")
-        and _PLACEHOLDER.fullmatch(value) is None
+        and not is_placeholder(value)
     )
 
 
 def _possible(text: str, long: str) -> list[SecretShape]:
     """Return the shapes whose mark stands in ``text``, or in its long words, in their order."""
-    found = {shape for shape in _BLANKED if any(mark in text for mark in shape.marks)}
+    found = {shape for mark, shape in _BLANKED if mark in text}
     if long:
-        # A hundred marks need not be looked for where no word begins as they do.
-        starts = {word[:_START] for word in _WORDS.findall(long)}
-        begun = [shape for start in starts & _BY_START.keys() for shape in _BY_START[start]]
-        for shape in (*_ANYWHERE, *begun):
-            if any(mark in long for mark in shape.marks):
-                found.add(shape)
+        # Two hundred marks need not be looked for where no word begins as they do.
+        words = set(_WORDS.findall(long))
+        starts = {word[:_START] for word in words}
+        begun = [one for word in _BY_WORD.keys() & words for one in _BY_WORD[word]]
+        begun += [one for start in _BY_START.keys() & starts for one in _BY_START[start]]
+        found.update([shape for mark, shape in _ANYWHERE if mark in long])
+        found.update([shape for mark, shape in begun if mark in long])
     return sorted(found, key=_ORDER.__getitem__) if found else []
+
+
+def _without_large_base64(text: str) -> str:
+    """Return a text without the inside of large files in base64; itself where it has none.
+
+    A shape that stands in it is made by chance, as ``_is_real`` says; what it hides is looked for
+    in what it is decoded to.
+    """
+    if len(text) < _LARGE:
+        return text
+    data, kept, at = text.encode("utf-8", "surrogatepass"), [], 0
+    for start, end in runs(data.translate(_DIGITS), _LARGE):
+        if _is_data(data[start:end]):
+            kept += [data[at : start + _KEPT_OF_LARGE], data[end - _KEPT_OF_LARGE : end]]
+            at = end
+    return b" ".join([*kept, data[at:]]).decode("utf-8", "replace") if kept else text
+
+
+def _is_data(run: bytes) -> bool:
+    """Whether all parts of what is long enough, wherever they are looked at, are data in base64."""
+    for at in range(0, len(run) - _PART, _PART * 4):
+        part = run[at : at + _PART]
+        joints = part.count(b"+") + part.count(b"/")
+        digits = _PART - len(part.translate(None, b"0123456789"))
+        if joints > _PART // 8 or digits < _PART // 20 or part.islower() or part.isupper():
+            return False
+    return True
+
+
+_LARGE: Final = 1 << 14
+_PART: Final = 1 << 10
+_KEPT_OF_LARGE: Final = 128
+_NO_BLANKS: Final = shading(lambda sign: not (sign.isascii() and sign.isspace()))
+_DIGITS: Final = shading(lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/"))
 
 
 def _long_words(text: str) -> str:
     # Prose has few, and a credential is one: seventy marks need not be looked for in all of it.
-    return " ".join([word for word in text.split() if len(word) >= _SHORTEST])
+    if len(text) < _LARGE:
+        return " ".join([word for word in text.split() if len(word) >= _SHORTEST])
+    # The same, but for blanks beyond ASCII, ten times as fast.
+    data = text.encode("utf-8", "surrogatepass")
+    spans = runs(data.translate(_NO_BLANKS), _SHORTEST)
+    return b" ".join([data[start:end] for start, end in spans]).decode("utf-8", "surrogatepass")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import read_cassette, scrubbing, tape, use_cassette
 from pytest_regen.cassettes.clients.vcr.persisting import Persister
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
 from pytest_regen.cassettes.files import parsing, reading
 from pytest_regen.cassettes.files.parsing import parsed_yaml
 from pytest_regen.cassettes.recording import WireExchange
@@ -215,3 +218,25 @@ def test_clients_are_patched_with_the_same_classes_each_time(tmp_path: Path) -> 
 
     assert seen[0] is seen[1] is not original
     assert http.client.HTTPConnection is original
+
+
+def test_clients_that_are_not_installed_are_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look takes longer than to patch what is there; vcrpy looks in every test marked so."""
+    asked: list[str] = []
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            asked.append(name)
+
+    options = VcrOptions("c", tmp_path, "none", {}, (), lambda _: None)
+    with watched_cassette(options):
+        monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+
+    with watched_cassette(options) as run:
+        skipped = run.cassette.skip_patchers
+
+    assert "tornado" in skipped or find_spec("tornado")
+    assert not {name.partition(".")[0] for name in asked} & set(skipped)

@@ -143,9 +143,10 @@ def test_any_bytes(folder: Path, content: bytes) -> None:
 def pieces(text: str) -> Any:
     """Return what recordings parsed one by one add up to; ``None`` where they cannot be."""
     try:
-        return parsing._one_by_one(text, Path("c.yaml"), None)
+        found = parsing._one_by_one(text, Path("c.yaml"), None)
     except CassetteUnreadableError:
         return None
+    return found and found[:2]
 
 
 HOSTILE = (

@@ -4,12 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from killing import Killed, kill_at_random_moments, run_together
 from recorded import KEY, echo, record
 from recording_work import kept_words, noted
 from turn_values import turn
 
 from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes.files.appending import read_whole
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.turns import AnthropicProvider, TurnRequest
@@ -45,6 +47,20 @@ def check_nothing_lost(kills: list[Killed]) -> None:
 def test_killed_while_recording(folder: Path) -> None:
     """Ten of the kills that ``test_killed_while_recording_two_hundred_times`` makes."""
     check_nothing_lost(left_by_kills(folder, "record_for_ever", 10, within=700))
+
+
+def test_killed_while_adding_to_a_file_of_vcrpy(folder: Path) -> None:
+    """Its last line is written over each time, and never missing."""
+    path = folder / "c.yaml"
+    recorded = yaml.safe_load(path.read_text("utf-8"))["interactions"]
+    theirs = [{name: one[name] for name in ("request", "response")} for one in recorded]
+    path.write_text(yaml.safe_dump({"interactions": theirs, "version": 1}), "utf-8")
+
+    kills = left_by_kills(folder, "record_for_ever", 10, within=700)
+
+    check_nothing_lost(kills)
+    for killed in kills:
+        assert read_whole(killed.folder / "c.yaml")[0].endswith(b"\nversion: 1\n")
 
 
 @pytest.mark.sweep

@@ -249,7 +249,8 @@ def test_what_is_added_to_a_reformatted_file_leaves_its_metadata(path: Path) -> 
     """Day and source of what was there before, though all of it is written anew."""
     record(path, [turn("one")])
     data = yaml.safe_load(path.read_text("utf-8"))
-    data["metadata"] |= {"recorded_at": "2020-02-02", "team: ours": {"null": [], "plants": {}}}
+    data["recording"] |= {"recorded_at": "2020-02-02"}
+    data["metadata"] = {"team: ours": {"null": [], "plants": {}}}
     path.write_text(yaml.safe_dump(data), "utf-8")
 
     record(path, [turn("two")], mode="new_episodes")

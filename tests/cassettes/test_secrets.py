@@ -18,7 +18,7 @@ import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted_secrets import HEX, KINDS, MIXED, PLANTED
+from planted_secrets import HEX, KINDS, PLANTED
 from recorded import KEY, outcome, record, replaying
 from turn_values import turn
 
@@ -27,8 +27,9 @@ from pytest_regen.cassettes.keys import request_key
 from pytest_regen.cassettes.recording import WireExchange, kept_exchange
 from pytest_regen.emulator import EmulatedReply, Emulator
 from pytest_regen.errors import CassetteError
+from pytest_regen.turns.secret_names import looks_random
 from pytest_regen.turns.secret_shapes import SECRET_SHAPES, SecretShape
-from pytest_regen.turns.secrets import find_secrets, looks_random, scrub_text
+from pytest_regen.turns.secrets import find_secrets, scrub_text
 
 EACH = pytest.mark.parametrize("secret", PLANTED.values(), ids=PLANTED)
 
@@ -286,7 +287,7 @@ def test_what_is_random_and_behind_a_name_goes(name: str, value: str, form: str)
 
 def drawn(shape: SecretShape) -> st.SearchStrategy[str]:
     """Return credentials of this kind, with what has to stand before them."""
-    before = shape.marks[0] if (shape.ahead or 0) < 0 else ""
+    before = shape.marks[0] if shape.ahead < 0 else ""
     after = "@" if shape.name == "url-password" else ""
     return st.from_regex(shape.pattern, fullmatch=True).map(lambda text: before + text + after)
 
@@ -371,5 +372,4 @@ def test_a_thinking_block_keeps_its_signature(path: Path, max_tokens: int) -> No
 
     [signature] = re.findall(r'"signature": ?"(E[^"]{40,})"', path.read_text("utf-8"))
     assert not find_secrets(path.read_text("utf-8"))
-    for other in (f"https://x.invalid/?signature={signature}", f'{{"signature": "{MIXED}"}}'):
-        assert find_secrets(other) == ("assigned-secret",)
+    assert find_secrets(f"https://x.invalid/?signature={signature}") == ("assigned-secret",)

@@ -7,13 +7,19 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from recorded import outcome, record, replaying
 from turn_values import turn
+from vcr.persisters.filesystem import FilesystemPersister
+from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes.files.appending import read_whole
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns import Reply
@@ -239,7 +245,7 @@ def test_a_kill_in_the_middle_of_an_append_is_never_seen(path: Path) -> None:
     for length in range(len(old), len(whole) + 1, 53):
         path.write_bytes(whole[:length])
         journal = path.with_name(".c.yaml.append")
-        journal.write_text(f"{path.stat().st_ino} {len(old)}", "ascii")
+        journal.write_text(f"{path.stat().st_ino} {len(old)} .", "ascii")
         assert len(getattr(read_cassette(path), "interactions", ())) == 1
     record(path, [turn("three")], mode="new_episodes")
 
@@ -251,7 +257,7 @@ def test_a_kill_in_the_middle_of_an_append_is_never_seen(path: Path) -> None:
 def test_a_left_journal_says_nothing_of_another_file(path: Path) -> None:
     """What version control put there since is read whole."""
     record(path, [turn("one"), turn("two")])
-    path.with_name(".c.yaml.append").write_text("1 10", "ascii")
+    path.with_name(".c.yaml.append").write_text("1 10 .", "ascii")
 
     assert len(getattr(read_cassette(path), "interactions", ())) == 2
 
@@ -268,6 +274,120 @@ def test_readers_never_see_half_an_append(path: Path) -> None:
 
     assert seen == sorted(seen)
     assert len(getattr(read_cassette(path), "interactions", ())) == 41
+
+
+def of_vcrpy(path: Path, count: int = 2, indent: str = "", *, tail: str = "version: 1\n") -> str:
+    """Write a cassette as vcrpy does; return its text."""
+    one = (
+        "- request:\n    body: '{\"n\": %d}'\n    headers:\n      X-Api-Key:\n      - as it is\n"
+        "    method: POST\n    uri: http://a.invalid/x\n  response:\n    body:\n"
+        "      string: 'one\n\n        two'\n    headers: {}\n    status:\n      code: 200\n"
+        "      message: OK\n"
+    )
+    recordings = "".join(one % number for number in range(count))
+    text = f"interactions:\n{textwrap.indent(recordings, indent)}{tail}"
+    path.write_text(text, "utf-8")
+    return text
+
+
+def asked_of(path: Path, bodies: list[bytes]) -> list[bytes]:
+    """Return what vcrpy answers to these requests."""
+    requests, responses, *_ = FilesystemPersister.load_cassette(str(path), yamlserializer)
+    answers = zip((request.body for request in requests), responses, strict=True)
+    found = {sent: answer["body"]["string"] for sent, answer in answers}
+    return [found[body] for body in bodies]
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+@pytest.mark.parametrize(
+    "tail", ["version: 1\n", "", "version: 1", "# a comment\nmetadata:\n  a: 1\nversion: 1\n"]
+)
+def test_what_is_added_to_a_file_of_vcrpy_stands_behind_what_is_there(
+    path: Path, indent: str, tail: str
+) -> None:
+    """In vcrpy's layout; not a byte of the rest changes, and vcrpy and we read all of it."""
+    before = of_vcrpy(path, indent=indent, tail=tail)
+    for sent in (b"new 1", b"\xff\x00", b"new: sk-ant-api03-" + b"xY3z" * 9):
+        with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+            assert run.take("POST", "http://a.invalid/x", b'{"n": 1}') is not None
+            run.record(exchange_of(sent))
+
+    text = path.read_text("utf-8")
+    _, _, keys = tail.rpartition("# a comment\n")
+    assert text.startswith(before.removesuffix(keys))
+    assert text.endswith(keys)
+    assert "xY3z" not in text
+    assert asked_of(path, [b'{"n": 0}', b"new 1", b"\xff\x00"])[1:] == [b"said\n"] * 2
+    with use_cassette(path, http_clients=False) as run:
+        for sent in (b'{"n": 0}', b'{"n": 1}', b"new 1", b"\xff\x00"):
+            assert run.take("POST", "http://a.invalid/x", sent) is not None
+    assert [p.name for p in path.parent.iterdir()] == ["c.yaml"]
+
+
+def exchange_of(sent: bytes, said: bytes = b"said\n") -> WireExchange:
+    """Return a request to the host of ``of_vcrpy``, and its answer."""
+    plain = {"content-type": ("text/plain",)}
+    return WireExchange("POST", "http://a.invalid/x", plain, sent, 200, "OK", plain, said)
+
+
+def test_what_is_added_to_a_file_of_vcrpy_is_what_is_written(path: Path) -> None:
+    """To the file itself, however long it is; a stream keeps its pieces."""
+    of_vcrpy(path, 300)
+    size, sent = path.stat().st_size, b"new " + b"word " * 500
+    stream = {"content-type": ("text/event-stream",)}
+    said = b"data: {}\n\n" * 2
+
+    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+        one = replace(exchange_of(sent), response_headers=stream)
+        run.record(one.ended(said, ((0, 10), (7, 10)), "closed"))
+
+    assert path.stat().st_size - size < 2 * len(sent + said)
+    with use_cassette(path, http_clients=False) as run:
+        taken = run.take("POST", "http://a.invalid/x", sent)
+    assert taken is not None
+    assert (taken.response_body, taken.chunks, taken.end) == (said, ((0, 10), (7, 10)), "closed")
+
+
+def test_a_kill_while_a_file_of_vcrpy_is_added_to_is_never_seen(path: Path) -> None:
+    """At every byte: its last line, which is written over, stands in the journal."""
+    old = of_vcrpy(path).encode()
+    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+        run.record(exchange_of(b"new 1"))
+    whole, at = path.read_bytes(), len(old) - len("version: 1\n")
+    journal = path.with_name(".c.yaml.append")
+
+    for length in range(at, len(whole) + 1):
+        # What was written over stands in its old place until then.
+        path.write_bytes(whole[:length] + old[length:])
+        journal.write_text(f"{path.stat().st_ino} {at} {old[at:].hex()}.", "ascii")
+        assert read_whole(path) == (old, None)
+    assert len(getattr(read_cassette(path), "interactions", ())) == 2
+    for half in ("", f"{path.stat().st_ino} {at} {old[at:].hex()}"):
+        path.write_bytes(old)
+        journal.write_text(half, "ascii")  # before it was whole nothing else was touched
+        assert read_whole(path)[0] == old
+    path.write_bytes(whole[:-5])
+    journal.write_text(f"{path.stat().st_ino} {at} {old[at:].hex()}.", "ascii")
+    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+        run.record(exchange_of(b"new 2"))
+
+    assert path.read_bytes() == whole.replace(b"new 1", b"new 2")
+    assert not journal.exists()
+
+
+def test_a_file_of_vcrpy_that_cannot_be_added_to_is_written_anew(path: Path) -> None:
+    """One with line ends of Windows, and one that is a single line of YAML."""
+    text = of_vcrpy(path)
+    for content in (text.replace("\n", "\r\n"), json.dumps(yaml.safe_load(text))):
+        path.write_text(content, "utf-8", newline="")
+
+        with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+            run.record(exchange_of(b'{"new": 1}'))
+
+        file = read_cassette(path)
+        assert file is not None
+        assert file.is_laid_out
+        assert len(file.interactions) == 3
 
 
 def test_line_ends_of_windows_are_not_mixed(path: Path) -> None:

@@ -24,7 +24,7 @@ from recording_suite import SUITE
 
 NAMED_BY = "REGEN_TEST_PYTEST_RECORDING"
 FOLDER = Path(os.environ.get(NAMED_BY) or "nowhere")
-LINE = "pytest-recording is installed and serves the tests marked vcr"
+LINE = "pytest-recording is loaded and serves the tests marked vcr"
 
 pytestmark = pytest.mark.skipif(
     not (FOLDER / "pytest_recording").is_dir(),
@@ -61,7 +61,7 @@ class Service(BaseHTTPRequestHandler):
         elif self.path == "/binary":
             self.answer(bytes(range(256)), content_type="application/octet-stream")
         elif self.path.startswith("/status/"):
-            self.answer(b"{}", int(self.path.removeprefix("/status/")))
+            self.answer(b"{}", int(self.path.partition("?")[0].removeprefix("/status/")))
         else:
             self.answer(b"{}", content_type="application/json")
 
@@ -313,6 +313,51 @@ def test_ours_steps_back_in_one_line(beside: Home, order: str, workers: list[str
     ]
 
 
+OURS, THEIRS = "pytest_regen.pytest_plugin.plugin", "pytest_recording.plugin"
+ONE_SERVES: Mapping[str, tuple[str, list[str], list[str]]] = {
+    "theirs is not loaded": ("pytest_regen.", ["-p", OURS], []),
+    "theirs is not loaded, ours late": ("pytest_regen.", [], [OURS]),
+    "theirs is blocked after ours": ("pytest_regen.", ["-p", OURS, "-p", "no:recording"], []),
+    "theirs in a conftest": ("vcr.", ["-p", OURS], [THEIRS]),
+    "ours in a conftest": ("vcr.", ["-p", THEIRS], [OURS]),
+    "both in a conftest": ("vcr.", [], [OURS, THEIRS]),
+    "both in a conftest, theirs first": ("vcr.", [], [THEIRS, OURS]),
+}
+"""Who serves the marks, options of pytest, plugins of the conftest; nothing is loaded by itself."""
+
+
+@pytest.mark.parametrize("case", ONE_SERVES)
+def test_one_of_the_two_serves(beside: Home, case: str) -> None:
+    """Whichever is loaded, whenever; where it is the other one, that is said once."""
+    kind, words, plugins = ONE_SERVES[case]
+    beside.write({"conftest.py": f"pytest_plugins = {plugins!r}\n"})
+
+    run = beside.run(
+        *words,
+        "--record-mode=once",
+        "--strict-markers",
+        SUITE_KIND=kind,
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+    )
+
+    assert "4 passed" in run.text, run.text
+    assert run.text.count(LINE) == (kind == "vcr.")
+    assert sorted(run.files) == [
+        "cassettes/test_m/test_marked.yaml",
+        "cassettes/test_m/test_own.yaml",
+    ]
+
+
+def test_ours_in_a_conftest_beside_theirs_as_installed(beside: Home) -> None:
+    """What is installed is loaded before any conftest."""
+    beside.write({"conftest.py": f"pytest_plugins = [{OURS!r}]\n"})
+
+    run = beside.run("-p", "no:regen", "--record-mode=once", SUITE_KIND="vcr.")
+
+    assert "4 passed" in run.text, run.text
+    assert run.text.count(LINE) == 1
+
+
 def test_blocked_by_p_no_ours_serves_the_marks(beside: Home) -> None:
     """The package is installed all the same; nothing is said of it."""
     words = ["-p", "no:recording"]
@@ -357,3 +402,122 @@ def test_the_options_of_both_stand_side_by_side(beside: Home, order: str) -> Non
     assert "4 passed" in both.text, both.text
     assert "contradict each other" in wrong.text
     assert "INTERNALERROR" not in wrong.text
+
+
+# Switching back
+
+CLIENTS = """
+import asyncio
+import json
+import os
+import socket
+import urllib.error
+import urllib.request
+
+import aiohttp
+import httpx
+import httpx2
+import pytest
+import requests
+import urllib3
+
+# A name, as real servers have: of those on this machine a recording of ours keeps no port.
+URL = os.environ["SUITE_URL"].replace("127.0.0.1", "api.test")
+
+
+@pytest.fixture(autouse=True)
+def named(monkeypatch):
+    resolve = socket.getaddrinfo
+
+    def resolved(host, *args, **options):
+        return resolve("127.0.0.1" if host in ("api.test", b"api.test") else host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+
+
+def by_requests(method, path, body):
+    said = requests.request(method, URL + path, json=body)
+    return said.status_code, said.content
+
+
+def by_httpx(method, path, body):
+    said = httpx.request(method, URL + path, json=body)
+    return said.status_code, said.content
+
+
+def by_httpx2(method, path, body):
+    said = httpx2.request(method, URL + path, json=body)
+    return said.status_code, said.content
+
+
+def by_urllib3(method, path, body):
+    with urllib3.PoolManager() as pool:
+        said = pool.request(method, URL + path, json=body)
+        return said.status, said.data
+
+
+def by_urllib(method, path, body):
+    data = json.dumps(body).encode() if body else None
+    head = {"content-type": "application/json"} if body else {}
+    asked = urllib.request.Request(URL + path, data=data, headers=head, method=method)
+    try:
+        with urllib.request.urlopen(asked) as said:
+            content = said.read()
+            packed = said.headers.get("content-encoding") == "gzip"
+            return said.status, __import__("gzip").decompress(content) if packed else content
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def by_aiohttp(method, path, body):
+    async def ask():
+        async with aiohttp.ClientSession() as session:
+            async with session.request(method, URL + path, json=body) as said:
+                return said.status, await said.read()
+
+    return asyncio.run(ask())
+
+
+CLIENTS = [by_requests, by_httpx, by_httpx2, by_urllib3, by_urllib, by_aiohttp]
+ANSWERS = {
+    ("POST", "/echo"): (200, {"said": "one \\u00e9 \\U0001f600"}),
+    ("GET", "/packed"): (200, {"said": "packed"}),
+    ("GET", "/binary"): (200, bytes(range(256))),
+    ("GET", "/status/404?page=1&page=2"): (404, {}),
+    ("GET", "/plain"): (200, {}),
+}
+OWN = os.environ["SUITE_OWN"] == "cassette"
+pytestmark = pytest.mark.usefixtures("cassette") if OWN else pytest.mark.vcr
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_asks(client):
+    for (method, path), answer in ANSWERS.items():
+        body = {"words": "one \\u00e9 \\U0001f600"} if method == "POST" else None
+        status, content = client(method, path, body)
+        assert (status, as_json(content)) == answer, path
+
+
+def as_json(content):
+    # What our fixture records is laid out for people: the same JSON, in other bytes.
+    return json.loads(content) if content[:1] == b"{" else content
+"""
+
+
+@pytest.mark.parametrize("way", ["vcr", "cassette"])
+def test_what_ours_recorded_is_played_by_theirs(tmp_path: Path, url: str, way: str) -> None:
+    """Stock vcrpy reads what the mark and the fixture wrote, whatever client it was recorded with.
+
+    Bodies, status and headers that replay needs are there; nothing is sent.
+    """
+    ours = Home(tmp_path / "suite", url, "recording")
+    back = Home(tmp_path / "suite", url, "regen")
+    ours.write({"test_c.py": CLIENTS})
+
+    recorded = ours.run("--record-mode=once", SUITE_OWN=way)
+    replayed = back.run("--block-network", SUITE_OWN="vcr")
+
+    assert "6 passed" in recorded.text, recorded.text[-6_000:]
+    assert len(recorded.files) == 6
+    assert "6 passed" in replayed.text, replayed.text
+    assert replayed.files == recorded.files

@@ -2,9 +2,13 @@
 
 import json
 import textwrap
+from collections.abc import Iterator
 
 import pytest
-from plugin_project import Project
+from plugin_project import Project, emulated
+from recorded_talk import say
+
+from pytest_regen.emulator import Emulator
 
 MESSAGE = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
 
@@ -410,7 +414,15 @@ def test_a_miss_that_was_swallowed_is_its_message(pytester: pytest.Pytester) -> 
     result = pytester.runpytest_subprocess("-q", "test_asking.py::test_swallowed")
 
     result.stdout.fnmatch_lines(
-        ["*_ test_swallowed _*", "no cassette at *", "  why: *", "  next: *", "=*", "FAILED *"],
+        [
+            "*_ test_swallowed _*",
+            "no cassette at *",
+            "  why: *",
+            '        nobody waited *: @pytest.mark.cassette(passthrough_hosts=[[]"127.0.0.1"[]])',
+            "  next: *",
+            "=*",
+            "FAILED *",
+        ],
         consecutive=True,
     )
 
@@ -493,3 +505,164 @@ def test_a_miss_in_a_fixture_is_the_business_of_one_test(project: Project) -> No
     result.assert_outcomes(errors=6, passed=2, failed=1)
     told = [*reasons(result, "ERROR"), *reasons(result)]
     assert all(one.startswith("no cassette at ") for one in told)
+
+
+BACKGROUND = """
+    import contextlib
+    import os
+    import threading
+    import httpx2
+    import pytest
+
+    def own():
+        return httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
+
+    def prices():
+        # As libraries do that have an older list of their own to fall back to.
+        try:
+            return httpx2.get("http://prices.test:9/list")
+        except Exception as error:
+            return str(error)
+
+    def in_the_background():
+        thread = threading.Thread(target=prices)
+        thread.start()
+        thread.join()
+"""
+
+USED = """
+    @pytest.mark.vcr
+    def test_it():
+        own()
+        prices()
+        in_the_background()
+"""
+
+
+@pytest.fixture
+def recorded(project: Project, emulator: Emulator) -> Project:
+    """A project with a test whose own request is recorded."""
+    write(project, BACKGROUND, "@pytest.mark.vcr\ndef test_it(): own()")
+    project.run("--record-mode=once").assert_outcomes(passed=1)
+    assert len(emulator.requests) == 1
+    return project
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A server that stands for the network."""
+    with emulated(monkeypatch, say) as running:
+        yield running
+
+
+def test_a_background_call_to_a_stranger_fails_no_marked_test(recorded: Project) -> None:
+    """As with vcrpy, whose exception the library handles; the summary says how to exempt the host.
+
+    Of its host nothing is recorded, while something is of another one.
+    """
+    write(recorded, BACKGROUND, USED)
+
+    result = recorded.run()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "miss: test_m.py::test_it: test_it.yaml: test_it.yaml has no answer to GET /list",
+            "    it holds no recording of prices.test",
+            '* if prices.test is no *: @pytest.mark.vcr(passthrough_hosts=[[]"prices.test"[]])',
+        ]
+    )
+    assert result.stdout.str().count("miss: ") == 1
+
+
+def test_a_test_that_needs_the_stranger_is_told(recorded: Project) -> None:
+    """The miss takes the place of what the client made of it; a strict project hears of any."""
+    write(
+        recorded,
+        BACKGROUND,
+        "@pytest.mark.vcr\ndef test_it():\n    own()\n    httpx2.get('http://prices.test:9/list')",
+    )
+    needed = recorded.run("-W", "ignore")
+    write(recorded, BACKGROUND, USED)
+    recorded.pytester.makeini("[pytest]\nregen_drift = fail\n")
+    strict = recorded.run()
+
+    assert reasons(needed)[0].startswith("test_it.yaml has no answer to GET /list")
+    strict.assert_outcomes(passed=1, errors=1)
+    assert reasons(strict, "ERROR")[0].startswith("test_it.yaml has no answer to GET /list")
+
+
+EXEMPT = {
+    "mark": '@pytest.mark.vcr(passthrough_hosts=["prices.test"])',
+    "pattern": '@pytest.mark.vcr(passthrough_hosts="*.test")',
+    "theirs": '@pytest.mark.vcr(ignore_hosts=["prices.test"])',
+    "config": "@pytest.fixture(scope='module')\ndef vcr_config():\n"
+    "    return {'passthrough_hosts': ['prices.test']}\n\n@pytest.mark.vcr",
+    "ini": "@pytest.mark.vcr",
+    "table": "@pytest.mark.vcr",
+    "own": '@pytest.mark.cassette(passthrough_hosts=["prices.test"])',
+    "own config": "@pytest.fixture\ndef cassette_config():\n"
+    "    return {'passthrough_hosts': ['prices.test']}\n\n@pytest.mark.cassette",
+    "own ini": "@pytest.mark.cassette",
+    "own table": "@pytest.mark.cassette",
+}
+
+
+@pytest.mark.parametrize("way", EXEMPT)
+def test_a_host_is_exempted(recorded: Project, way: str) -> None:
+    """By mark, fixture, ini value or table; for both kinds of tests; vcrpy's own option counts."""
+    if "ini" in way:
+        recorded.pytester.makeini("[pytest]\nregen_passthrough_hosts =\n    prices.test\n")
+    if "table" in way:
+        recorded.pytester.makepyprojecttoml(
+            "[tool.pytest-regen.cassettes]\npassthrough_hosts = ['prices.test']\n"
+        )
+    body = textwrap.dedent(USED).replace("@pytest.mark.vcr\n", "")
+    write(recorded, BACKGROUND, EXEMPT[way] + body)
+
+    result = recorded.run()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("miss: *")
+
+
+def test_an_exempted_host_is_sent_to_while_recording(project: Project, emulator: Emulator) -> None:
+    """It is not in the file; in replay it is not there, but for this machine."""
+    for mark in ("vcr", "cassette"):
+        write(
+            project,
+            BACKGROUND,
+            f"@pytest.mark.{mark}(passthrough_hosts=['localhost'])\ndef test_{mark}():\n"
+            "    own()\n"
+            "    port = os.environ['ANTHROPIC_BASE_URL'].rpartition(':')[2]\n"
+            "    assert httpx2.get(f'http://localhost:{port}/v1/models').status_code == 401",
+        )
+
+        project.run("--record-mode=once").assert_outcomes(passed=1)
+        before = len(emulator.requests)
+        project.run().assert_outcomes(passed=1)
+
+        assert before % 2 == 0
+        assert len(emulator.requests) == before + 1
+        emulator.requests.clear()
+        text = (project.path / f"cassettes/test_m/test_{mark}.yaml").read_text("utf-8")
+        assert text.count("request:") == 1
+
+
+def test_a_host_that_is_none_is_refused(project: Project) -> None:
+    """An address would match nothing, in silence; both kinds of tests say so in three lines."""
+    for mark in ("vcr", "cassette"):
+        for hosts in ("['https://prices.test/']", "1"):
+            write(
+                project,
+                "import pytest",
+                f"@pytest.mark.{mark}(passthrough_hosts={hosts})\ndef test_it(): pass",
+            )
+
+            result = project.run()
+
+            text = result.stdout.str() + result.stderr.str()
+            assert "passthrough_hosts" in text
+            assert "next: " in text
+            assert "Traceback" not in text
+            assert result.ret != 0

@@ -329,7 +329,7 @@ def test_beside_pytest_recording_ours_steps_back(
     result = pytester.runpytest_subprocess(*(f"-p{name}" for name in order), "--strict-markers")
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["pytest-recording is installed and serves the tests marked vcr*"])
+    result.stdout.fnmatch_lines(["pytest-recording is loaded and serves the tests marked vcr*"])
 
 
 def test_blocked_by_p_no_ours_serves(suite: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,11 +40,20 @@ class Site(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-TRANSFER = {"connection", "content-encoding", "content-length", "transfer-encoding"}
+TRANSFER = {
+    "connection",
+    "content-encoding",
+    "content-length",
+    "retry-after-ms",
+    "transfer-encoding",
+}
 
 
 def told_headers(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the headers of an answer that do not only describe its transfer; of cookies names."""
+    """Return the headers of an answer that do not only describe its transfer; of cookies names.
+
+    Nor what lets a client ask again without waiting, which replay adds to a failure.
+    """
     return sorted(
         (name.lower(), value.partition("=")[0] if name.lower() == "set-cookie" else value)
         for name, value in pairs
@@ -115,12 +124,41 @@ class _Page(BaseHTTPRequestHandler):
             said = f"{len(self.sent.splitlines())} lines"
         self._json(200, {"method": self.command, "path": self.path, "body": said})
 
+    def page_v1(self) -> None:
+        """Answer as the APIs of models do."""
+        model = json.loads(self.sent)["model"]
+        if self.path.endswith("/messages"):
+            usage = {"input_tokens": 3, "output_tokens": 2}
+            text = {"type": "text", "text": "Ivy does."}
+            said = {"type": "message", "role": "assistant", "content": [text], "usage": usage}
+            said |= {"stop_reason": "end_turn", "stop_sequence": None}
+        else:
+            message = {"role": "assistant", "content": "Ivy does.", "refusal": None}
+            choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+            said = {"object": "chat.completion", "created": 1, "choices": [choice]}
+        self._json(200, {"id": "one", "model": model, **said}, request_id="req_one")
+
     def page_redirect(self) -> None:
         """Redirect with the status and to the address that the query says."""
         headers = {"location": self.query.get("to", "/echo")}
         if "cookie" in self.query:
             headers["set_cookie"] = f"visit={self.query['cookie']}; Path=/"
         self._answer(int(self.query.get("status", "302")), b"moved", **headers)
+
+    def page_moved(self) -> None:
+        """Redirect to the path behind the first name, with the method and body that came."""
+        self._answer(308, location=self.path.removeprefix("/moved"))
+
+    def page_garden(self) -> None:
+        """Keep and give objects as S3 does."""
+        told = {"x_amz_request_id": "REQ1", "x_amz_meta_kind": "ivy"}
+        if self.command == "PUT":
+            self._answer(200, etag='"v1"', **told)
+        elif self.path.endswith("/plan"):
+            self._answer(200, TEXT.encode(), content_type="text/plain", etag='"v1"', **told)
+        else:
+            said = b"<Error><Code>NoSuchKey</Code><Message>no such plan</Message></Error>"
+            self._answer(404, said, content_type="application/xml", **told)
 
     def page_cookie(self) -> None:
         """Say which cookies came, by name."""
@@ -151,8 +189,11 @@ class _Page(BaseHTTPRequestHandler):
     def page_packed(self) -> None:
         """Give a text as the path says it is to be packed."""
         how = self.path.rpartition("/")[2]
-        body = PACKERS[how](TEXT.encode())
-        self._answer(200, body, content_encoding=how, content_type="text/plain")
+        if how in self.headers.get("accept-encoding", ""):
+            body = PACKERS[how](TEXT.encode())
+            self._answer(200, body, content_encoding=how, content_type="text/plain")
+        else:
+            self._answer(200, TEXT.encode(), content_type="text/plain")
 
     def page_status(self) -> None:
         """Fail as the path says."""
@@ -166,6 +207,10 @@ class _Page(BaseHTTPRequestHandler):
     def page_events(self) -> None:
         """Give five events, some milliseconds apart."""
         self._stream(EVENTS, "text/event-stream", 0.05)
+
+    def page_large(self) -> None:
+        """Give five megabytes."""
+        self._answer(200, b"0123456789abcdef" * 327_680, content_type="application/octet-stream")
 
     def page_cut(self) -> None:
         """Break off in the middle of the events, or of a text."""

@@ -34,7 +34,7 @@ PLANTED = {
     "bearer-token": "Bearer abcdefghijklmnop.qrstuv",
     "basic-credentials": "Basic dXNlcjpwYXNzd29yZDEyMzQ1Njc4OTA=",
     "aws-key": "AKIAIOSFODNN7EXAMPLE",
-    "github-token": "ghp_" + "x" * 36,
+    "github-token": "ghp_" + "a" * 36,
     "gitlab-token": "glpat-" + "y" * 20,
     "slack-token": "xoxb-1234567890-abcdef",
     "google-key": "AIza" + "b" * 35,

@@ -1,16 +1,17 @@
 """Recordings put at the end of a cassette, so that a reader sees all of them or none.
 
-While bytes are being appended a small file beside the cassette says how long it was before. A
-reader meanwhile, or after a kill, reads only that much; the next writer cuts the rest off.
+While bytes are being put there a small file beside the cassette says where, and what stood there.
+A reader meanwhile, or after a kill, reads the file as it was; the next writer makes it so.
 """
 
 import contextlib
 import errno
 import os
 import stat
+from io import FileIO
 from pathlib import Path
 
-__all__ = ["Stamp", "append_whole", "read_whole", "recover", "stamp_of"]
+__all__ = ["Stamp", "append_whole", "insert_whole", "read_whole", "recover", "stamp_of"]
 
 Stamp = tuple[int, int, int]
 """Inode, size and time of change: whether a file is still the one that was read."""
@@ -33,32 +34,52 @@ def append_whole(path: Path, data: bytes) -> None:
     Raises:
         OSError: the disk is full or the file cannot be written; it is as it was.
     """
-    found = path.stat()
+    insert_whole(path, path.stat().st_size, data)
+
+
+def insert_whole(path: Path, at: int, data: bytes) -> None:
+    """Put bytes into a file, in front of its last few; in one step, and raises, as above."""
     journal = _journal(path)
-    try:
-        _write(journal, "wb", f"{found.st_ino} {found.st_size}".encode("ascii"))
-        _write(path, "ab", data)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.truncate(path, found.st_size)
-        journal.unlink(missing_ok=True)
-        raise
+    # Unbuffered: what could not be written must not be tried again when the file is closed.
+    with path.open("r+b", buffering=0) as file:
+        file.seek(at)
+        tail = file.read()
+        try:
+            _write(journal, f"{path.stat().st_ino} {at} {tail.hex()}.".encode("ascii"))
+            _put(file, at, data + tail)
+            os.fsync(file.fileno())
+        except BaseException:
+            # Where not even that can be done, the journal says how the file is to be read.
+            with contextlib.suppress(OSError):
+                _put(file, at, tail)
+                journal.unlink(missing_ok=True)
+            raise
     journal.unlink()
 
 
-def _write(path: Path, mode: str, data: bytes) -> None:
-    with path.open(mode) as file:
+def _put(file: FileIO, at: int, data: bytes) -> None:
+    """Let a file end with this, from a place in it on."""
+    left = memoryview(data)
+    file.seek(at)
+    while left:
+        left = left[file.write(left) :]
+    file.truncate(at + len(data))
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
 def recover(path: Path) -> None:
-    """Cut off what a killed writer left behind; to be called under the lock of the file."""
+    """Take back what a killed writer left behind; to be called under the lock of the file."""
     journal = _journal(path)
-    size = _size_before(path, journal)
-    if size is not None:
-        os.truncate(path, size)
+    before = _end_before(path, journal)
+    if before is not None:
+        with path.open("r+b", buffering=0) as file:
+            _put(file, *before)
     journal.unlink(missing_ok=True)
 
 
@@ -75,24 +96,26 @@ def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
     data, stamp = b"", None
     journal = _journal(path)
     for _ in range(_TRIES):
-        before, size = stamp_of(path), _size_before(path, journal)
+        stamp_before, before = stamp_of(path), _end_before(path, journal)
         data = path.read_bytes()
         stamp = stamp_of(path)
-        size = _size_before(path, journal) if size is None else size
-        if size is not None:
+        before = before or _end_before(path, journal)
+        if before is not None:
+            at, tail = before
             # Its stamp would be that of more than was read.
-            return data[:size], None
-        if before == stamp:
+            return data[:at] + tail, None
+        if stamp_before == stamp:
             return data, stamp
     return data, None
 
 
-def _size_before(path: Path, journal: Path) -> int | None:
-    """Return how long the file was before an append that has not ended."""
+def _end_before(path: Path, journal: Path) -> tuple[int, bytes] | None:
+    """Return where and how the file ended before what is being put there; ``None``: nothing is."""
     try:
-        inode, size = journal.read_text("ascii").split()
+        inode, at, tail = journal.read_text("ascii").split(" ")
         # A file put there since, say by version control, is another one.
-        return int(size) if path.stat().st_ino == int(inode) else None
+        is_it = path.stat().st_ino == int(inode) and tail.endswith(".")
+        return (int(at), bytes.fromhex(tail[:-1])) if is_it else None
     except (OSError, ValueError):
         return None
 

@@ -110,7 +110,12 @@ def _deflate(body: bytes) -> tuple[bytes, bool]:
         return body, True
     # Some send it without the header of two bytes; this is how one is recognized.
     has_header = len(body) == 1 or (body[0] & 15 == 8 and int.from_bytes(body[:2]) % 31 == 0)  # noqa: PLR2004 - RFC 1950
-    return _inflated(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    try:
+        return _inflated(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    except UndecodableBodyError:
+        if _is_binary(body):
+            raise
+        return body, True
 
 
 def _inflated(body: bytes, bits: int) -> tuple[bytes, bool]:
@@ -194,9 +199,13 @@ def _too_large() -> UndecodableBodyError:
 
 def _plain_text(body: bytes, why: object) -> bytes:
     """Return a body that is text already; what is neither text nor compressed is broken."""
-    if _BINARY.search(body.decode("utf-8", "surrogateescape")):
+    if _is_binary(body):
         raise UndecodableBodyError(f"the compressed body is broken: {why}")
     return body
+
+
+def _is_binary(body: bytes) -> bool:
+    return _BINARY.search(body.decode("utf-8", "surrogateescape")) is not None
 
 
 _DECODERS: Mapping[str, Callable[[bytes], tuple[bytes, bool]]] = {

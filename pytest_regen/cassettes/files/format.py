@@ -1,6 +1,6 @@
 """The text of a cassette: YAML that vcrpy loads, JSON bodies laid out so that a diff can be read.
 
-A file of ours is a comment, ``version``, ``metadata`` and ``interactions``, each interaction
+A file of ours is a comment, ``version``, ``recording`` and ``interactions``, each interaction
 headed by its key. That lets a reader find every recording without parsing any.
 """
 
@@ -15,12 +15,25 @@ from pytest_regen.cassettes.json_text import laid_out
 from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
-__all__ = ["FIRST_LINE", "INTERACTIONS", "header_text", "interaction_text"]
+__all__ = [
+    "FIRST_LINE",
+    "INTERACTIONS",
+    "RECORDING",
+    "foreign_text",
+    "header_text",
+    "interaction_text",
+]
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts so is laid out as this module writes it."""
 
 INTERACTIONS: Final = "interactions:\n"
+
+RECORDING: Final = "recording"
+"""Name of the mapping that says when, with what and from whom a file was recorded."""
+
+_OWN = frozenset({"recorded_at", "recorded_by", "source", "models"})
+"""What stands in it; what else somebody noted stays below ``metadata``."""
 
 _PRINTABLE = re.compile(
     "[\n\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*"
@@ -34,9 +47,16 @@ _WORDS_OF_YAML = frozenset({"null", "true", "false", "yes", "no", "on", "off", "
 
 
 def header_text(metadata: Mapping[str, Any]) -> str:
-    """Return everything that stands before the first interaction."""
-    lines = [FIRST_LINE, "version: 1\n", "metadata:\n"]
-    lines += _mapping(metadata, "  ")
+    """Return everything that stands before the first interaction.
+
+    Not all of it below ``metadata``: where there is such a key, vcrpy (since 9.4) gives its
+    persister three values, and that of pytest-recording 0.14 takes two.
+    """
+    own = {name: value for name, value in metadata.items() if name in _OWN}
+    noted = {name: value for name, value in metadata.items() if name not in _OWN}
+    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping(own, "  ")]
+    if noted:
+        lines += ["metadata:\n", *_mapping(noted, "  ")]
     return "".join(lines) + INTERACTIONS
 
 
@@ -69,9 +89,6 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     request, _ = _laid_out(sent, as_it_came=not lays_out or json_or_none(sent) is None)
     as_it_came = not lays_out or interaction.is_stream
     answer, layout = _laid_out(interaction.response_body, as_it_came=as_it_came)
-    headers = dict(interaction.response_headers)
-    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
-        headers["content-length"] = (str(_length(answer)),)
     return (
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
@@ -83,7 +100,7 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
         f"{_headers(interaction.request_headers)}"
         f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_headers(dict(sorted(headers.items())))}"
+        f"{_headers(_answer_headers(interaction, answer))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
@@ -92,9 +109,32 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     )
 
 
+def foreign_text(interaction: Interaction) -> str:
+    """Return one interaction as vcrpy writes it, for a file that vcrpy began."""
+    import yaml  # noqa: PLC0415 - 20 ms that replay need not spend
+
+    answer = interaction.response_body
+    response = {
+        "body": {"string": _text_or_bytes(answer)},
+        "headers": {n: list(v) for n, v in _answer_headers(interaction, answer).items()},
+        "status": {"code": interaction.status, "message": interaction.reason},
+    }
+    request = {
+        "body": _text_or_bytes(interaction.request_body),
+        "headers": {n: list(v) for n, v in interaction.request_headers.items()},
+        "method": interaction.method,
+        "uri": interaction.uri,
+    }
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    listed = [{"request": request, "response": response}]
+    return str(yaml.dump(listed, Dumper=dumper)) + _stream(interaction)
+
+
 def _tokens(interaction: Interaction) -> str:
     """Return what the answer says it cost, where it does; for people, nothing reads it."""
-    found = tokens_of(message_of(interaction))
+    # What is parsed only for this may be large, and mostly tells of none.
+    tells = b"usage" in interaction.response_body
+    found = tokens_of(message_of(interaction)) if tells else {}
     listed = ", ".join(f"{name}: {count}" for name, count in found.items())
     return f"  tokens: {{{listed}}}\n" if found else ""
 
@@ -112,14 +152,28 @@ def _laid_out(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, st
 
     Text as text, JSON a line for each member where the bytes can be told from that.
     """
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return body, ""
-    found = None if as_it_came else laid_out(text)
+    text = _text_or_bytes(body)
+    if as_it_came or isinstance(text, bytes):
+        return text, ""
+    found = laid_out(text)
     if found is None or not _fits_literal(found.text):
         return text, ""
     return found.text, f"  layout: {found.layout}\n"
+
+
+def _text_or_bytes(body: bytes) -> str | bytes:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body
+
+
+def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
+    """Return the headers of an answer that is written so, sorted."""
+    headers = dict(interaction.response_headers)
+    if interaction.end == "complete" and has_body(interaction.method, interaction.status):
+        headers["content-length"] = (str(_length(answer)),)
+    return dict(sorted(headers.items()))
 
 
 def _length(body: str | bytes) -> int:

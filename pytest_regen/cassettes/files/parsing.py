@@ -7,10 +7,10 @@ or refer to itself until the memory is full, and of a duplicate key no value is 
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pytest_regen.cassettes.files.places import shown_path
 from pytest_regen.cassettes.strict_json import DuplicateKeyError, unique_keys
@@ -25,6 +25,7 @@ __all__ = [
     "parsed_json",
     "parsed_yaml",
     "refuse_cut",
+    "room_behind",
     "text_of",
     "unreadable",
 ]
@@ -154,15 +155,46 @@ def parsed_cassette(
     except CassetteUnreadableError:
         # Whatever is wrong is told by the parser that saw everything that stands before it.
         found = None
-    return parsed_yaml(text, path, loader=loader) if found is None else found
+    return parsed_yaml(text, path, loader=loader) if found is None else found[:2]
+
+
+def room_behind(text: str, path: Path) -> tuple[int, str] | None:
+    """Return where a foreign cassette has room for another recording, and what it is indented by.
+
+    Args:
+        text: the whole cassette, in which recordings stand under each other, as vcrpy writes it.
+        path: where it lies.
+
+    Returns:
+        The place behind the last recording; ``None`` where there is none, or a recording is one of
+        ours, which have keys.
+    """
+    try:
+        found = _one_by_one(text, path, None)
+    except CassetteUnreadableError:
+        found = None
+    if found is None or not text[: found.end].endswith("\n"):
+        return None
+    ours = [one for one in found.data["interactions"] if isinstance(one, Mapping) and "key" in one]
+    return None if ours else (found.end, found.indent)
+
+
+class _Pieced(NamedTuple):
+    """A cassette of which the recordings were parsed one by one."""
+
+    data: dict[str, Any]
+    lines: list[int]
+    end: int
+    """Where the last of them ends."""
+    indent: str
 
 
 def _one_by_one(
     text: str,
     path: Path,
     loader: Any,  # noqa: ANN401 - a class of PyYAML's
-) -> tuple[object, list[int]] | None:
-    """Return what ``parsed_cassette`` does; ``None`` where recordings do not stand so.
+) -> _Pieced | None:
+    """Return a cassette, recording by recording; ``None`` where they do not stand so.
 
     A piece that is whole YAML leaves the parser where it began, so that the pieces give what the
     whole would give. One that ends inside a text or a list is none, and is refused.
@@ -192,7 +224,7 @@ def _one_by_one(
     if referring:
         _refuse_expanding(referring, len(text), path, 1)
     data["interactions"] = items
-    return data, lines
+    return _Pieced(data, lines, end, head[1])
 
 
 def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, int]]:
@@ -390,9 +422,6 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
     Args:
         base: one of PyYAML's safe loaders, or a class made from one.
     """
-    from yaml import MappingNode, ScalarNode  # noqa: PLC0415 - as above
-
-    tag_of = _plain_tags(base.yaml_implicit_resolvers)
 
     class Guarded(base):  # type: ignore[misc]  # known at run time
         """Safe, bounded, exact."""
@@ -421,28 +450,29 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
             if merges and len(node.value) > _MERGED:
                 _refuse(node, f"more than {_MERGED} keys are merged into one mapping")
 
-        def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:  # noqa: ANN401 - PyYAML's
-            """Return the tag of a node without one; the parser calls this for each."""
-            if kind is ScalarNode:
-                # Quoted, or in a block: a text, whatever it looks like.
-                return tag_of(value) if implicit[0] else _TEXT
-            return _MAPPING if kind is MappingNode else _SEQUENCE
+        resolve = _resolver(base.yaml_implicit_resolvers)
 
-    for tag in ("bool", "int", "float", "timestamp", "binary"):
-        name = f"{_TAGS}{tag}"
-        exact = {"binary": _exact_binary}.get(tag, base.yaml_constructors[name])
-        Guarded.add_constructor(name, _placed(exact))
+    for tag, construct in _exact_constructors(base.yaml_constructors):
+        Guarded.add_constructor(tag, construct)
     # As Ruby writes it.
     Guarded.add_constructor("!binary", _placed(_exact_binary))
     return Guarded
 
 
-def _plain_tags(patterns: Mapping[Any, Any]) -> Callable[[str], str]:
-    """Return what gives the tag of a plain scalar.
+def _exact_constructors(known: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield tags, and what constructs their values or says where they are broken."""
+    for name in ("bool", "int", "float", "timestamp", "binary"):
+        tag = f"{_TAGS}{name}"
+        yield tag, _placed(_exact_binary if name == "binary" else known[tag])
+
+
+def _resolver(patterns: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - a method of PyYAML's
+    """Return what gives the tag of a node that names none, as a method of a loader.
 
     Args:
-        patterns: PyYAML's, by the first character of what they match.
+        patterns: what plain scalars mean, by the first character of what they match.
     """
+    from yaml import MappingNode, ScalarNode  # noqa: PLC0415 - as above
 
     def tag_of(value: str) -> str:
         for tag, pattern in (*patterns.get(value[:1], ()), *patterns.get(None, ())):
@@ -451,7 +481,16 @@ def _plain_tags(patterns: Mapping[Any, Any]) -> Callable[[str], str]:
         return _TEXT
 
     known = lru_cache(maxsize=4096)(tag_of)
-    return lambda value: known(value) if len(value) < _SHORT else tag_of(value)
+
+    def resolve(_: Any, kind: Any, value: Any, implicit: Any) -> str:  # noqa: ANN401 - PyYAML's
+        if kind is not ScalarNode:
+            return _MAPPING if kind is MappingNode else _SEQUENCE
+        if not implicit[0]:
+            # Quoted, or in a block: a text, whatever it looks like.
+            return _TEXT
+        return known(value) if len(value) < _SHORT else tag_of(value)
+
+    return resolve
 
 
 def _tree(parser: Any, node: Any) -> Any:  # noqa: ANN401 - PyYAML's nodes

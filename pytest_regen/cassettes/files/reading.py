@@ -16,7 +16,12 @@ from typing import Any
 from pytest_regen.cassettes.files.appending import Stamp, read_whole
 from pytest_regen.cassettes.files.building import built_interaction
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, unpacked_file
-from pytest_regen.cassettes.files.format import FIRST_LINE, INTERACTIONS, interaction_text
+from pytest_regen.cassettes.files.format import (
+    FIRST_LINE,
+    INTERACTIONS,
+    RECORDING,
+    interaction_text,
+)
 from pytest_regen.cassettes.files.parsing import (
     checked_content,
     lined_interactions,
@@ -276,8 +281,11 @@ def _findable(found: Interaction) -> Interaction:
 
 def _metadata(data: object) -> Mapping[str, Any]:
     """Return the metadata as JSON could hold it, whatever somebody wrote there."""
-    found = data.get("metadata") if isinstance(data, Mapping) else None
-    if not isinstance(found, Mapping):
+    found: dict[Any, Any] = {}
+    for name in ("metadata", RECORDING) if isinstance(data, Mapping) else ():
+        part = data.get(name)
+        found.update(part if isinstance(part, Mapping) else {})
+    if not found:
         return {}
     text = json.dumps(_cut(found), ensure_ascii=False, skipkeys=True, default=str)
     # JSON may hold half a character; the YAML this is written to may not.

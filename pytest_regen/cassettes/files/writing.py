@@ -1,16 +1,29 @@
 """Recordings on their way to disk: appended to a partial file, promoted whole, never with a key."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.atomic import refuse_obstacle
-from pytest_regen.cassettes.files.appending import append_whole, recover, stamp_of
-from pytest_regen.cassettes.files.format import FIRST_LINE, header_text, interaction_text
+from pytest_regen.cassettes.files.appending import (
+    append_whole,
+    insert_whole,
+    recover,
+    stamp_of,
+)
+from pytest_regen.cassettes.files.format import (
+    FIRST_LINE,
+    foreign_text,
+    header_text,
+    interaction_text,
+)
+from pytest_regen.cassettes.files.parsing import checked_content, room_behind
 from pytest_regen.cassettes.files.places import is_packed, partial_path
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.replacing import (
@@ -32,6 +45,12 @@ __all__ = ["CassetteWriter", "checked_text", "keep_answers"]
 
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
+_TAIL = 1 << 12
+"""Characters: what stands behind the recordings of a file of vcrpy is ``version: 1``."""
+
+_LARGE = 1 << 20
+"""Bytes."""
+
 _NAMED_PARTS = 3
 """How much of a path a test names: what lies above is the project's."""
 
@@ -57,20 +76,19 @@ class CassetteWriter:
         self._partial: Path | None = None
         self._lock: BaseFileLock | None = None
 
-    def refuse_unwritable(self) -> None:
-        """Refuse a place where nothing can be kept, before an answer is paid for.
+    def refusal(self) -> CassetteError | None:
+        """Return why nothing can be kept there, to be known before an answer is paid for.
 
-        Raises:
-            CassetteError: the cassette is a folder, its folder cannot be written, or its name
-                holds a credential.
+        The cassette is a folder, its folder cannot be written, or its name holds a credential.
         """
-        if self._partial is not None:
-            return
-        _refuse_telling_name(self._path)
         try:
+            _refuse_telling_name(self._path)
             refuse_obstacle(self._path)
+        except CassetteError as error:
+            return error
         except (OSError, ValueError) as error:
-            raise unwritable(self._path, error) from None
+            return unwritable(self._path, error)
+        return None
 
     def append(self, interaction: Interaction, source: str, model: str = "") -> None:
         """Append a recording to the partial file.
@@ -84,7 +102,8 @@ class CassetteWriter:
             CassetteError: the folder cannot be written, or a credential would be.
         """
         text = _text_of(interaction)
-        checked_text(self._path, text)
+        rest = _without_large(interaction)
+        checked_text(self._path, text if rest is interaction else _text_of(rest))
         try:
             if self._partial is None:
                 self._metadata = _metadata(source, model)
@@ -149,8 +168,14 @@ class CassetteWriter:
             metadata["recorded_at"] = str(old.metadata.get("recorded_at") or day)
         dated = day if day != metadata["recorded_at"] else ""
         texts = [_dated(stored.text, dated) for stored in self._recorded]
+        room = None if appends or old is None or kept != old.interactions else self._room()
         if appends:
             append_whole(self._path, "".join(texts).encode())
+        elif room is not None:
+            at, indent = room
+            text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
+            checked_text(self._path, text)
+            insert_whole(self._path, at, textwrap.indent(text, indent).encode())
         elif not kept and self._can_move(partial, metadata):
             # What was recorded is all there is, and stands whole in a file already.
             move_file(partial, self._path)
@@ -183,6 +208,20 @@ class CassetteWriter:
         same = all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
         # Line ends of a checkout on Windows are left as they are only by writing all anew.
         return same and old.is_laid_out and _starts_with(self._path, FIRST_LINE.encode())
+
+    def _room(self) -> tuple[int, str] | None:
+        """Return where a file of vcrpy has room for more, and what recordings are indented by."""
+        if is_packed(self._path):
+            return None
+        data = self._path.read_bytes()
+        # As it is read: without what would make places in the text others than in the file.
+        if checked_content(self._path, data) != data:
+            return None
+        text = data.decode()
+        room = room_behind(text, self._path)
+        if room is None or len(text) - room[0] > _TAIL:
+            return None
+        return len(text[: room[0]].encode()), room[1]
 
     def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
         if old is None:
@@ -255,6 +294,20 @@ def _readable(partial: Path | None) -> CassetteFile | None:
 
 def _is_answered(interaction: Interaction) -> bool:
     return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
+
+
+def _without_large(interaction: Interaction) -> Interaction:
+    """Return a recording as it is searched once more when it is written.
+
+    Of each body every value was searched when it was scrubbed. Only of one of ordinary size is what
+    stands in the file searched again, as a second look.
+    """
+    large = {
+        name: b""
+        for name in ("request_body", "response_body")
+        if len(getattr(interaction, name)) > _LARGE
+    }
+    return replace(interaction, **large) if large else interaction
 
 
 def _text_of(interaction: Interaction) -> str:

@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -15,18 +15,22 @@ from typing import Any, Literal
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.differences import Difference, differences
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, unpacked, unpacked_file
+from pytest_regen.cassettes.files.parsing import parsed_yaml
 from pytest_regen.cassettes.files.places import PARTIAL, is_packed, name_parts
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.headers import holds_credential
+from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.paths import leaves
-from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_in
+from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_and_values_in
 from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.upkeep.baseline import Baseline
 from pytest_regen.cassettes.upkeep.unused import why_unused
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteUnreadableError, UsageError
-from pytest_regen.turns.secrets import ASSIGNED, find_secrets
+from pytest_regen.plurals import counted
+from pytest_regen.turns.secret_names import is_placeholder
+from pytest_regen.turns.secrets import ASSIGNED, find_secrets, secrets_with_values
 
-__all__ = ["Finding", "Limits", "cassettes_in", "check_cassettes"]
+__all__ = ["Finding", "Limits", "cassettes_in", "check_cassettes", "outdated_in"]
 
 Severity = Literal["error", "warning"]
 
@@ -120,7 +124,10 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
 
 
 def check_cassettes(
-    paths: Iterable[Path], limits: Limits, drifted: Collection[str] = ()
+    paths: Iterable[Path],
+    limits: Limits,
+    drifted: Collection[str] = (),
+    baseline: Baseline | None = None,
 ) -> tuple[Finding, ...]:
     """Return what is wrong with these cassettes, by path and line.
 
@@ -128,19 +135,52 @@ def check_cassettes(
         paths: the cassettes.
         limits: what is old or large.
         drifted: cassettes (from the working folder) that drifted in the last test run.
+        baseline: credentials and headers that are not reported again.
     """
     found: list[Finding] = []
     files: list[CassetteFile] = []
     for path in paths:
+        known = partial(baseline.covers, path) if baseline else _is_new
         try:
             file = read_cassette(path)
             if file is not None:
                 files.append(file)
-                found += [*_secrets(file), *_edited(file), *_notes(file, limits, drifted)]
+                found += [*_secrets(file, known), *_edited(file), *_notes(file, limits, drifted)]
         except CassetteUnreadableError as error:
-            found.append(_unreadable(path, error))
+            layout = _other_layout(path)
+            if layout:
+                found.append(Finding("FOREIGN", "warning", path, error.line, layout))
+                found += [one for one, _ in _secret_lines(path, known)]
+            else:
+                found.append(_unreadable(path, error))
     found += _varying(files)
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
+
+
+def outdated_in(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
+    """Return the entries of a baseline that no longer apply, one finding for each cassette."""
+    kinds: defaultdict[str, list[str]] = defaultdict(list)
+    for one in baseline.outdated(checked):
+        kinds[one.path].append(one.kind)
+    return tuple(
+        Finding(
+            "BASELINE",
+            "warning",
+            baseline.path,
+            None,
+            f"{counted(len(found), 'finding')} of {path} no longer "
+            f"{'applies' if len(found) == 1 else 'apply'} ({', '.join(sorted({*found}))})",
+        )
+        for path, found in kinds.items()
+    )
+
+
+Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
+"""Whether a finding was looked at: code, kind, value."""
+
+
+def _is_new(code: str, kind: str, value: str) -> bool:  # noqa: ARG001 - as a baseline is asked
+    return False
 
 
 def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
@@ -148,49 +188,130 @@ def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
     return Finding(code, "error", path, error.line, error.why)
 
 
-def _secrets(file: CassetteFile) -> Iterator[Finding]:
+def _other_layout(path: Path) -> str:
+    """Return what a file holds that is sound and lists interactions, but none of HTTP as vcrpy's.
+
+    Of messages of a socket or calls of another protocol, or with bodies that only the serializer of
+    its project understands. Empty where something is missing that should be there.
+    """
+    try:
+        data, _ = parsed_yaml(_text_of(path), path)
+    except (OSError, ValueError, CassetteUnreadableError):
+        return ""
+    items = data.get("interactions") if isinstance(data, Mapping) else None
+    if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
+        return ""
+    if not any({"request", "response", "key"} & one.keys() for one in items):
+        what = ", ".join(sorted({str(name) for name in items[0]})[:4])
+        return f"it holds no requests of HTTP but {what}: only its text was searched"
+    halves = [one.get(half) for one in items for half in ("request", "response")]
+    if any(_is_laid_out(half) for half in halves):
+        return "its bodies are laid out by another serializer: only its text was searched"
+    return ""
+
+
+def _is_laid_out(half: object) -> bool:
+    body = half.get("body") if isinstance(half, Mapping) else None
+    return (
+        isinstance(body, Mapping) and bool(body) and not {"string", "base64_string"} & body.keys()
+    )
+
+
+def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
+    """Yield credentials in the text as it stands, each with its kind."""
+    for number, kind, value in _in_lines(_text_of(path)):
+        if not known("SECRET", kind, value):
+            yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
+
+
+def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
     """Yield credentials in the text as it stands, in decoded bodies, and in headers."""
     told = set()
-    for number, kind in _in_lines(_text_of(file.path)):
+    for finding, kind in _secret_lines(file.path, known):
         told.add(kind)
-        yield Finding("SECRET", "error", file.path, number, f"a credential ({kind})")
+        yield finding
     for stored in file.interactions:
         found = _readable(stored)
         if found is None:
             continue
-        kinds = {*secrets_in(unpacked(found.request_body)), *secrets_in(found.response_body)}
-        for kind in sorted({*kinds, *find_secrets(f"{found.uri} {found.reason}")} - told):
+        pairs = {
+            *secrets_and_values_in(unpacked(found.request_body)),
+            *secrets_and_values_in(found.response_body),
+            *secrets_with_values(f"{found.uri} {found.reason}"),
+        }
+        kinds = {kind for kind, value in pairs if not known("SECRET", kind, value)}
+        for kind in sorted(kinds - told):
             message = f"a credential in a compressed or laid-out body ({kind})"
             yield Finding("SECRET", "error", file.path, stored.line, message)
         if found.is_stream:
-            for kind in hidden_in_stream(found.response_body.decode("utf-8", "replace")):
-                message = f"a credential in pieces, in several events of a stream ({kind})"
-                yield Finding("SECRET", "error", file.path, stored.line, message)
-        headers = [*found.request_headers.items(), *found.response_headers.items()]
-        for name in sorted({name for name, values in headers if holds_credential(name, values)}):
-            message = f"the header {name!r}, which holds a credential or identifies an account"
-            yield Finding("HEADER", "error", file.path, stored.line, message)
+            text = found.response_body.decode("utf-8", "replace")
+            for kind in hidden_in_stream(text):
+                if not known("SECRET", kind, text):
+                    message = f"a credential in pieces, in several events of a stream ({kind})"
+                    yield Finding("SECRET", "error", file.path, stored.line, message)
+        yield from _headers(file.path, stored.line, found, known)
 
 
 def _text_of(path: Path) -> str:
     data = path.read_bytes()
-    return (unpacked_file(data) if is_packed(path) else data).decode("utf-8", "replace")
+    try:
+        return (unpacked_file(data) if is_packed(path) else data).decode("utf-8", "replace")
+    except UndecodableBodyError:
+        # Told as such; there is nothing to be searched.
+        return ""
 
 
-def _in_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the kinds of credential in each line, with its number.
+def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterator[Finding]:
+    telling: defaultdict[str, list[str]] = defaultdict(list)
+    for name, values in (*found.request_headers.items(), *found.response_headers.items()):
+        if holds_credential(name, values) and not _says_nothing(name, values):
+            telling[name] += values
+    for name, values in sorted(telling.items()):
+        if known("HEADER", name, "\n".join(values)):
+            continue
+        if identifies_account(name):
+            message = f"the header {name!r}, which identifies an account"
+            yield Finding("HEADER", "warning", path, line, message)
+        else:
+            message = f"the header {name!r}, which holds a credential"
+            yield Finding("HEADER", "error", path, line, message)
 
-    What is none but for its name (the signature of a thinking block is not) is looked at together
-    with the lines it is folded with: YAML may break them between a quote and the name behind it.
+
+_PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
+"""Set by what stands before a server, to tell machines from people and to balance its load."""
+
+
+def _says_nothing(name: str, values: Iterable[str]) -> bool:
+    """Whether a header holds placeholders, or cookies that tell nothing of an account."""
+    if all(map(is_placeholder, values)):
+        return True
+    if name not in {"cookie", "set-cookie"}:
+        return False
+    cookies = [one for value in values for one in value.split(";")[: _pairs_in(name)]]
+    return all(one.partition("=")[0].strip() in _PROXY_COOKIES for one in cookies)
+
+
+def _pairs_in(name: str) -> int | None:
+    # What follows the first pair of Set-Cookie are attributes of it.
+    return 1 if name == "set-cookie" else None
+
+
+def _in_lines(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of each line with a credential, its kind and what stands there.
+
+    What is none but for its name is looked at together with the lines it is folded with: YAML may
+    break them between a quote and the name behind it.
     """
     first = 1
     for folded in _LINE_END.split(text):
         kinds = cache(partial(find_secrets, folded))
         lines = folded.split("\n")
         for number, line in enumerate(lines, first):
-            for kind in find_secrets(line):
-                if kind != ASSIGNED or len(lines) == 1 or kind in kinds():
-                    yield number, kind
+            told = set()
+            for kind, value in secrets_with_values(line):
+                if kind not in told and (kind != ASSIGNED or len(lines) == 1 or kind in kinds()):
+                    told.add(kind)
+                    yield number, kind, value
         first += len(lines)
 
 

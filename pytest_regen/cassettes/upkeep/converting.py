@@ -30,6 +30,9 @@ from pytest_regen.turns.secrets import find_secrets
 __all__ = ["Changes", "Conversion", "can_be_cleaned", "convert", "plan_conversion"]
 
 _TOP: Final = frozenset({"version", "interactions", "metadata"})
+_ITEM: Final = frozenset({"request", "response", "stream"})
+"""The last is what we note of streams that we add to a file of vcrpy."""
+
 _PARTS: Final[tuple[tuple[str, frozenset[str], frozenset[str]], ...]] = (
     ("request", frozenset({"method", "uri", "body", "headers"}), frozenset()),
     ("response", frozenset({"status", "headers", "body"}), frozenset({"url", "protocol"})),
@@ -258,7 +261,7 @@ def _own_serializer(text: str, path: Path) -> str:
 def _odd_keys(data: Any) -> Iterator[str]:  # noqa: ANN401 - parsed YAML or JSON
     yield from _unknown(data, _TOP, "the file")
     for number, item in enumerate(data["interactions"], 1):
-        yield from _unknown(item, frozenset({"request", "response"}), f"recording {number}")
+        yield from _unknown(item, _ITEM, f"recording {number}")
         for name, needed, more in _PARTS:
             part = item[name]
             yield from _unknown(part, needed | more, f"the {name} of recording {number}")

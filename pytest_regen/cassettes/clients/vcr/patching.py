@@ -20,12 +20,13 @@ from pytest_regen.cassettes.clients.connections import patch_connections
 from pytest_regen.cassettes.clients.passing import end_streams
 from pytest_regen.cassettes.clients.transports import patch_transports
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
+from pytest_regen.cassettes.clients.websockets import patch_sockets
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["patched_clients"]
+__all__ = ["patched_clients", "uninstalled_clients"]
 
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
@@ -37,7 +38,7 @@ _OURS = ("_httpx", "_httpx2", "_httpcore", "_aiohttp")
 """What ``transports`` and ``connections`` patch: vcrpy would read streams to their end first, and
 of aiohttp it does not see the hops of a redirect.
 
-vcrpy up to 7 and from 8.3 patches httpx, 8.0 to 8.2 what lies below it.
+vcrpy up to 7 and from 8.2 patches httpx, 8.0 and 8.1 what lies below it.
 """
 
 _IMPORTED_AS = {
@@ -64,6 +65,7 @@ def _patch(patches: ExitStack) -> None:
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
+    patch_sockets(patches)
     if find_spec("aiohttp") is not None:
         patch_connections(patches)
 
@@ -79,15 +81,25 @@ def _builder() -> Any:  # noqa: ANN401 - vcrpy ships no types
 def _builder_class() -> Any:  # noqa: ANN401 - as above
     """Return vcrpy's builder of patches without those for the skipped clients.
 
-    Its option ``skip_patchers`` is there since 8.4 only, and the names of its values changed.
+    Its option ``skip_patchers`` is there since 9.4 only, and the methods are not all of the same
+    names.
     """
     return type("_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped(), _nothing))
 
 
 def _skipped() -> tuple[str, ...]:
     """Return the methods of vcrpy's builder that make no patches here."""
-    missing = [f"_{name}" for name, module in _IMPORTED_AS.items() if find_spec(module) is None]
-    return (*_OURS, *missing)
+    return (*_OURS, *(f"_{name}" for name in uninstalled_clients() if name in _IMPORTED_AS))
+
+
+@cache
+def uninstalled_clients() -> tuple[str, ...]:
+    """Return the names, those of vcrpy since 9.4, of the clients that are not installed.
+
+    It found none of them when it was imported, and could not patch one that came since.
+    """
+    named = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
+    return tuple(name for name, module in named.items() if find_spec(module) is None)
 
 
 def _nothing(_builder: object) -> tuple[()]:
@@ -105,7 +117,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
     def can_play_response_for(self, request: Any) -> bool:  # noqa: ANN401 - vcrpy's own type
         """Take the answer now: another thread may ask for the same one before it is played."""
         if getattr(request, _TAKEN, None) is None:
-            run = innermost()
+            run = innermost(request.uri)
             # None: a connection made while a cassette was in use is used after its end.
             taken = run and run.take(request.method, request.uri, _sent(request, run))
             setattr(request, _RUN, run)
@@ -125,7 +137,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             CassetteMiss: it cannot be kept, or no cassette was asked for it: in replay it would
                 be missing.
         """
-        run: CassetteInUse | None = getattr(request, _RUN, innermost())
+        run: CassetteInUse | None = getattr(request, _RUN, innermost(request.uri))
         if run is None:
             return
         if not hasattr(request, _RUN):

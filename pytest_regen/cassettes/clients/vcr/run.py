@@ -1,12 +1,13 @@
 """A cassette of vcrpy in use: which drift and which misses there were, and what is said of them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.clients.expecting import is_expected
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
+from pytest_regen.cassettes.diff_files import DiffFiles
 from pytest_regen.cassettes.files.reading import StoredInteraction
 from pytest_regen.cassettes.keys import keys_of
 from pytest_regen.cassettes.matching import Matching
@@ -15,8 +16,11 @@ from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteMissError
 from pytest_regen.turns.interception import CassetteMiss
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["VcrOptions", "VcrRun"]
+
+_AS_SENT = Matching()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class VcrOptions:
     """Further cassettes that are replayed, never written."""
     configure: Callable[[Any], object]
     """Called with the VCR object before it is used."""
+    passing: Sequence[str] = ()
+    """Hosts that pass the cassette by."""
     diff_folder: Path | None = None
     test: Callable[..., object] | None = None
     """The test's function; where it names vcrpy's own exception, it gets that for a miss."""
@@ -52,10 +58,17 @@ class VcrRun:
     theirs: type[BaseException] = CassetteMiss
     """What vcrpy raises for a miss."""
     test: Callable[..., object] | None = None
-    matching: Matching = field(default_factory=Matching)
+    files: DiffFiles = field(default_factory=lambda: DiffFiles(None))
+    """Where long differences go."""
+    exists: bool = True
+    """Whether the file was there when the cassette was put to use."""
     drifts: list[Drift] = field(default_factory=list)
     missed: list[Asked] = field(default_factory=list)
     """Misses that vcrpy raised in its own words, because those were expected."""
+    strange: list[Asked] = field(default_factory=list)
+    """Misses that vcrpy raised in its own words: of their hosts nothing is recorded."""
+    tells_hosts: bool = True
+    """Whether recordings are told apart by their hosts."""
     unwritten: BaseException | None = None
     """What kept the cassette from being written."""
     signals_misses: bool = True
@@ -74,19 +87,34 @@ class VcrRun:
 
     def note_drift(self, asked: Asked, number: int, recorded: bytes) -> None:
         """Note where a request differs from recording ``number`` (from 1), which answered it."""
-        drift = drift_between(self.path, asked, number, recorded, self.matching)
+        drift = drift_between(self.path, asked, number, recorded, self.files)
         if drift is not None:
             self.drifts.append(drift)
 
     def refuse(self, asked: Asked) -> None:
         """Raise a signal that no client retries, for a request without a recording.
 
-        Not where the code that waits names vcrpy's own exception: that gets just that.
+        Not where the code that waits names vcrpy's own exception: that gets just that. Nor where
+        nothing of the host is recorded beside what is: a library that asks its maker for news goes
+        on without an answer, as it does with vcrpy.
         """
         if is_expected(self.theirs, test=self.test, outside=("vcr", str(__package__))):
             self.missed.append(asked)
             return
+        if self._is_strange(asked):
+            self.strange.append(asked)
+            return
         error = self._miss(asked)
+        self._pending.append(error)
+        raise CassetteMiss(error) if self.signals_misses else error
+
+    def refuse_client(self, client: str, vcrpy: str, method: str, uri: str) -> None:
+        """Raise a signal that no client retries, for a request that vcrpy would let through."""
+        error = CassetteMissError(
+            f"{self.path.name} has no answer to {method} {scrub_text(uri)}",
+            why=f"{vcrpy} does not know {client}: it would be sent, and not recorded",
+            hint="pip install 'vcrpy>=8.2', or use the fixture cassette, which knows it",
+        )
         self._pending.append(error)
         raise CassetteMiss(error) if self.signals_misses else error
 
@@ -99,9 +127,29 @@ class VcrRun:
         pending, self._pending = self._pending, []
         if pending:
             return pending[0]
-        if self.missed and any(isinstance(one, self.theirs) for one in _behind(failure)):
-            return self._miss(self.missed[0])
+        theirs = [*self.missed, *self.strange]
+        if theirs and any(isinstance(one, self.theirs) for one in _behind(failure)):
+            self.strange.clear()
+            return self._miss(theirs[0])
         return None
+
+    def take_strange_misses(self) -> list[CassetteMissError]:
+        """Return the misses of hosts of which nothing is recorded, that no failure has told."""
+        strange, self.strange = self.strange, []
+        return [self._strange_miss(asked) for asked in dict.fromkeys(strange)]
+
+    def _is_strange(self, asked: Asked) -> bool:
+        known = {request.host for request in self.cassette.requests} if self.tells_hosts else None
+        return bool(known) and asked.host not in known
+
+    def _strange_miss(self, asked: Asked) -> CassetteMissError:
+        return CassetteMissError(
+            f"{self.path.name} has no answer to {asked}",
+            why=f"it holds no recording of {asked.host}",
+            hint=self.command,
+            host=asked.host,
+            causes=[f"nothing of {asked.host} is recorded"],
+        )
 
     def _miss(self, asked: Asked) -> CassetteMissError:
         tape = Tape(self._stored())
@@ -114,8 +162,10 @@ class VcrRun:
             tape,
             asked,
             key=next(filter(tape.knows, keys), keys[-1]),
-            exists=self.path.exists() or self.total > 0,
-            matching=self.matching,
+            exists=self.exists or self.total > 0,
+            is_left=False,
+            matching=_AS_SENT,
+            files=self.files,
             command=self.command,
         )
 

@@ -1,0 +1,489 @@
+"""What names and values say: which fields hold a credential, and which values stand for one.
+
+A leaf: standard library only.
+"""
+
+import math
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Final
+
+__all__ = [
+    "PASSWORDS",
+    "is_harmless_name",
+    "is_password_of",
+    "is_placeholder",
+    "is_private_name",
+    "is_uuid",
+    "looks_random",
+]
+
+PASSWORDS: Final = (
+    *("password", "passwd", "passphrase", "passcode", "pwd"),
+    # In other languages, as they are written in names of fields: with and without their accents.
+    *("passwort", "kennwort", "wachtwoord", "passord", "lösenord", "losenord", "adgangskode"),
+    *("motdepasse", "mot_de_passe", "mot de passe", "contraseña", "contrasena", "contrasenha"),
+    *("senha", "hasło", "haslo", "salasana", "jelszó", "jelszo", "lozinka", "şifre", "parola"),
+    *("пароль", "密码", "密碼", "口令", "パスワード", "비밀번호"),
+)
+"""What names of fields that hold a password end with, in small letters."""
+_PRIVATE: Final = (
+    *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
+    *("session", "sessionid", "private_key_id", "privatekeyid"),
+    *PASSWORDS,
+)
+_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS)$")
+"""``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
+_HARMLESS: Final = (
+    # What names a place, a page or a repetition, and opens nothing.
+    *(
+        f"{what}key"
+        for what in (
+            *("cache", "idempotency", "partition", "routing", "sort", "primary", "foreign"),
+            *("public", "resource", "storage", "object", "s3", "index", "group", "dedup"),
+            *("deduplication", "lookup", "translation", "row", "range", "shard", "message"),
+        )
+    ),
+    *(
+        f"{what}token"
+        for what in (
+            *("page", "next", "continuation", "cursor", "sync", "delta", "pagination", "paging"),
+            *("resume", "resumption", "idempotency", "clientrequest", "eos", "bos", "pad"),
+        )
+    ),
+    # Of a description of media streams (SDP): drawn for one call, and gone with it.
+    "icepwd",
+)
+_SEPARATORS = re.compile(r"[-_.\s]+")
+_JOINTS = re.compile(r"[-_./+=~%]+")
+_SIGNS = "[A-Za-z0-9_+/.~=%-]"
+_TOKEN = re.compile(f"{_SIGNS}{{16,}}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
+"""Or its beginning: base64 that is folded is also read line by line."""
+_WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
+_CODE = re.compile(r"[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?)+")
+"""``usage.cache_write_5m_tokens``: a name with dots in it."""
+_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ")
+"""Keys that stand in web pages: their vendors call them public."""
+_SHORTEST: Final = 16
+"""Characters: below, no word is long enough to be a credential without being named as one."""
+_SHORTEST_PASSWORD: Final = 4
+_BITS: Final = 3.0
+"""Shannon bits a character: below stand words, repetitions and counters."""
+
+_WRAPPED = re.compile(r"[$%@#]{0,2}[<{\[(«].*[>}\])»]+|[$%]\w+%?|\{\{.*\}\}", re.DOTALL)
+_MASK = re.compile(r"[*xX.•·#_?\-…0]+")
+"""``****``, ``xxxx-xxxx``, ``…``: a value that was painted over."""
+_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[*•·#…]+|\.{3}")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_STAND_INS: Final = frozenset(
+    [
+        "redacted",
+        "scrubbed",
+        "filtered",
+        "masked",
+        "hidden",
+        "removed",
+        "placeholder",
+        "dummy",
+        "fake",
+        "mock",
+        "mocked",
+        "stub",
+        "changeme",
+        "bogus",
+        "none",
+        "null",
+        "test",
+        "testing",
+        "tests",
+        "tester",
+        "foo",
+        "bar",
+        "baz",
+        "your",
+        "my",
+        "todo",
+        "replace",
+        "insert",
+        "omitted",
+        "sanitized",
+        "sanitised",
+        "obfuscated",
+        "anonymized",
+        "anonymised",
+        "example",
+        "sample",
+        "invalid",
+        "unused",
+        "xxx",
+        "whatever",
+        "something",
+        "dontcare",
+        "notneeded",
+    ]
+)
+"""Words of which one says that what is made of such words is no credential."""
+_FILLERS: Final = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "api",
+        "app",
+        "apikey",
+        "as",
+        "auth",
+        "authorization",
+        "authentication",
+        "azure",
+        "aws",
+        "anthropic",
+        "openai",
+        "gemini",
+        "google",
+        "mistral",
+        "groq",
+        "cohere",
+        "bearer",
+        "basic",
+        "ci",
+        "client",
+        "cookie",
+        "credential",
+        "credentials",
+        "csrf",
+        "default",
+        "demo",
+        "dev",
+        "development",
+        "env",
+        "for",
+        "from",
+        "goes",
+        "header",
+        "here",
+        "id",
+        "in",
+        "is",
+        "it",
+        "key",
+        "keys",
+        "live",
+        "local",
+        "me",
+        "model",
+        "must",
+        "name",
+        "no",
+        "not",
+        "of",
+        "on",
+        "only",
+        "or",
+        "org",
+        "organization",
+        "organisation",
+        "pass",
+        "password",
+        "project",
+        "proj",
+        "provider",
+        "real",
+        "recording",
+        "replay",
+        "x",
+        "secret",
+        "service",
+        "session",
+        "set",
+        "sk",
+        "ant",
+        "some",
+        "string",
+        "the",
+        "this",
+        "to",
+        "token",
+        "unit",
+        "user",
+        "username",
+        "value",
+        "vcr",
+        "with",
+        "openrouter",
+        "hf",
+        "huggingface",
+        "deepseek",
+        "access",
+        "admin",
+        "private",
+        "public",
+        "be",
+        "used",
+        "pk",
+        "rk",
+        "v",
+        "but",
+        "any",
+        "valid",
+        "key1",
+        "key2",
+        "shared",
+        "long",
+        "enough",
+        "very",
+        "super",
+        "account",
+    ]
+)
+_SEQUENCES: Final = ("0123456789012345678901234567890", "abcdefghijklmnopqrstuvwxyz")
+_LABELS: Final = frozenset(
+    [
+        "string",
+        "required",
+        "optional",
+        "nullable",
+        "password",
+        "text",
+        "hidden",
+        "number",
+        "integer",
+        "boolean",
+        "object",
+        "array",
+        "secret",
+        "visible",
+        "invalid",
+        "incorrect",
+        "missing",
+        "empty",
+        "none",
+        "null",
+        "true",
+        "false",
+        "undefined",
+        "unknown",
+        "forgotten",
+        "reset",
+        "changed",
+        "expired",
+        "weak",
+        "strong",
+        "medium",
+        "plaintext",
+        "bcrypt",
+        "argon",
+        "scrypt",
+        "default",
+        "disabled",
+        "enabled",
+        "credential",
+        "credentials",
+        "keyring",
+        "prompt",
+        "vault",
+        "encrypted",
+        "hashed",
+        "username",
+        "email",
+        "input",
+        "value",
+        "label",
+        "field",
+        "placeholder",
+        "changeme",
+        "example",
+        "protected",
+        "denied",
+        "failed",
+        "wrong",
+        "mismatch",
+        "generated",
+        "random",
+        "unchanged",
+        "provided",
+        "supplied",
+        "rejected",
+        "accepted",
+    ]
+)
+"""What stands behind ``password`` and says something of it: types, labels, what a check found."""
+_SENTENCE: Final = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "can",
+        "cannot",
+        "characters",
+        "do",
+        "does",
+        "enter",
+        "for",
+        "forgot",
+        "from",
+        "has",
+        "have",
+        "here",
+        "if",
+        "in",
+        "is",
+        "it",
+        "least",
+        "length",
+        "letters",
+        "least",
+        "long",
+        "minimum",
+        "must",
+        "my",
+        "new",
+        "no",
+        "not",
+        "of",
+        "on",
+        "one",
+        "or",
+        "our",
+        "password",
+        "passwords",
+        "please",
+        "required",
+        "reset",
+        "should",
+        "that",
+        "the",
+        "their",
+        "this",
+        "to",
+        "too",
+        "use",
+        "user",
+        "valid",
+        "was",
+        "were",
+        "will",
+        "with",
+        "you",
+        "your",
+    ]
+)
+"""Words of sentences about passwords, of which no passphrase is drawn."""
+_FEWEST_WORDS: Final = 3
+_SHORTEST_WORD: Final = 6
+_SHORTEST_MASK: Final = 3
+_LONGEST_PLACEHOLDER: Final = 120
+
+
+@lru_cache(maxsize=1024)
+def is_private_name(name: str) -> bool:
+    """Whether a field of this name is there to hold a credential: ``api_key``, ``authToken``.
+
+    A signature is none: it proves who made something, and opens nothing. A conversation goes on
+    only with the signatures of its model, so they have to stay as they came.
+    """
+    lower = name.lower()
+    return (lower.endswith(_PRIVATE) or _PASS.search(name) is not None) and not is_harmless_name(
+        name
+    )
+
+
+@lru_cache(maxsize=1024)
+def is_harmless_name(name: str) -> bool:
+    """Whether a name only sounds like that of a credential: ``prompt_cache_key``, ``pageToken``."""
+    return _SEPARATORS.sub("", name.lower()).endswith(_HARMLESS)
+
+
+def is_password_of(name: str, value: str) -> bool:
+    """Whether a field of this name holds a password or a token.
+
+    Behind ``password`` stands one of any length, unless it is a placeholder, a label or a sentence;
+    behind ``api_key`` and the like what looks random.
+    """
+    if len(value) < _SHORTEST_PASSWORD or not is_private_name(name):
+        return False
+    lower = name.lower()
+    if lower.endswith(PASSWORDS):
+        return _is_password(value)
+    # With the name of a scheme: "Token ...".
+    *scheme, last = value.split(" ")
+    if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or not looks_random(last):
+        return False
+    if is_placeholder(last):
+        return False
+    return not (lower.endswith(("session", "sessionid")) and is_uuid(last))
+
+
+def is_uuid(value: str) -> bool:
+    """Whether a value is a UUID: what a session is called by, not what opens it."""
+    return _UUID.fullmatch(value) is not None
+
+
+def _is_password(value: str) -> bool:
+    if is_placeholder(value) or value.lower().endswith(PASSWORDS):
+        return False
+    words = value.split()
+    if len(words) > 1:
+        return (
+            len(words) >= _FEWEST_WORDS
+            and all(word.isalnum() for word in words)
+            and not _SENTENCE.intersection(map(str.lower, words))
+        )
+    letters = value.replace("-", "").replace("_", "")
+    if not letters.isalpha():
+        return not any(map(str.isspace, value))
+    parts = {part.lower() for part in re.split(r"[-_]", value)}
+    return len(value) >= _SHORTEST_WORD and not parts & _LABELS
+
+
+def looks_random(value: str) -> bool:
+    """Whether a text is so irregular that somebody must have drawn it."""
+    if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
+        return False
+    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
+        return False
+    if value.startswith(_PUBLISHED) or _is_spelt(value):
+        return False
+    counts = Counter(value).values()
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS
+
+
+def _is_spelt(value: str) -> bool:
+    """Whether a value is a name or a path: words, and between them no more than numbers."""
+    pieces = _JOINTS.split(value)
+    return any(len(piece) >= _SHORTEST_WORD and piece.islower() for piece in pieces) and all(
+        len(piece) <= _SHORTEST_WORD or piece.isalpha() for piece in pieces
+    )
+
+
+@lru_cache(maxsize=1024)
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands where a credential would: ``<token>``, ``***``, ``sk-fake-1``.
+
+    It is made of words, masks and counters alone, and one of them says so. What has anything drawn
+    at random in it is none.
+    """
+    if not value or _WRAPPED.fullmatch(value) or _MASK.fullmatch(value):
+        return True
+    if len(value) > _LONGEST_PLACEHOLDER:
+        return False
+    says_so = False
+    for piece in _PIECES.findall(_CAMEL.sub(" ", value)):
+        word = piece.lower()
+        if word in _STAND_INS or (len(word) >= _SHORTEST_MASK and _MASK.fullmatch(word)):
+            says_so = True
+        elif not (
+            word in _FILLERS
+            or (word.isdigit() and len(word) < _SHORTEST_MASK)
+            or (len(word) >= _SHORTEST_MASK and any(word in one for one in _SEQUENCES))
+        ):
+            return False
+    return says_so

@@ -1,0 +1,319 @@
+"""Event loops are not kept waiting: what a cassette asks of files it asks outside of them."""
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import loop_work
+import pytest
+from loop_work import CLIENTS, ask_all
+from small_site import Site, small_site
+
+from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.turns.interception import CassetteMiss
+
+blockbuster = pytest.importorskip("blockbuster")
+
+WORDS = ("ivy", "oak", "elm")
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """A site that answers as servers do."""
+    with small_site() as served:
+        yield served
+
+
+@pytest.fixture(params=list(CLIENTS))
+def client(request: pytest.FixtureRequest) -> str:
+    """Return the name of a client that is installed, and has been used once."""
+    name = str(request.param)
+    pytest.importorskip(name)
+    return name
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the cassette is."""
+    return tmp_path / "c.yaml"
+
+
+@pytest.fixture
+def ask(client: str, site: Site) -> Callable[..., list[str]]:
+    """Return what asks while nothing may block; a client may hide that it was told so."""
+    ask_all(client, site.address, ["warm"])  # what a client looks up once is its own business
+
+    def asking(*words: str, address: str = site.address) -> list[str]:
+        told: list[str] = []
+
+        def note(self: Exception, name: str) -> None:
+            Exception.__init__(self, name)
+            told.append(f"{name}\n{''.join(traceback.format_stack(limit=12))}")
+
+        with pytest.MonkeyPatch.context() as patch, blockbuster.blockbuster_ctx():
+            patch.setattr(blockbuster.blockbuster.BlockingError, "__init__", note)
+            try:
+                return ask_all(client, address, words)
+            finally:
+                assert not told, told[0]
+
+    return asking
+
+
+def test_recording(ask: Any, path: Path) -> None:
+    """Answers are appended in another thread, each before its caller is given it."""
+    with use_cassette(path, mode="once") as run:
+        live = ask(*WORDS)
+    assert run.recorded >= len(WORDS)
+
+    with use_cassette(path) as run:
+        assert ask(*WORDS) == live
+    assert run.unplayed == 0
+
+
+def test_adding(ask: Any, path: Path) -> None:
+    """Some requests are played and some are sent."""
+    with use_cassette(path, mode="once"):
+        ask(*WORDS[:1])
+    with use_cassette(path, mode="new_episodes") as run:
+        ask(*WORDS)
+    assert run.played
+
+
+def test_a_miss(ask: Any, path: Path, tmp_path: Path) -> None:
+    """What it says is known, or is written when the block ends."""
+    with use_cassette(path, mode="once"):
+        ask("ivy")
+    folder = tmp_path / "diffs"
+    with (
+        pytest.raises(CassetteMissError, match="in full: ") as caught,
+        use_cassette(path, diff_folder=folder),
+    ):
+        ask("oak", address=NOBODY)
+
+    [file] = folder.iterdir()
+    assert f"in full: {file}" in str(caught.value)
+    assert "oak oak" in file.read_text("utf-8")
+
+
+def test_no_cassette(ask: Any, path: Path) -> None:
+    """Also where a partial file lies beside it."""
+    with contextlib.suppress(ZeroDivisionError), use_cassette(path, mode="once"):
+        ask("ivy")
+        raise ZeroDivisionError
+    with pytest.raises(CassetteMissError, match=r"c\.yaml\.partial was left"), use_cassette(path):
+        ask("ivy", address=NOBODY)
+
+
+def test_drift(ask: Any, path: Path, tmp_path: Path) -> None:
+    """The file with the whole of a long difference is written when the block ends."""
+    with use_cassette(path, mode="once"):
+        ask("ivy")
+    folder = tmp_path / "diffs"
+    with (
+        contextlib.suppress(ZeroDivisionError),
+        use_cassette(path, drift="warn", diff_folder=folder) as run,
+    ):
+        ask("oak")
+        raise ZeroDivisionError
+
+    named = {drift.diff_file for drift in run.drifts if drift.diff_file}
+    assert named == set(folder.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_told(ask: Any, tmp_path: Path) -> None:
+    """It was asked for before the loop; nothing is sent."""
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(CassetteError, match="cannot be written"),
+        use_cassette(tmp_path / "file" / "c.yaml", mode="rewrite"),
+    ):
+        ask("ivy", address=NOBODY)
+
+
+def test_an_answer_is_written_before_its_caller_has_it(
+    client: str, site: Site, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a kill takes no answer that a program went on with."""
+    counts, body = [], loop_work.body
+
+    def counted(word: str) -> Any:
+        partial = path.with_name("c.yaml.partial")
+        file = read_cassette(partial) if partial.exists() else None
+        counts.append(len(file.interactions) if file else 0)
+        return body(word)
+
+    monkeypatch.setattr(loop_work, "body", counted)
+    with use_cassette(path, mode="once") as run:
+        ask_all(client, site.address, WORDS)
+
+    each = run.recorded // len(WORDS)
+    assert counts == [0, each, 2 * each]
+
+
+def test_an_answer_that_comes_after_the_block_is_not_kept(site: Site, path: Path) -> None:
+    """Nobody can be told of it, and it leaves nothing behind."""
+    httpx2 = pytest.importorskip("httpx2")
+
+    async def late() -> None:
+        async with httpx2.AsyncClient() as client:
+            with use_cassette(path, mode="once"):
+                await client.get(f"{site.address}/echo")
+                asking = asyncio.create_task(client.get(f"{site.address}/events"))
+                await asyncio.sleep(0.05)
+            await asking
+
+    asyncio.run(late())
+
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+async def led(client: Any, address: str) -> list[str]:
+    """Ask at once for what lies behind twenty redirects."""
+    asked = (client.get(f"{address}/redirect?to=/echo?n={n}") for n in range(20))
+    return [answer.text for answer in await asyncio.gather(*asked)]
+
+
+@pytest.mark.parametrize("name", ["httpx", "httpx2"])
+def test_redirects_at_once(name: str, site: Site, path: Path) -> None:
+    """Each caller gets what its redirect led to."""
+    module = pytest.importorskip(name)
+
+    async def main() -> list[str]:
+        async with module.AsyncClient(follow_redirects=True) as client:
+            return await led(client, site.address)
+
+    with use_cassette(path, mode="once"):
+        live = asyncio.run(main())
+    with use_cassette(path) as run:
+        assert asyncio.run(main()) == live
+    assert (run.played, run.unplayed) == (40, 0)
+
+
+@pytest.mark.parametrize("name", ["httpx", "httpx2"])
+def test_in_trio(name: str, site: Site, path: Path) -> None:
+    """Another event loop than that of the standard library records and replays as well."""
+    module, trio = pytest.importorskip(name), pytest.importorskip("trio")
+
+    async def main() -> str:
+        async with module.AsyncClient(follow_redirects=True) as client:
+            return str((await client.get(f"{site.address}/redirect")).text)
+
+    with use_cassette(path, mode="once"):
+        live = trio.run(main)
+    with use_cassette(path) as run:
+        assert trio.run(main) == live
+    assert (run.played, run.unplayed) == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["httpx2", "aiohttp"])
+def test_a_caller_that_is_cancelled(name: str, site: Site, path: Path) -> None:
+    """It stops at once, and the block ends with what had come of the stream."""
+    module = pytest.importorskip(name)
+
+    async def read_httpx2() -> None:
+        async with module.AsyncClient() as client, client.stream("GET", url) as answer:
+            async for piece in answer.aiter_bytes():
+                got.append(piece)
+
+    async def read_aiohttp() -> None:
+        async with module.ClientSession() as client, client.get(url) as answer:
+            async for piece in answer.content.iter_any():
+                got.append(piece)
+
+    url, got = f"{site.address}/events", list[bytes]()
+
+    async def main() -> None:
+        reading = {"httpx2": read_httpx2, "aiohttp": read_aiohttp}[name]
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reading(), 0.08)
+
+    with use_cassette(path, mode="once"):
+        asyncio.run(main())
+
+    file = read_cassette(path)
+    assert file is not None
+    [kept] = [stored.interaction for stored in file.interactions]
+    assert kept.end == "closed"
+    assert kept.response_body.startswith(b"".join(got))
+    assert len(got) < 5
+
+
+def test_what_is_being_written_is_kept_whoever_is_cancelled(site: Site, path: Path) -> None:
+    """A caller that gives up while its answer is written does not take the answer with it."""
+    httpx2 = pytest.importorskip("httpx2")
+
+    async def main(run: Any) -> None:
+        async with httpx2.AsyncClient() as client:
+            asking = asyncio.create_task(client.get(f"{site.address}/echo"))
+            with run._writing:
+                await asyncio.sleep(0.1)
+                asking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asking
+
+    with use_cassette(path, mode="once") as run:
+        asyncio.run(main(run))
+
+    file = read_cassette(path)
+    assert file is not None
+    assert len(file.interactions) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="fork")
+def test_nothing_is_imported(tmp_path: Path) -> None:
+    """A first import reads files: what a request needs is loaded when the block begins."""
+    program = Path(loop_work.__file__).with_name("loop_imports.py")
+    done = subprocess.run(
+        [sys.executable, program, tmp_path], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    found = json.loads(done.stdout)
+    assert found.pop("importing") == ["wave"], "a function of the test imports this"
+    assert found == {
+        case: [] for case in ("recording", "replaying", "missing", "drifting", "missing_in_vcr")
+    }
+
+
+def watched(folder: Path, mode: str, **options: Any) -> Any:
+    """Return a cassette as the mark ``vcr`` uses it, that compares bodies only if it is told to."""
+    config = {"match_on": ["method", "path", *options.pop("match_on", ())]}
+    return watched_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None, **options))
+
+
+def test_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:
+    """Recorded, replayed, and with a difference that is written when the block ends."""
+    with watched(tmp_path, "once"):
+        live = ask("ivy")
+    with watched(tmp_path, "none"):
+        assert ask("ivy") == live
+    folder = tmp_path / "diffs"
+    with watched(tmp_path, "none", diff_folder=folder) as run:
+        ask("oak")
+    # Of a hop of aiohttp vcrpy keeps no body.
+    assert run.drifts
+    named = {drift.diff_file for drift in run.drifts if drift.diff_file}
+    assert named == set(folder.iterdir())
+
+
+def test_a_miss_in_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:
+    """It passes through the client, and its file is written when the block ends."""
+    with watched(tmp_path, "once"):
+        ask("ivy")
+    folder = tmp_path / "diffs"
+    with (
+        pytest.raises(CassetteMiss, match="has no answer"),
+        watched(tmp_path, "none", match_on=["body"], diff_folder=folder),
+    ):
+        ask("oak")
+    assert list(folder.iterdir())

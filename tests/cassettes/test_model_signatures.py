@@ -1,0 +1,195 @@
+"""What a model made to be sent back (signatures, encrypted thoughts) passes as it came."""
+
+import base64
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from planted_secrets import HEX, KINDS, MIXED, UPPER, core
+from recorded import answering
+
+from pytest_regen.cassettes import use_cassette
+from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.files.writing import checked_text
+from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
+from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_value
+from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
+from pytest_regen.cassettes.upkeep.converting import convert_cassette
+from pytest_regen.turns.secrets import find_secrets
+
+URL = "https://api.example/v1/models/m:generate"
+JSON = {"content-type": ("application/json",)}
+SSE = {"content-type": ("text/event-stream",)}
+DRAWN = random.Random(20261122)
+
+
+def opaque(size: int = 300) -> str:
+    """Return base64 as models sign with."""
+    return base64.b64encode(DRAWN.randbytes(size)).decode()
+
+
+def for_addresses(size: int = 300) -> str:
+    """Return base64 in the alphabet of addresses."""
+    return base64.urlsafe_b64encode(DRAWN.randbytes(size)).decode().rstrip("=")
+
+
+SHAPES: dict[str, Callable[[str], Any]] = {
+    "Anthropic thinking": lambda v: {"type": "thinking", "thinking": "Hm.", "signature": v},
+    "Anthropic redacted": lambda v: {"type": "redacted_thinking", "data": v},
+    "Anthropic search": lambda v: {"encrypted_content": v, "encrypted_index": v},
+    "Gemini": lambda v: {"parts": [{"text": "Hm.", "thoughtSignature": v}]},
+    "Gemini in Python": lambda v: {"parts": [{"text": "Hm.", "thought_signature": v}]},
+    "Gemini as OpenAI": lambda v: {"extra_content": {"google": {"thought_signature": v}}},
+    "OpenAI": lambda v: {"type": "reasoning", "encrypted_content": v, "summary": []},
+    "Bedrock": lambda v: {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": v}}},
+    "Bedrock redacted": lambda v: {"reasoningContent": {"redactedContent": v}},
+    "OpenRouter": lambda v: {"reasoning_details": [{"type": "reasoning.text", "signature": v}]},
+    "OpenRouter encrypted": lambda v: {"reasoning_details": [{"data": v, "format": "google"}]},
+    "Vercel": lambda v: {"providerMetadata": {"bedrock": {"signature": v}}},
+    "another": lambda v: {"reasoning_signature": v, "thinkingSignature": v},
+    "of a cache": lambda v: {"prompt_cache_key": v, "nextPageToken": v},
+}
+VALUES = [opaque(), for_addresses(), opaque(1_500), DRAWN.randbytes(32).hex()]
+
+
+def as_json(value: object) -> bytes:
+    """Return a document as it is sent by default."""
+    return json.dumps(value).encode()
+
+
+def in_text(value: object) -> bytes:
+    """Return a document that stands as text in a member of another."""
+    return json.dumps({"arguments": json.dumps([value])}).encode()
+
+
+def events(value: object) -> bytes:
+    """Return a stream of three events, of which the middle says it."""
+    said = [{"delta": "x"}, value, {"delta": "y"}]
+    return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in said)
+
+
+@pytest.mark.parametrize("write", [as_json, in_text, events])
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+def test_it_is_written_as_it_came(
+    make: Callable[[str], Any], write: Callable[[Any], bytes]
+) -> None:
+    """In a request and an answer, in an event, as JSON in JSON; the file may be written."""
+    for value in VALUES:
+        body = write(make(value))
+        headers = SSE if write is events else JSON
+
+        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
+
+        assert (kept.request_body, kept.response_body) == (body, body)
+        assert checked_text(Path("c.yaml"), interaction_text(kept))
+
+
+def test_it_is_written_in_pieces() -> None:
+    """A signature comes in several events of a stream."""
+    for value in VALUES:
+        for name in ("signature", "thoughtSignature"):
+            said = [{"delta": {"type": "d", name: value[at : at + 40]}} for at in (0, 40, 80)]
+            body = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in said)
+
+            kept = kept_exchange(WireExchange("POST", URL, JSON, b"{}", 200, "OK", SSE, body))
+
+            assert kept.response_body == body
+            assert not hidden_in_stream(body.decode())
+
+
+def test_a_client_gets_it_back(tmp_path: Path) -> None:
+    """A conversation goes on from its recording: the second request holds the first signature."""
+    path, signature = tmp_path / "c.yaml", opaque()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        turn = len(json.loads(request.content)["contents"])
+        part = {"text": f"turn {turn}", "thoughtSignature": signature}
+        return httpx2.Response(200, json={"candidates": [{"content": {"parts": [part]}}]})
+
+    def talk() -> str:
+        with httpx2.Client() as client:
+            first = client.post(URL, json={"contents": ["hello"]}).json()
+            said = first["candidates"][0]["content"]
+            assert base64.b64decode(said["parts"][0]["thoughtSignature"], validate=True)
+            again = client.post(URL, json={"contents": ["hello", said]}).json()
+            return str(again["candidates"][0]["content"]["parts"][0]["thoughtSignature"])
+
+    with answering(answer), use_cassette(path, mode="once"):
+        assert talk() == signature
+    with use_cassette(path):
+        assert talk() == signature
+    assert [one.code for one in check_cassettes([path], Limits())] == []
+
+
+def test_it_survives_a_conversion(tmp_path: Path) -> None:
+    """From a file of vcrpy, where it is folded, into ours."""
+    import yaml  # noqa: PLC0415 - only here
+
+    path, signature = tmp_path / "c.yaml", opaque()
+    body = json.dumps({"parts": [{"text": "é", "thoughtSignature": signature}]})
+    answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": body}}
+    sent = {"method": "POST", "uri": URL, "body": body, "headers": {}}
+    whole = {"interactions": [{"request": sent, "response": answer}], "version": 1}
+    path.write_text(yaml.safe_dump(whole), "utf-8")
+    assert [one.code for one in check_cassettes([path], Limits())] == []
+
+    convert_cassette(path)
+
+    assert path.read_text("utf-8").count(signature) == 2
+    assert [one.code for one in check_cassettes([path], Limits())] == []
+
+
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+def test_a_credential_in_its_place_is_none(make: Callable[[str], Any]) -> None:
+    """What has the shape of a credential is replaced behind these names, too."""
+    for kind in ("anthropic", "github", "openai", "slack", "stripe", "jwt"):
+        body = as_json(make(KINDS[kind]))
+
+        assert core(KINDS[kind]) not in clean_body(body).decode(), kind
+
+
+@pytest.mark.parametrize(
+    ("draw", "joint", "starts"),
+    [
+        (opaque, "/", ["AKIA", "ASIA", "SK", "EAA", "LTAI", "oy2", "AIza"]),
+        (opaque, "+", ["AKIA", "eyJ", "AC", "EAAA", "dG9rO"]),
+        (for_addresses, "-", ["sk-", "pa-", "key-", "AIza", "xai-", "pul-"]),
+        (for_addresses, "_", ["ghp_", "hf_", "r8_", "fw_", "sk_", "re_", "npm_"]),
+    ],
+)
+def test_letters_in_the_middle_of_it_are_left_alone(
+    draw: Callable[[int], str], joint: str, starts: list[str]
+) -> None:
+    """By chance base64 holds what credentials begin with, behind a sign of its alphabet."""
+    for start in starts:
+        for rest in (MIXED[:60], HEX[:32], UPPER[:16], "A" * 60):
+            before = draw(60).translate(str.maketrans("-_", "xy"))
+            for value in (f"{before}{joint}{start}{rest}", f"{before}{joint}{start}{rest}{before}"):
+                assert find_secrets(value) == (), (start, rest)
+                assert scrub_value({"signature": value}) == {"signature": value}
+
+
+def test_a_signature_of_an_address_opens_it() -> None:
+    """There it stands for a key: whoever has the address may fetch what it names."""
+    for name in ("signature", "sig", "X-Amz-Signature", "X-Goog-Signature"):
+        text = f"see https://files.example/a?Expires=17&{name}={DRAWN.randbytes(32).hex()}&b=1"
+
+        assert find_secrets(text) == ("assigned-secret",), name
+
+
+def test_recorded_files_pass_the_check(tmp_path: Path) -> None:
+    """A file of ours that holds one of each is found to be in order."""
+    path = tmp_path / "c.yaml"
+    exchanges = [
+        kept_exchange(WireExchange("POST", URL, JSON, as_json(make(value)), 200, "OK", JSON, b"{}"))
+        for make in SHAPES.values()
+        for value in VALUES[:2]
+    ]
+    text = header_text({"recorded_at": "2026-01-01"}) + "".join(map(interaction_text, exchanges))
+    path.write_text(text, "utf-8")
+
+    assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]

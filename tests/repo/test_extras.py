@@ -1,0 +1,188 @@
+"""What is used without its extra says the one line that installs it; all else works without."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.errors import MissingExtraError, UsageError
+from pytest_regen.extras import needs
+
+ROOT = Path(__file__).parents[2]
+STORE = ROOT / "examples" / "csharp_dto" / "generated" / "GET_v1_tides"
+BLOCKED = (
+    "import sys\n"
+    "for name in ('anthropic', 'genai_prices', 'itsdangerous', 'referencing', 'starlette',"
+    " 'tree_sitter', 'tree_sitter_c_sharp', 'uvicorn'):\n"
+    "    sys.modules[name] = None\n"
+)
+"""Makes a process one in which no extra is installed."""
+
+USES = """
+import asyncio, json, os
+from pathlib import Path
+import pytest_regen as regen
+from pytest_regen.errors import MissingExtraError
+
+def server():
+    from pytest_regen.server import create_app
+
+message = regen.Message("user", "x")
+request = regen.TurnRequest("", (message,), "m", 9)
+os.environ["ANTHROPIC_API_KEY"] = "sk-ant-test"
+ir = json.loads(Path(STORE, "ir.json").read_text("utf-8"))
+provider = regen.AnthropicProvider(base_url="http://127.0.0.1:1")
+for extra, use in [
+    ("openapi", lambda: regen.read_document(Path("api.yaml"))),
+    ("openapi", lambda: regen.validate_generated_code("class A {}", ir)),
+    ("server", lambda: regen.Sealer({"1": os.urandom(32)})),
+    ("server", server),
+    ("anthropic", lambda: provider.send(request)),
+    ("anthropic", lambda: asyncio.run(provider.asend(request))),
+]:
+    try:
+        use()
+    except MissingExtraError as error:
+        assert error.extra == extra, (extra, error)
+        assert f"next: pip install 'pytest-regen[{extra}]'" in str(error), error
+    else:
+        raise SystemExit(f"nothing was missed for {extra}")
+print("done")
+"""
+
+
+def without_extras(code: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run ``code`` in a process in which no extra is installed."""
+    words = [sys.executable, "-c", BLOCKED + code]
+    return subprocess.run(words, cwd=cwd or ROOT, check=False, capture_output=True, text=True)
+
+
+def command(*words: str) -> str:
+    """Return code that runs a command of ours."""
+    return f"from pytest_regen.cli.app import main\nmain({list(words)!r})\n"
+
+
+def test_public_names_need_no_extra() -> None:
+    """Each can be imported; what it needs is missed where it is used."""
+    code = "import pytest_regen\nfor name in pytest_regen.__all__: getattr(pytest_regen, name)\n"
+
+    done = without_extras(code + "print('done')")
+
+    assert done.stdout == "done\n", done.stderr
+
+
+def test_each_use_names_its_extra(tmp_path: Path) -> None:
+    """Documents, generated code, seals, the server, and turns with the API."""
+    (tmp_path / "api.yaml").write_text(
+        "openapi: 3.0.0\ninfo: {title: t, version: '1'}\npaths: {}\n", "utf-8"
+    )
+
+    done = without_extras(f"STORE = {str(STORE)!r}\n{USES}", cwd=tmp_path)
+
+    assert done.stdout == "done\n", done.stderr
+
+
+def test_a_price_is_no_reason_to_fail() -> None:
+    """Where the price list is not installed, turns have no cost."""
+    code = (
+        "from pytest_regen.turns import Usage, cost_of, describe_usage\n"
+        "usage = Usage(input_tokens=12, output_tokens=3)\n"
+        "print(cost_of(usage, 'claude-sonnet-5-5'), describe_usage(usage, 'claude-sonnet-5-5'))\n"
+    )
+
+    assert without_extras(code).stdout == "None 12 in, 3 out\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("generate", "examples/csharp_dto/api.yaml", "GET /v1/tides", "--dry-run"), "openapi"),
+        (("validate", "examples/csharp_dto/generated/GET_v1_tides", "--json"), "openapi"),
+    ],
+    ids=["generate", "validate"],
+)
+def test_a_command_says_what_to_install(words: tuple[str, ...], extra: str) -> None:
+    """Exit code 2 and the line, no traceback."""
+    done = without_extras(command(*words))
+
+    assert done.returncode == 2, done.stderr
+    assert f"next: pip install 'pytest-regen[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_and_cassettes_need_no_extra() -> None:
+    """Of every command; recordings are checked and shown."""
+    helps = """
+from pytest_regen.cli.app import COMMANDS, main
+for name in COMMANDS:
+    try:
+        main([name, "--help"])
+    except SystemExit as end:
+        assert not end.code, name
+"""
+    done = without_extras(helps)
+    assert done.returncode == 0, done.stderr
+
+    for words in (["check", "cassettes"], ["show", "cassettes/talk.yaml"]):
+        done = without_extras(command("cassettes", *words))
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_gate_that_cannot_read_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    """Said once, not for each type, and before any test runs."""
+    shutil.copytree(STORE, pytester.path / "generated" / "GET_v1_tides")
+    pytester.makeini("[pytest]\nregen_stores = generated/*\n")
+    pytester.makeconftest(BLOCKED)
+
+    result = pytester.runpytest_subprocess()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*next: pip install 'pytest-regen*openapi*'"])
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+
+
+def test_cassettes_and_vcr_need_no_extra(pytester: pytest.Pytester) -> None:
+    """The fixture, the mark, and sessions with a model of one's own."""
+    pytester.makeconftest(BLOCKED)
+    pytester.makepyfile(
+        """
+        import pytest
+        from pydantic import BaseModel
+        from pytest_regen import CallableProvider, GeneratorSession
+
+        class Answer(BaseModel):
+            a: int
+
+        def test_a(cassette):
+            assert cassette.unplayed == 0
+
+        @pytest.mark.vcr
+        def test_b(vcr):
+            assert vcr.play_count == 0
+
+        def test_c():
+            model = CallableProvider(lambda messages: '{"a": 1}')
+            assert GeneratorSession("s", Answer, provider=model).ask("x")
+        """
+    )
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=3)
+
+
+def test_what_is_broken_is_not_called_missing() -> None:
+    """An error that installing something would not mend stays what it is."""
+    with pytest.raises(ModuleNotFoundError, match="nope"), needs("openapi", "tests"):
+        raise ModuleNotFoundError("No module named 'pytest_regen.nope'", name="pytest_regen.nope")
+    with pytest.raises(ImportError, match="cannot open"), needs("openapi", "tests"):
+        raise ImportError("libx.so: cannot open shared object file")
+
+
+def test_it_is_an_import_error_and_a_wrong_use() -> None:
+    """``pytest.importorskip`` and ``except ImportError`` work; a command ends with 2."""
+    error = MissingExtraError("x", extra="server", hint="y")
+
+    assert isinstance(error, ImportError)
+    assert isinstance(error, UsageError)
+    assert error.exit_code == 2

@@ -1,0 +1,94 @@
+"""What tests do with asynchronous clients: each asks once, or once for each word."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+__all__ = ["CLIENTS", "ask_all", "body"]
+
+Ask = Callable[[str, Sequence[str]], Coroutine[Any, Any, list[str]]]
+
+
+async def _with_httpx(module: Any, address: str, words: Sequence[str]) -> list[str]:
+    async with module.AsyncClient() as client:
+        answers = [await client.post(f"{address}/echo", json=body(word)) for word in words]
+        return [answer.text for answer in answers]
+
+
+async def with_httpx2(address: str, words: Sequence[str]) -> list[str]:
+    """Ask with httpx2."""
+    import httpx2  # noqa: PLC0415 - each of them only where it is asked for
+
+    return await _with_httpx(httpx2, address, words)
+
+
+async def with_httpx(address: str, words: Sequence[str]) -> list[str]:
+    """Ask with httpx."""
+    import httpx  # noqa: PLC0415 - as above
+
+    return await _with_httpx(httpx, address, words)
+
+
+async def with_aiohttp(address: str, words: Sequence[str]) -> list[str]:
+    """Ask with aiohttp, through a redirect that keeps the body."""
+    import aiohttp  # noqa: PLC0415 - as above
+
+    found = []
+    async with aiohttp.ClientSession() as session:
+        for word in words:
+            url = f"{address}/redirect?status=307"
+            async with session.post(url, json=body(word)) as response:
+                found.append(await response.text())
+    return found
+
+
+async def with_anthropic(address: str, words: Sequence[str]) -> list[str]:
+    """Ask with the SDK of Anthropic."""
+    import anthropic  # noqa: PLC0415 - as above
+
+    async with anthropic.AsyncAnthropic(api_key="opaque", base_url=address) as client:
+        return [
+            str(
+                await client.messages.create(
+                    model="claude-sonnet-5-5",
+                    max_tokens=100,
+                    messages=[{"role": "user", "content": str(body(word))}],
+                )
+            )
+            for word in words
+        ]
+
+
+async def with_openai(address: str, words: Sequence[str]) -> list[str]:
+    """Ask with the SDK of OpenAI."""
+    import openai  # noqa: PLC0415 - as above
+
+    async with openai.AsyncOpenAI(api_key="opaque", base_url=f"{address}/v1") as client:
+        return [
+            str(
+                await client.chat.completions.create(
+                    model="gpt-6", messages=[{"role": "user", "content": str(body(word))}]
+                )
+            )
+            for word in words
+        ]
+
+
+CLIENTS: dict[str, Ask] = {
+    "httpx2": with_httpx2,
+    "httpx": with_httpx,
+    "aiohttp": with_aiohttp,
+    "anthropic": with_anthropic,
+    "openai": with_openai,
+}
+"""By the module they need."""
+
+
+def ask_all(client: str, address: str, words: Sequence[str]) -> list[str]:
+    """Ask for each word in an event loop of its own."""
+    return asyncio.run(CLIENTS[client](address, words))
+
+
+def body(word: str) -> dict[str, Any]:
+    """Return what is sent: its difference from another one is too long for a message."""
+    return {f"field {number}": f"{word} " * 100 for number in range(8)}
