@@ -97,7 +97,8 @@ class HeaderRules:
     """Headers of requests and answers that are not kept."""
 
     def __post_init__(self) -> None:
-        for option, given in (("keep_headers", self.keep), ("drop_headers", self.drop)):
+        options: dict[str, object] = {"keep_headers": self.keep, "drop_headers": self.drop}
+        for option, given in options.items():
             if isinstance(given, str) or not isinstance(given, Iterable):
                 raise _no_names(option, given)
             for name in given:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.files.format import RECORDING, header_text, interaction_text
 from pytest_regen.cassettes.files.parsing import is_of_ruby, parsed_json, parsed_yaml, text_of
 from pytest_regen.cassettes.files.places import name_parts
 from pytest_regen.cassettes.files.reading import (
@@ -29,7 +29,7 @@ from pytest_regen.turns.secrets import find_secrets
 
 __all__ = ["Changes", "Conversion", "can_be_cleaned", "convert", "plan_conversion"]
 
-_TOP: Final = frozenset({"version", "interactions", "metadata"})
+_TOP: Final = frozenset({"version", "interactions", "metadata", RECORDING})
 _ITEM: Final = frozenset({"request", "response", "stream"})
 """The last is what we note of streams that we add to a file of vcrpy."""
 
@@ -236,10 +236,8 @@ def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction])
             kinds |= {*secrets_in(before.response_body)} or {"key-in-use"}
         if before.uri != after.uri:
             kinds |= {*find_secrets(before.uri)} or {"part of an address"}
-    return Changes(
-        *(tuple(sorted(names)) for names in (gone, other, kinds)),
-        decompressed=_ENCODED.search(text) is not None,
-    )
+    unpacked = _ENCODED.search(text) is not None
+    return Changes(tuple(sorted(gone)), tuple(sorted(other)), tuple(sorted(kinds)), unpacked)
 
 
 # Whether it plays as before
