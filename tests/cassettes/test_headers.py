@@ -451,23 +451,22 @@ def of_botocore(url: str) -> object:
 
 def sdk_answer(asked: Asked) -> Answer:
     """Answer as the three services do."""
-    kind = ("content-type", "application/json")
+    json_kind, aws_kind = "application/json", "application/x-amz-json-1.0"
     if asked.target == "/v1/messages":
-        headers = (
-            kind,
-            ("request-id", "req_011C"),
-            ("anthropic-ratelimit-requests-remaining", "4"),
-        )
-        return Answer(json.dumps(MESSAGE).encode(), headers=headers)
+        limit = ("anthropic-ratelimit-requests-remaining", "4")
+        return sdk_said(MESSAGE, json_kind, ("request-id", "req_011C"), limit)
     if asked.target == "/chat/completions":
-        headers = (kind, ("x-request-id", "req_9f"), ("x-ratelimit-remaining-requests", "7"))
-        return Answer(json.dumps(COMPLETION).encode(), headers=headers)
-    kind = ("content-type", "application/x-amz-json-1.0")
+        limit = ("x-ratelimit-remaining-requests", "7")
+        return sdk_said(COMPLETION, json_kind, ("x-request-id", "req_9f"), limit)
     if "ListQueues" in asked.headers["x-amz-target"]:
-        return Answer(b"{}", headers=(kind, ("x-amzn-requestid", "d3b07384-1")))
+        return sdk_said({}, aws_kind, ("x-amzn-requestid", "d3b07384-1"))
     failed = {"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "none"}
-    headers = (kind, ("x-amzn-requestid", "d3b07384-2"))
-    return Answer(json.dumps(failed).encode(), 400, headers)
+    return sdk_said(failed, aws_kind, ("x-amzn-requestid", "d3b07384-2"), status=400)
+
+
+def sdk_said(said: object, kind: str, *headers: tuple[str, str], status: int = 200) -> Answer:
+    """Return an answer in JSON."""
+    return Answer(json.dumps(said).encode(), status, (("content-type", kind), *headers))
 
 
 @pytest.mark.parametrize("ask", [of_anthropic, of_openai, of_botocore])
