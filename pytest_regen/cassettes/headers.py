@@ -169,7 +169,7 @@ def kept_response_headers(
     rules: HeaderRules,
     literal: tuple[str, ...] = (),
     *,
-    uri: str = "",
+    uri: str,
     has_body: bool = True,
 ) -> dict[str, tuple[str, ...]]:
     """Return the headers of an answer that a cassette keeps, by name.
@@ -179,8 +179,7 @@ def kept_response_headers(
         rules: what the project says.
         literal: credentials in use, whatever their shape.
         uri: what was asked for. Where the port of its server changes from run to run, as that of
-            a local one does, addresses at that server are kept as the recording names it. Without
-            it they stay as they are.
+            a local one does, addresses at that server are kept as the recording names it.
         has_body: whether the answer may have a body; else the length it tells is kept.
     """
     lower = {name.lower(): tuple(map(str, values)) for name, values in headers.items()}
@@ -289,8 +288,6 @@ def _without_secret_path(address: str) -> str:
 def _origins(uri: str, headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
     """Return the server asked as the request names it and as the recording does; empty if equal."""
     parts = urlsplit(uri)
-    if not parts.netloc:
-        return "", ""
     asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     kept = "{}://{}".format(*stable_origin(uri, headers))
     return ("", "") if kept == asked else (asked, kept)

@@ -236,7 +236,7 @@ def convert(
         convert as write,
     )
     from pytest_regen.cassettes.upkeep.converting import plan_conversion  # noqa: PLC0415 - as above
-    from pytest_regen.errors import CassetteUnreadableError, UsageError  # noqa: PLC0415 - as above
+    from pytest_regen.errors import CassetteError, UsageError  # noqa: PLC0415 - as above
 
     files, _ = cassettes_in(paths)
     if out is not None and len(files) > 1:
@@ -248,15 +248,16 @@ def convert(
     for path in files:
         try:
             plan = plan_conversion(path, out, lays_out=lay_out, force=force)
-        except (CassetteUnreadableError, UsageError) as error:
+            backup = None
+            if plan.status == "convertible" and not dry_run:
+                if plan.target == path and not no_backup:
+                    backup = _backup_path(path, backup_dir)
+                write(plan, backup)
+        except (CassetteError, UsageError) as error:
             if len(files) == 1:
                 raise
             done.append(_skipped(path, error))
             continue
-        backup = None
-        if plan.status == "convertible" and not dry_run:
-            backup = None if no_backup or plan.target != path else _backup_path(path, backup_dir)
-            write(plan, backup)
         done.append(_converted(plan, backup, dry_run=dry_run))
     statuses = [one["status"] for one in done]
     if as_json:
@@ -269,9 +270,9 @@ def convert(
 
 
 def _skipped(path: Path, error: "RegenError") -> dict[str, Any]:
-    from pytest_regen.errors import UsageError  # noqa: PLC0415 - as above
+    from pytest_regen.errors import CassetteUnreadableError  # noqa: PLC0415 - as above
 
-    status = "refused" if isinstance(error, UsageError) else "unreadable"
+    status = "unreadable" if isinstance(error, CassetteUnreadableError) else "refused"
     why = f"{error.what}: {error.why}" if error.why else error.what
     return {"path": str(path), "status": status, "why": why, "next": error.hint}
 
@@ -319,7 +320,8 @@ def _say_converted(done: list[dict[str, Any]]) -> None:
         say(f"{place}: {_WORDS[one['status']]}, {recordings}: {one['changes']['summary']}")
     backups = [one["backup"] for one in done if one.get("backup")]
     if backups:
-        say(f"the old files hold what was in them ({backups[0]}): commit none, delete them at last")
+        more = f" and {len(backups) - 1} more" if len(backups) > 1 else ""
+        say(f"the old files still hold what was removed: do not commit {backups[0]}{more}")
     counts = Counter(one["status"] for one in done)
     if len(done) > 1:
         say(", ".join(f"{count} {status}" for status, count in counts.items()))
@@ -328,5 +330,5 @@ def _say_converted(done: list[dict[str, Any]]) -> None:
 _WORDS = {
     "converted": "converted",
     "convertible": "would be converted",
-    "unchanged": "as it should be",
+    "unchanged": "unchanged",
 }

@@ -208,7 +208,7 @@ def test_the_old_file_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert run("convert", "sub/c.yaml") == 0
     said = capsys.readouterr().err
     assert "sub/c.yaml.orig" in said
-    assert "commit none" in said
+    assert "do not commit" in said
     assert (folder / "sub/c.yaml.orig").read_bytes() == old
 
     path.write_bytes(old)

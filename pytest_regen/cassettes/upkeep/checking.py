@@ -15,9 +15,14 @@ from typing import Any, Literal
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.differences import Difference, differences
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, unpacked, unpacked_file
-from pytest_regen.cassettes.files.parsing import parsed_yaml
+from pytest_regen.cassettes.files.parsing import parsed_yaml, text_of
 from pytest_regen.cassettes.files.places import PARTIAL, is_packed, name_parts
-from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.reading import (
+    CassetteFile,
+    StoredInteraction,
+    content_of,
+    read_cassette,
+)
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_and_values_in
@@ -195,8 +200,8 @@ def _other_layout(path: Path) -> str:
     its project understands. Empty where something is missing that should be there.
     """
     try:
-        data, _ = parsed_yaml(_text_of(path), path)
-    except (OSError, ValueError, CassetteUnreadableError):
+        data, _ = parsed_yaml(text_of(path, content_of(path)[0] or b""), path)
+    except CassetteUnreadableError:
         return ""
     items = data.get("interactions") if isinstance(data, Mapping) else None
     if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
