@@ -271,7 +271,7 @@ class AnthropicProvider:
             http = anthropic.DefaultAsyncHttpxClient(
                 event_hooks={"response": [_astop_at_spend_limit]}
             )
-            client = anthropic.AsyncAnthropic(
+            client: AsyncAnthropic = anthropic.AsyncAnthropic(
                 **self._options(key, anthropic.AsyncAnthropic), http_client=http
             )
             clients[key] = client

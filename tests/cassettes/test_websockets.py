@@ -90,6 +90,20 @@ def test_opened_while_recording(opened: Callable[[str], None], site: Site, tmp_p
 
 
 @pytest.mark.parametrize("opened", OPENED)
+def test_a_host_that_passes(opened: Callable[[str], None], site: Site, tmp_path: Path) -> None:
+    """The request for it is sent, as without a cassette; that no websocket answers is not ours."""
+    before = len(site.seen)
+
+    with (
+        use_cassette(tmp_path / "c.yaml", mode="once", passthrough_hosts=["127.0.0.1"]),
+        pytest.raises(Exception, match=r"200"),
+    ):
+        opened(site.address.replace("http", "ws", 1))
+
+    assert len(site.seen) == before + 1
+
+
+@pytest.mark.parametrize("opened", OPENED)
 def test_opened_in_replay(opened: Callable[[str], None], site: Site, tmp_path: Path) -> None:
     """Nothing connects, whoever tries."""
     path = tmp_path / "c.yaml"

@@ -281,3 +281,18 @@ def test_a_client_that_vcrpy_does_not_know_is_never_let_through(
     added = run_uv("pip", "install", "--quiet", "--python", str(python), "aiohttp>=3.14")
     assert added.returncode == 0, added.stderr
     assert "vcrpy 7.0.0 cannot patch aiohttp" in said()
+
+
+def test_an_sdk_that_is_too_old_is_named(tmp_path: Path, wheel: Path) -> None:
+    """With its version and the line that installs another."""
+    python = environment(tmp_path / "venv", wheel, ["anthropic==0.39.0"])
+    code = (
+        "from pytest_regen import AnthropicProvider, Message, TurnRequest\n"
+        "provider = AnthropicProvider(api_key='planted', base_url='http://127.0.0.1:9')\n"
+        "provider.send(TurnRequest('', (Message('user', 'x'),), 'm', 9))\n"
+    )
+
+    done = subprocess.run([str(python), "-c", code], check=False, capture_output=True, text=True)
+
+    assert "MissingExtraError: the package anthropic 0.39.0 is too old" in done.stderr
+    assert "next: pip install --upgrade 'pytest-regen[anthropic]'" in done.stderr

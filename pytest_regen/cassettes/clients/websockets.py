@@ -11,10 +11,10 @@ import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
-from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.clients.active import CassetteInUse, innermost
 from pytest_regen.cassettes.clients.blocking import BlockedConnectionError
+from pytest_regen.cassettes.hosts import host_of
 from pytest_regen.errors import CassetteError
 
 __all__ = ["patch_sockets", "refuse_websocket"]
@@ -37,7 +37,7 @@ def refuse_websocket(run: CassetteInUse, url: str, upgrade: str | None) -> None:
         CassetteMiss: it does.
     """
     if upgrade is not None and upgrade.strip().lower() == "websocket":
-        raise run.signal(_refusal(urlsplit(url).hostname or url))
+        raise run.signal(_refusal(host_of(url) or url))
 
 
 def patch_sockets(patches: ExitStack) -> None:
@@ -74,12 +74,14 @@ def _look_at(head: bytes) -> None:
         BlockedConnectionError: it is one, and an event loop would take anything but an error of
             the connection for a fault of its own.
     """
-    run = innermost() if _UPGRADE.search(head) else None
-    if run is None:
+    if not _UPGRADE.search(head):
         return
     host = _HOST.search(head)
-    name = urlsplit(f"//{host[1].decode('latin-1')}").hostname if host else None
-    refusal = _refusal(name or "a server")
+    address = f"//{host[1].decode('latin-1')}" if host else ""
+    run = innermost(address)
+    if run is None:
+        return
+    refusal = _refusal(host_of(address) or "a server")
     signal = run.signal(refusal)
     if asyncio._get_running_loop() is None:  # noqa: SLF001 - documented for such as us
         raise signal

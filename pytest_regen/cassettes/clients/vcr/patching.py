@@ -187,10 +187,14 @@ def _response(taken: Interaction) -> dict[str, Any]:
     }
 
 
-def _headers(headers: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _headers(
+    headers: Mapping[str, Any] | Iterable[tuple[str, Any]],
+) -> dict[str, tuple[str, ...]]:
+    # Of tornado vcrpy hands on pairs.
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
     return {
         str(name): tuple(text_of_header(value) for value in _listed(values))
-        for name, values in headers.items()
+        for name, values in pairs
     }
 
 
