@@ -33,6 +33,7 @@ __all__ = [
     "at_origin",
     "cookie_credentials",
     "holds_credential",
+    "identifies_account",
     "is_private_header",
     "kept_request_headers",
     "kept_response_headers",
@@ -210,6 +211,11 @@ def holds_credential(name: str, values: Iterable[str]) -> bool:
         return _is_dropped(name)
     pairs = (value.partition(";")[0].strip() for value in values)
     return any(pair and not pair.endswith(("=", _IN_USE)) for pair in pairs)
+
+
+def identifies_account(name: str) -> bool:
+    """Whether a header (its name in lower case) says who pays, and opens nothing."""
+    return name == "openai-project" or _ACCOUNT.fullmatch(name) is not None
 
 
 def _is_dropped(name: str) -> bool:

@@ -27,6 +27,7 @@ from pytest_regen.cassettes.scrubbing import (
 from pytest_regen.cassettes.strict_json import json_or_none, too_deep
 from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, has_body
 from pytest_regen.errors import CassetteError
+from pytest_regen.turns.encodings import letters_in
 from pytest_regen.turns.secret_names import is_private_name, looks_random
 from pytest_regen.turns.secrets import scrub_text
 
@@ -35,6 +36,8 @@ __all__ = ["WireExchange", "clean_body", "kept_exchange"]
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
 _SHORTEST_CREDENTIAL = 8
+_LARGE = 1 << 16
+_WIDE = re.compile(rb"(?:[\t\n\r -~]\0){8,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,13 @@ def _from_base64(value: str) -> str:
         return ""
 
 
+def _says_secrets(body: bytes, literal: tuple[str, ...]) -> bool:
+    """Whether a credential stands in what large binary data has of text, UTF-16 included."""
+    said = letters_in(body)
+    wide = "\n".join(piece.decode("utf-16-le") for piece in _WIDE.findall(body))
+    return any(scrub_literal(text, literal) != text for text in (said, wide))
+
+
 def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     """Return a decoded body without credentials.
 
@@ -223,6 +233,8 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     try:
         text = body.decode()
     except UnicodeDecodeError:
+        if len(body) > _LARGE and not _says_secrets(body, literal):
+            return body
         # Latin-1 maps every byte to itself, so that shapes are found between binary data.
         return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
     return scrub_lines(text, literal).encode()

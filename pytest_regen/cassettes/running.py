@@ -375,6 +375,12 @@ def use_cassette(
     except CassetteMiss as signal:
         run.delivered(signal)
         raise signal.error from None
+    except Exception as failure:
+        hidden = run.take_untold_miss()
+        if hidden is not None:
+            # What the client made of it may be all that the block shows.
+            failure.add_note(str(hidden))
+        raise
     finally:
         run.finish(keep=keep_on_failure or not failed)
     swallowed = run.take_untold_miss()

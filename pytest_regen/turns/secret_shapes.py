@@ -351,7 +351,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     SecretShape(
         "command-password",
         ("curl ", "wget "),
-        r"(?:curl|wget)[ \t][^\n]{0,400}?[ \t](?:-u|--user|--proxy-user)[ =]?[\"']?"
+        r"(?:curl|wget)(?:[ \t][^\n]{0,400}?)?[ \t](?:-u|--user|--proxy-user)[ =]?[\"']?"
         r"[^\s:\"'@]{1,100}:([^\s\"'`]{3,200})",
         has_blanks=True,
     ),

@@ -1,12 +1,8 @@
-"""What we rely on in vcrpy, on the installed version and on others that are allowed."""
+"""What we rely on in vcrpy; ``tests/environments`` runs this with older releases."""
 
 import inspect
-import subprocess
-import sys
-import venv
 from pathlib import Path
 
-import pytest
 from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
@@ -19,7 +15,6 @@ from pytest_regen.cassettes.clients.vcr.persisting import _base_loader
 from pytest_regen.cassettes.clients.vcr.watching import _WatchedCassette
 
 ROOT = Path(__file__).parents[2]
-OLDEST = "9.4.2"
 
 
 def test_one_room_is_the_only_door() -> None:
@@ -69,29 +64,3 @@ def test_what_reads_its_files_is_there() -> None:
     """A loader that knows its tags and runs no code, and what makes a request of a recording."""
     assert issubclass(_base_loader(), SafeConstructor)
     assert callable(Request._from_dict)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("version", [f"=={OLDEST}", "<10"], ids=["oldest", "newest"])
-def test_other_versions_keep_the_contract(tmp_path: Path, version: str) -> None:
-    """The room's tests pass on the oldest and on the newest release that is allowed."""
-    home = tmp_path / "venv"
-    venv.create(home, with_pip=True, system_site_packages=False)
-    python = home / "bin" / "python"
-    if not python.exists():
-        pytest.skip("a virtual environment is laid out otherwise here")
-    ours = [path for path in sys.path if path.endswith("site-packages")]
-    [site] = (home / "lib").glob("python*/site-packages")
-    (site / "project.pth").write_text("\n".join([*ours, str(ROOT)]), "utf-8")
-    installing = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--ignore-installed"]
-    done = subprocess.run(
-        [*installing, f"vcrpy{version}"], check=False, capture_output=True, text=True
-    )
-    if done.returncode:
-        pytest.skip(f"vcrpy{version} could not be installed: {done.stderr.strip()[-200:]}")
-
-    tests = ["tests/cassettes/test_vcrpy_contract.py", "tests/cassettes/test_running.py"]
-    words = [str(python), "-m", "pytest", "-q", "-m", "not sweep", "-p", "no:cacheprovider"]
-    result = subprocess.run([*words, *tests], cwd=ROOT, check=False, capture_output=True, text=True)
-
-    assert result.returncode == 0, result.stdout[-2000:]

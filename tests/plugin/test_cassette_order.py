@@ -285,3 +285,39 @@ def test_a_mark_that_comes_too_late_is_an_error(
         ]
     )
     assert not emulator.requests
+
+
+PAST = """
+    import os
+    import urllib.request
+    import pytest
+
+    @pytest.fixture(scope="module")
+    def wider(request):
+        request.node.add_marker(pytest.mark.vcr)
+
+    @pytest.fixture(autouse=True)
+    def late(request):
+        request.getfixturevalue("wider")
+
+    def test_first():
+        urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models").read()
+
+    def test_second():
+        urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models").read()
+"""
+
+
+def test_a_wider_fixture_may_come_too_late_for_the_first_test(
+    project: Project, emulator: Emulator
+) -> None:
+    """Asked for by one of the test's own, it adds its mark too late; not so for the next test."""
+    project.pytester.makeini("[pytest]\n")
+    project.pytester.makepyfile(test_m=PAST)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(errors=1, failed=1)
+    result.stdout.fnmatch_lines(["test_m.py::test_first: the mark vcr was added *"])
+    result.stdout.fnmatch_lines(["FAILED test_m.py::test_second - no cassette at *"])
+    assert not emulator.requests

@@ -137,7 +137,7 @@ def test_what_was_never_recorded_is_one_command(module: Project) -> None:
         [
             "miss: 26 tests asked for what is not recorded",
             "    no cassette: 26 tests",
-            "        test_m.py::test_tools[[]0[]], test_tools[[]1[]], test_tools[[]2[]] and 23 more",
+            "        test_m.py::test_tools*, test_tools*, test_tools* and 23 more",
             "next: pytest @.pytest_cache/d/regen/miss-tests.txt --regen-record once",
         ]
     )

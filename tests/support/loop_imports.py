@@ -76,7 +76,9 @@ def _missing_in_vcr(path: Path, ask: Any) -> None:
 
     path.with_name("v.yaml").write_bytes(path.read_bytes())
     config = {"match_on": ["method", "path", "body"]}
-    options = VcrOptions("v", path.parent, "none", config, (), lambda _: None, path.parent)
+    options = VcrOptions(
+        "v", path.parent, "none", config, (), lambda _: None, diff_folder=path.parent
+    )
     with contextlib.suppress(BaseException), watched_cassette(options):
         ask("oak")
 

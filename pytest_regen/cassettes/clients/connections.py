@@ -14,6 +14,7 @@ from typing import Any
 from pytest_regen.cassettes.answers import pieces_of, playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, innermost
 from pytest_regen.cassettes.clients.passing import PassingAnswer, grouped
+from pytest_regen.cassettes.clients.websockets import refuse_websocket
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError
@@ -47,6 +48,7 @@ def _connect(original: Any) -> Callable[..., Any]:  # noqa: ANN401 - a method
         run = innermost(str(request.url))
         if run is None:
             return await original(self, request, *args, **options)
+        refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
         body = await _sent(request, run)
         taken = run.take(request.method, str(request.url), body)
         if taken is not None:
@@ -123,7 +125,7 @@ def _connection_of(connector: Any, request: Any, taken: Interaction) -> Any:  # 
     head = b"HTTP/1.1 100 Continue\r\n\r\n" if request.headers.get("expect") else b""
     protocol.connection_made(_Played(loop, protocol, [head, *_wire(taken, request.method)], taken))
     # Never pooled: it leads nowhere.
-    protocol.force_close()
+    protocol._should_close = True  # noqa: SLF001 - aiohttp before 3.12 has no force_close()
     return Connection(connector, request.connection_key, protocol, loop)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pytest_regen.cassettes.answers import pieces_of, playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, innermost
 from pytest_regen.cassettes.clients.passing import PassingAnswer, grouped
+from pytest_regen.cassettes.clients.websockets import refuse_websocket
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import BROKEN_OFF, Interaction
 
@@ -51,6 +52,7 @@ def _sync_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx 
             run = innermost(str(request.url))
             if run is None:
                 return original(self, request)
+            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
             body = b"".join(request.stream)
             request.stream = module.ByteStream(body)
             taken = run.take(request.method, str(request.url), body)
@@ -72,6 +74,7 @@ def _async_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx
             run = innermost(str(request.url))
             if run is None:
                 return await original(self, request)
+            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
             body = b"".join([part async for part in request.stream])
             request.stream = module.ByteStream(body)
             taken = run.take(request.method, str(request.url), body)

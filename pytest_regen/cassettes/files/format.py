@@ -123,7 +123,9 @@ def foreign_text(interaction: Interaction) -> str:
 
 def _tokens(interaction: Interaction) -> str:
     """Return what the answer says it cost, where it does; for people, nothing reads it."""
-    found = tokens_of(message_of(interaction))
+    # What is parsed only for this may be large, and mostly tells of none.
+    tells = b"usage" in interaction.response_body
+    found = tokens_of(message_of(interaction)) if tells else {}
     listed = ", ".join(f"{name}: {count}" for name, count in found.items())
     return f"  tokens: {{{listed}}}\n" if found else ""
 

@@ -4,6 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -41,6 +42,9 @@ _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
 _TAIL = 1 << 12
 """Characters: what stands behind the recordings of a file of vcrpy is ``version: 1``."""
+
+_LARGE = 1 << 20
+"""Bytes."""
 
 _NAMED_PARTS = 3
 """How much of a path a test names: what lies above is the project's."""
@@ -93,7 +97,8 @@ class CassetteWriter:
             CassetteError: the folder cannot be written, or a credential would be.
         """
         text = _text_of(interaction)
-        checked_text(self._path, text)
+        rest = _without_large(interaction)
+        checked_text(self._path, text if rest is interaction else _text_of(rest))
         try:
             if self._partial is None:
                 self._metadata = _metadata(source, model)
@@ -278,6 +283,20 @@ def _readable(partial: Path | None) -> CassetteFile | None:
 
 def _is_answered(interaction: Interaction) -> bool:
     return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
+
+
+def _without_large(interaction: Interaction) -> Interaction:
+    """Return a recording as it is searched once more when it is written.
+
+    Of each body every value was searched when it was scrubbed. Only of one of ordinary size is what
+    stands in the file searched again, as a second look.
+    """
+    large = {
+        name: b""
+        for name in ("request_body", "response_body")
+        if len(getattr(interaction, name)) > _LARGE
+    }
+    return replace(interaction, **large) if large else interaction
 
 
 def _text_of(interaction: Interaction) -> str:

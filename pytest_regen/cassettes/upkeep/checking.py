@@ -18,7 +18,7 @@ from pytest_regen.cassettes.files.decoding import unpacked
 from pytest_regen.cassettes.files.parsing import parsed_yaml
 from pytest_regen.cassettes.files.places import PARTIAL
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.headers import holds_credential
+from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_and_values_in
 from pytest_regen.cassettes.strict_json import json_or_none
@@ -251,8 +251,13 @@ def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterato
         if holds_credential(name, values) and not _says_nothing(name, values):
             telling[name] += values
     for name, values in sorted(telling.items()):
-        if not known("HEADER", name, "\n".join(values)):
-            message = f"the header {name!r}, which holds a credential or identifies an account"
+        if known("HEADER", name, "\n".join(values)):
+            continue
+        if identifies_account(name):
+            message = f"the header {name!r}, which identifies an account"
+            yield Finding("HEADER", "warning", path, line, message)
+        else:
+            message = f"the header {name!r}, which holds a credential"
             yield Finding("HEADER", "error", path, line, message)
 
 

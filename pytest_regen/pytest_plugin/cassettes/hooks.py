@@ -1,7 +1,9 @@
 """Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,6 +98,24 @@ class _CassetteHooks:
             raise error
         return result
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """Let a miss be an ordinary error once it has left a coroutine.
+
+        At anything else the task ends that anyio runs the tests and fixtures of a module in, and
+        those that follow find it gone.
+        """
+        test = pyfuncitem.obj
+        is_marked = CASSETTE in pyfuncitem.stash or VCR_RUN in pyfuncitem.stash
+        # Of a test of hypothesis the function inside is what is called.
+        if not is_marked or not iscoroutinefunction(test) or hasattr(test, "hypothesis"):
+            return (yield)
+        pyfuncitem.obj = _telling(test)
+        try:
+            return (yield)
+        finally:
+            pyfuncitem.obj = test
+
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
@@ -160,6 +180,23 @@ class _CassetteHooks:
             path, line, _ = item.reportinfo()
             crash.path, crash.lineno = str(path), (line or 0) + 1
         return report
+
+
+def _telling(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    """Return a test that raises the error which a miss carries."""
+
+    @wraps(test)
+    async def telling(*args: object, **options: object) -> object:
+        try:
+            return await test(*args, **options)
+        except BaseException as caught:
+            told = None if isinstance(caught, Exception) else _cassette_error(caught)
+            if told is None:
+                raise
+            error = told.with_traceback(caught.__traceback__)
+        raise error
+
+    return telling
 
 
 def _cassette_error(error: BaseException) -> CassetteError | None:

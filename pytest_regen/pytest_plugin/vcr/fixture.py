@@ -73,6 +73,9 @@ def vcr_cassette_in_use(
             yield run.cassette
         finally:
             del item.stash[VCR_RUN]
+    refused = run.take_untold_miss(None)
+    if refused is not None:
+        raise refused
     _tell(item, run)
 
 

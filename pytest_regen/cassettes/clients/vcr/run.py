@@ -17,6 +17,8 @@ from pytest_regen.cassettes.misses import Asked, Drift, drift_between, miss
 from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteMissError
+from pytest_regen.turns.interception import CassetteMiss
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["VcrOptions", "VcrRun"]
 
@@ -67,6 +69,8 @@ class VcrRun:
     """Misses that a waiting function, or the test, knows how to handle."""
     missed: dict[Asked, CassetteMissError] = field(default_factory=dict)
     """The others that no failure has told yet."""
+    refused: list[CassetteMissError] = field(default_factory=list)
+    """Requests that vcrpy would let through."""
     unwritten: BaseException | None = None
     """What kept the cassette from being written."""
     signals_misses: bool = True
@@ -108,13 +112,28 @@ class VcrRun:
         """Let clients pause again."""
         self._pauses.close()
 
+    def refuse_client(self, client: str, vcrpy: str, method: str, uri: str) -> None:
+        """Raise a signal that no client retries, for a request that vcrpy would let through."""
+        error = CassetteMissError(
+            f"{self.path.name} has no answer to {method} {scrub_text(uri)}",
+            why=f"{vcrpy} does not know {client}: it would be sent, and not recorded",
+            hint="pip install 'vcrpy>=8.2', or use the fixture cassette, which knows it",
+        )
+        self.refused.append(error)
+        raise CassetteMiss(error) if self.signals_misses else error
+
     def take_untold_miss(self, failure: BaseException | None) -> CassetteMissError | None:
         """Return the miss that is behind a failure, and take all of them as reported.
+
+        A request that vcrpy would let through is one whatever became of it.
 
         Args:
             failure: what a test failed with; where vcrpy's exception is not behind it, no miss
                 is, and those that were swallowed are told at the end of the run.
         """
+        if self.refused:
+            refused, self.refused = self.refused, []
+            return refused[0]
         cause = next((one for one in _behind(failure) if isinstance(one, self.theirs)), None)
         if cause is None or not (self.missed or self.expected):
             return None
