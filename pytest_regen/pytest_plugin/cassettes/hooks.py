@@ -90,9 +90,7 @@ class _CassetteHooks:
             error, result = caught, None
         missed = _missed(item, error)
         if missed is not None and error is None:
-            missed = with_exemption(
-                missed, EXEMPTION["vcr" if VCR_RUN in item.stash else "cassette"]
-            )
+            missed = with_exemption(missed, EXEMPTION["cassette"])
         if missed is not None:
             # Where the test noticed, its lines are the ones to show.
             raise missed.with_traceback(error.__traceback__ if error else None)
@@ -130,7 +128,10 @@ class _CassetteHooks:
         try:
             return (yield)
         except BaseException as caught:
-            told = None if isinstance(caught, Exception) else _cassette_error(caught)
+            # The next test that wants the fixture has another cassette, which knows of no miss.
+            told = _missed_by_vcrpy(request._pyfuncitem, caught)  # noqa: SLF001 - the test
+            if told is None and not isinstance(caught, Exception):
+                told = _cassette_error(caught)
             if told is None:
                 raise
             error = told.with_traceback(caught.__traceback__)
@@ -210,15 +211,20 @@ def _cassette_error(error: BaseException) -> CassetteError | None:
 
 def _missed(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
     """Return the first miss that the test has not told itself."""
-    own, theirs = item.stash.get(CASSETTE, None), item.stash.get(VCR_RUN, None)
-    missed: CassetteError | None = None
-    if own is not None:
-        missed = own.take_untold_miss()
-        told = missed or failure
-        if isinstance(told, CassetteMissError):
-            _note_miss(item, own.path, told)
-    elif theirs is not None:
-        missed = theirs.take_untold_miss(failure)
-        if missed is not None:
-            _note_miss(item, theirs.path, missed)
+    own = item.stash.get(CASSETTE, None)
+    if own is None:
+        return _missed_by_vcrpy(item, failure)
+    missed = own.take_untold_miss()
+    told = missed or failure
+    if isinstance(told, CassetteMissError):
+        _note_miss(item, own.path, told)
+    return missed
+
+
+def _missed_by_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+    """Return the miss of a test marked ``vcr`` that is behind its failure."""
+    run = item.stash.get(VCR_RUN, None)
+    missed = None if run is None else run.take_untold_miss(failure)
+    if missed is not None:
+        _note_miss(item, run.path, missed)
     return missed

@@ -73,9 +73,9 @@ def vcr_cassette_in_use(
             yield run.cassette
         finally:
             del item.stash[VCR_RUN]
-    swallowed = run.take_untold_miss()
-    if swallowed is not None:
-        raise with_exemption(swallowed, EXEMPTION["vcr"])
+    refused = run.take_untold_miss(None)
+    if refused is not None:
+        raise refused
     _tell(item, run)
 
 
@@ -108,15 +108,15 @@ def _tell(item: pytest.Item, run: VcrRun) -> None:
     for one in run.drifts if drift != "ignore" else ():
         fails = drift == "fail"
         note(item, "drift", run.path, one, command=run.command, failed=fails, causes=one.causes)
-    strange = [with_exemption(one, EXEMPTION["vcr"]) for one in run.take_strange_misses()]
-    for miss in strange if drift != "ignore" else ():
+    swallowed = [with_exemption(one, EXEMPTION["vcr"]) for one in run.take_swallowed_misses()]
+    for miss in swallowed if drift != "ignore" else ():
         what, causes = f"{miss.what}\n    {miss.why}", miss_causes(miss)
         fails = drift == "fail"
         note(item, "miss", run.path, what, command=run.command, failed=fails, causes=causes)
     if not passed:
         return
-    if strange and drift == "fail":
-        raise strange[0]
+    if swallowed and drift == "fail":
+        raise swallowed[0]
     if run.drifts and drift == "fail":
         lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
         pytest.fail("\n".join([*lines, f"  next: {run.command}"]), pytrace=False)

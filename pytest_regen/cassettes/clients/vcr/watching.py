@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import vcr.patch
-from vcr import VCR, matchers
+from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
 from vcr.patch import CassettePatcherBuilder
@@ -73,7 +73,6 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     run = VcrRun(
         path,
         theirs=CannotOverwriteExistingCassetteException,
-        tells_hosts=not {matchers.host, matchers.uri}.isdisjoint(merged["match_on"]),
         test=options.test,
         files=DiffFiles(options.diff_folder),
         exists=path.exists(),
@@ -86,6 +85,7 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
             with unresolved_names(passing if run.replays else ()):
                 yield run
         finally:
+            run.end_pauses()
             run.files.write()
 
 
