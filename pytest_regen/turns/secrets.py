@@ -251,9 +251,8 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
         long: its long words.
     """
     is_long = any(map(str.isdigit, long))
-    stems = (_ASCII if text.isascii() else _ANY)[is_long]
     seen = lean.lower()
-    stems = [stem for stem in stems if stem in seen]
+    stems = [stem for stem in (_ASCII if text.isascii() else _ANY)[is_long] if stem in seen]
     patterns = [one for one in _PATTERNS if one[1] in seen] if is_long else []
     if not stems and not patterns:
         return []
