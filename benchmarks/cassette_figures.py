@@ -75,4 +75,6 @@ def child(subject: str, *words: str) -> str:
     if not named:
         return "fails: no figure"
     name, _, said = re.sub(r"\S*/tmp/[^\s:]*", "…", named[-1]).partition(": ")
-    return f"fails: {name.rpartition('.')[2]}: {said[:_SHOWN]}".rstrip(": ").replace("|", "/")
+    # Parsers say where they were first, and what was wrong last.
+    why = said.rpartition("error: ")[2][:_SHOWN]
+    return f"fails: {name.rpartition('.')[2]}: {why}".rstrip(": ").replace("|", "/")

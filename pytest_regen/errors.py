@@ -48,6 +48,8 @@ Imports nothing of the package at run time, so that any module may import it.
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_regen.turns.values import Usage
 
 
@@ -343,7 +345,19 @@ class CassetteError(RegenError):
 
 
 class CassetteMissError(CassetteError):
-    """The cassette has no answer to this request."""
+    """The cassette has no answer to this request.
+
+    Args:
+        host: whom the request was for, where that is known.
+        causes: what it has in common with other misses (``$.tool_choice is new``).
+    """
+
+    def __init__(
+        self, what: str, *, why: str = "", hint: str, host: str = "", causes: "Sequence[str]" = ()
+    ) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.host = host
+        self.causes = tuple(causes)
 
 
 class CassetteUnreadableError(CassetteError):

@@ -22,6 +22,7 @@ _CASSETTE_LISTS = {
     "ignore": 'a list of paths ("$.metadata.user_id")',
     "keep_headers": 'a list of names ("x-feature-*")',
     "drop_headers": 'a list of names ("date")',
+    "passthrough_hosts": 'a list of hosts ("telemetry.example.com")',
 }
 _PRICE_KEYS = ("input", "output", "cache_read", "cache_write")
 
@@ -69,6 +70,8 @@ class CassetteSettings:
     """Headers of requests that are kept, too, by name or pattern."""
     drop_headers: tuple[str, ...] = ()
     """Headers of requests and answers that are not kept."""
+    passthrough_hosts: tuple[str, ...] = ()
+    """Hosts whose requests are neither recorded nor replayed nor missed."""
     baseline: str | None = None
     """The file, from the root, with findings of ``cassettes check`` that were looked at."""
 
@@ -210,7 +213,7 @@ def _prices(path: Path, value: object) -> dict[str, Price]:
 def _cassettes(path: Path, value: object) -> CassetteSettings:
     expected = (
         "a table of drift, unplayed (fail, warn or ignore), ignore (a list of paths), "
-        "keep_headers, drop_headers (lists of names), baseline (a file)"
+        "keep_headers, drop_headers, passthrough_hosts (lists of names), baseline (a file)"
     )
     known = {field.name for field in fields(CassetteSettings)}
     if not isinstance(value, dict) or not set(value) <= known:

@@ -1,6 +1,7 @@
 """Where two JSON values differ, by path, and how far apart they are."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,11 @@ __all__ = ["Difference", "differences", "distance", "whole_differences"]
 
 _SHOWN = 60
 """Characters of a value that are shown."""
+
+_ABSENT = "(absent)"
+
+_INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
+"""A quoted name, which may hold anything, or the number of a list item."""
 
 _BEFORE = 30
 """Characters shown before the place where two texts part."""
@@ -28,6 +34,17 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.path}: recorded {self.recorded}, sent {self.sent}"
+
+    @property
+    def cause(self) -> str:
+        """What happened, in the words that other requests share: ``$.messages[*].content differs``.
+
+        The values and the numbers of list items are left out.
+        """
+        path = _INDEX.sub(lambda found: found[1] or "[*]", self.path)
+        if _ABSENT not in (self.recorded, self.sent):
+            return f"{path} differs"
+        return f"{path} is {'new' if self.recorded == _ABSENT else 'gone'}"
 
     @property
     def is_cut(self) -> bool:
@@ -59,9 +76,9 @@ def _members(
     path: str,
 ) -> Iterator[Difference]:
     if name not in sent:
-        yield Difference(path, _short(_text(recorded[name])), "(absent)")
+        yield Difference(path, _short(_text(recorded[name])), _ABSENT)
     elif name not in recorded:
-        yield Difference(path, "(absent)", _short(_text(sent[name])))
+        yield Difference(path, _ABSENT, _short(_text(sent[name])))
     else:
         yield from differences(recorded[name], sent[name], path)
 

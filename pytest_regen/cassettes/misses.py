@@ -11,15 +11,16 @@ from pytest_regen.cassettes.diff_files import DiffFiles
 from pytest_regen.cassettes.differences import Difference, differences, distance
 from pytest_regen.cassettes.files.places import partial_path, shown_path
 from pytest_regen.cassettes.files.reading import StoredInteraction
+from pytest_regen.cassettes.hosts import host_of
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import Interaction
-from pytest_regen.errors import CassetteMissError
+from pytest_regen.errors import CassetteError, CassetteMissError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss"]
+__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss", "miss_causes", "with_exemption"]
 
 RECORD_COMMAND = (
     'record it with mode="{mode}", or in pytest with --regen-record {mode}, and with '
@@ -30,6 +31,7 @@ _CANDIDATES = 25
 """Recordings compared with a request nobody recorded; more would take longer than the answer."""
 
 _DIFFERENCES = 5
+_CAUSES = 50
 _EXCERPT = 60
 
 
@@ -50,6 +52,11 @@ class Asked:
     def value(self) -> Any:  # noqa: ANN401 - any JSON value
         """The body as what it can be compared as: JSON, else text; ``None`` where it is empty."""
         return _value(self.body) if isinstance(self.body, bytes) else self.body
+
+    @property
+    def host(self) -> str:
+        """The host asked; empty for a turn of ours, which is known by its path."""
+        return host_of(self.uri)
 
     @property
     def path(self) -> str:
@@ -80,6 +87,8 @@ class Drift:
     """The first of them."""
     more: int
     diff_file: Path | None = None
+    causes: tuple[str, ...] = ()
+    """All of them, as other drifts have them, too: ``$.messages[*].content differs``."""
 
     def __str__(self) -> str:
         line = f" (line {self.line})" if self.line else ""
@@ -98,8 +107,8 @@ def drift_of(
 ) -> Drift:
     """Return how a request differs from the recording that stood in its place."""
     recorded = json_or_none(matching.normalized(stored.interaction.request_body))
-    found, more, file = _compared(path, recorded, asked.json, files, number)
-    return Drift(str(asked), number, stored.line, found, more, file)
+    found = _compared(path, recorded, asked.json, files, number)
+    return found.drift(asked, number, stored.line)
 
 
 def drift_between(
@@ -111,8 +120,8 @@ def drift_between(
     old, new = json_or_none(recorded), asked.json
     if old is None and new is None:
         return None
-    found, more, file = _compared(path, old, new, files, number)
-    return Drift(str(asked), number, 0, found, more, file) if found else None
+    found = _compared(path, old, new, files, number)
+    return found.drift(asked, number, 0) if found.first else None
 
 
 def miss(
@@ -149,16 +158,44 @@ def miss(
             f"no cassette at {shown_path(path)}, and {asked} needs one",
             why=why,
             hint=command or RECORD_COMMAND.format(mode="once"),
+            host=asked.host,
+            causes=["no cassette"],
         )
     try:
-        why = _why(path, tape, key, asked, matching=matching, files=files)
+        why, causes = _why(path, tape, key, asked, matching=matching, files=files)
     except RecursionError:
-        why = "it is nested too deeply to be compared with what was recorded"
+        why, causes = "it is nested too deeply to be compared with what was recorded", ()
     return CassetteMissError(
         f"{path.name} has no answer to {asked}",
         why=scrub_text(why),
         hint=command or RECORD_COMMAND.format(mode="new_episodes"),
+        host=asked.host,
+        causes=causes,
     )
+
+
+def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") -> CassetteError:
+    """Return the error for a miss that nobody waited for, with the words that exempt its host.
+
+    Args:
+        error: the miss.
+        argument: what takes the host, with what stands before it, such as ``@pytest.mark.…(``.
+    """
+    host = scrub_text(error.host) if isinstance(error, CassetteMissError) else ""
+    if not host:
+        return error
+    end = ")" if "(" in argument else ""
+    line = f'{argument}=["{host}"]{end}'
+    more = f"nobody waited for the answer; if {host} is no business of the test: {line}"
+    why = f"{error.why}\n        {more}" if error.why else more
+    return CassetteMissError(
+        error.what, why=why, hint=error.hint, host=host, causes=miss_causes(error)
+    )
+
+
+def miss_causes(error: CassetteError) -> tuple[str, ...]:
+    """Return what a miss has in common with others; nothing for another error."""
+    return error.causes if isinstance(error, CassetteMissError) else ()
 
 
 def _subject(sent: object) -> str:
@@ -183,23 +220,24 @@ def _words(message: object) -> str:
 
 def _why(
     path: Path, tape: Tape, key: str, asked: Asked, *, matching: Matching, files: DiffFiles
-) -> str:
+) -> tuple[str, tuple[str, ...]]:
+    """Return why there is no answer, in full and in words that other misses share."""
     place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
     if tape.knows(key):
         other = next((one for one in tape.unplayed if one[1].key == key), None)
         if other is None:
-            return (
-                f"the same request was recorded and is played already, each answers once ({place})"
-            )
-        return f"{_apart(asked, *other)} ({place})"
+            played = "the same request was recorded and is played already, each answers once"
+            return f"{played} ({place})", ("a request is made more often than it was recorded",)
+        return f"{_apart(asked, *other)} ({place})", ("what match_on compares differs",)
     nearest = _nearest(tape.unplayed or tape.everything, asked, matching.normalized)
     if nearest is None:
-        return f"nothing in it is like this request ({place})"
+        return f"nothing in it is like this request ({place})", ("nothing recorded is like it",)
     number, stored, recorded = nearest
-    found, more, file = _compared(path, recorded, asked.value, files, number)
+    found = _compared(path, recorded, asked.value, files, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
-    lines = _shown(found, more, file) or ["    method, path or query differ"]
-    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines])
+    lines = _shown(found.first, found.more, found.file) or ["    method, path or query differ"]
+    causes = found.causes or ("method, path or query differ",)
+    return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines]), causes
 
 
 def _apart(asked: Asked, number: int, stored: StoredInteraction) -> str:
@@ -228,10 +266,24 @@ def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[st
     return lines
 
 
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Where a request differs from a recording."""
+
+    first: tuple[Difference, ...]
+    more: int
+    file: Path | None
+    """Where all of it is to stand, if that is long."""
+    causes: tuple[str, ...]
+
+    def drift(self, asked: Asked, number: int, line: int) -> Drift:
+        """Return it as the drift of a request that recording ``number`` answered."""
+        return Drift(str(asked), number, line, self.first, self.more, self.file, self.causes)
+
+
 def _compared(
     path: Path, recorded: object, sent: object, files: DiffFiles, number: int
-) -> tuple[tuple[Difference, ...], int, Path | None]:
-    """Return the first differences, how many more there are, and the file to have them whole."""
+) -> _Comparison:
     try:
         # Scrubbed before anything is cut: of half a credential nobody sees that it is one.
         recorded, sent = scrub_value(recorded), scrub_value(sent)
@@ -240,7 +292,9 @@ def _compared(
         every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
     first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
     is_long = more or any(one.is_cut for one in first)
-    return first, more, files.note(path, number, recorded, sent) if is_long else None
+    file = files.note(path, number, recorded, sent) if is_long else None
+    causes = tuple(islice(dict.fromkeys(one.cause for one in every), _CAUSES))
+    return _Comparison(first, more, file, causes)
 
 
 def _nearest(

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.clients.blocking import blocked_sockets
-from pytest_regen.cassettes.files.places import note_folder
+from pytest_regen.cassettes.files.places import name_parts, note_folder
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.writing import CassetteWriter, keep_answers
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
+from pytest_regen.cassettes.hosts import checked_hosts, host_of, is_named
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
-from pytest_regen.cassettes.misses import Drift
+from pytest_regen.cassettes.misses import Drift, with_exemption
 from pytest_regen.cassettes.playing import Player
 from pytest_regen.cassettes.recording import WireExchange, kept_exchange
 from pytest_regen.cassettes.replay import replayed_turn
@@ -46,6 +47,7 @@ class CassetteRun:
         drop_unplayed: whether recordings that nobody asked for leave the cassette, in a mode that
             records; never all of them.
         headers: which headers are kept, where a project says more than the default.
+        passthrough_hosts: hosts whose requests are neither recorded nor replayed nor missed.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class CassetteRun:
         matching: Matching | None = None,
         drop_unplayed: bool = False,
         headers: HeaderRules | None = None,
+        passthrough_hosts: Sequence[str] = (),
     ) -> None:
         self.path = path
         self.mode = mode
@@ -69,6 +72,7 @@ class CassetteRun:
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._headers = headers
+        self._passing = checked_hosts(passthrough_hosts)
         self._writing = threading.Lock()
         """Held while a file is written: event loops do not wait for it."""
         # One thread: recordings stand in the order in which answers ended.
@@ -128,6 +132,10 @@ class CassetteRun:
         return self.mode in {"all", "rewrite"}
 
     # What an HTTP client's patch asks
+
+    def passes(self, uri: str) -> bool:
+        """Whether a request to this address is none of its business."""
+        return bool(self._passing) and is_named(host_of(uri), self._passing)
 
     def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
         """Return the recorded answer, or ``None`` where the request is to be sent.
@@ -205,7 +213,7 @@ class CassetteRun:
             CassetteMissError: nothing was recorded, and nothing may be sent.
             ProviderError: a failure was recorded.
         """
-        if self.sends_everything or not self._answers_turns:
+        if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
         sent = self._player.matching.normalized_json(body)
         try:
@@ -245,7 +253,7 @@ class CassetteRun:
         with contextlib.ExitStack() as stack:
             stack.enter_context(intercepting(self))
             if self.is_replay_only:
-                stack.enter_context(blocked_sockets())
+                stack.enter_context(blocked_sockets(self._passing))
             if http_clients or not self.is_replay_only:
                 from pytest_regen.cassettes.clients.vcr.patching import (  # noqa: PLC0415 - 0.2 s
                     patched_clients,
@@ -309,6 +317,7 @@ def use_cassette(
     drop_unplayed: bool = False,
     keep_headers: Sequence[str] = (),
     drop_headers: Sequence[str] = (),
+    passthrough_hosts: Sequence[str] = (),
 ) -> Iterator[CassetteRun]:
     """Record or replay every request of this process, in all of its threads, while the block runs.
 
@@ -336,6 +345,9 @@ def use_cassette(
         keep_headers: headers of requests that are kept beside those that always are, by name or
             pattern (``x-feature-*``). Those of answers are all kept; private ones never.
         drop_headers: headers of requests and answers that are not kept.
+        passthrough_hosts: hosts (``example.com``, ``*.example.com``) whose requests are neither
+            recorded nor replayed nor missed: in a mode that records they are sent; in ``none``
+            only to this machine (``localhost``), others fail as where there is no network.
 
     Yields:
         The run, with its counts.
@@ -353,6 +365,7 @@ def use_cassette(
         matching=Matching(drift, tuple(ignore), normalize, scrub, diff_folder),
         drop_unplayed=drop_unplayed,
         headers=HeaderRules(keep_headers, drop_headers),
+        passthrough_hosts=passthrough_hosts,
     )
     failed = True
     try:
@@ -362,11 +375,17 @@ def use_cassette(
     except CassetteMiss as signal:
         run.delivered(signal)
         raise signal.error from None
+    except Exception as failure:
+        hidden = run.take_untold_miss()
+        if hidden is not None:
+            # What the client made of it may be all that the block shows.
+            failure.add_note(str(hidden))
+        raise
     finally:
         run.finish(keep=keep_on_failure or not failed)
     swallowed = run.take_untold_miss()
     if swallowed is not None:
-        raise swallowed
+        raise with_exemption(swallowed)
 
 
 @contextlib.contextmanager
@@ -402,7 +421,7 @@ def _checked(path: Path, mode: RecordMode) -> RecordMode:
             why=f"the modes are {', '.join(RECORD_MODES)}",
             hint="pass one of them",
         )
-    if mode != "none" and path.suffix.lower() == ".json":
+    if mode != "none" and name_parts(path)[1] == ".json":
         raise UsageError(
             f"{path}: cassettes are recorded as YAML",
             why="JSON cassettes can be replayed, not written",

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
 from pytest_regen.cassettes.json_text import rewritten
 from pytest_regen.cassettes.paths import leaves
@@ -50,7 +50,7 @@ _OPENING: Final = ("{", "[")
 _CLOSING: Final = ("}", "]")
 _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.MULTILINE)
 """An event of a stream, or a line of JSON."""
-_FORM_PASSWORD = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
+_FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
     f"%5B({'|'.join([*{shape.name for shape in SECRET_SHAPES}, ASSIGNED, 'key', 'scrubbed'])})%5D",
@@ -185,13 +185,17 @@ def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
 
     lined = _JSON_LINE.sub(clean, text) if "{" in text or "[" in text else text
     if "=" in lined and not any(map(str.isspace, lined)):
-        lined = _FORM_PASSWORD.sub(_without_password, lined)
+        lined = _FORM_PAIR.sub(_without_credential, lined)
     return scrub_literal(lined, literal)
 
 
-def _without_password(pair: re.Match[str]) -> str:
-    is_one = is_password_of(unquote_plus(pair[2]), unquote_plus(pair[3]))
-    return f"{pair[1]}[{ASSIGNED}]" if is_one else pair[0]
+def _without_credential(pair: re.Match[str]) -> str:
+    name, value = unquote_plus(pair[2]), unquote_plus(pair[3])
+    if is_password_of(name, value):
+        return f"{pair[1]}[{ASSIGNED}]"
+    # A blank is a plus there, and what stands behind it no word of its own.
+    clean = scrub_text(value) if "+" in pair[3] else value
+    return pair[0] if clean == value else f"{pair[1]}{quote_plus(clean, safe='/:=@[]')}"
 
 
 def scrub_literal(text: str, literal: tuple[str, ...]) -> str:

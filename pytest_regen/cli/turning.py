@@ -81,6 +81,7 @@ class TurnOptions:
             record_command=again,
             keep_headers=settings.keep_headers,
             drop_headers=settings.drop_headers,
+            passthrough_hosts=settings.passthrough_hosts,
         ):
             yield
 

@@ -11,6 +11,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def _require_readers() -> None:
     from pytest_regen.errors import MissingExtraError  # noqa: PLC0415 - stores only
 
     try:
-        import pytest_regen.languages.csharp.tree  # noqa: PLC0415 - as above
+        import_module("pytest_regen.languages.csharp.tree")
     except MissingExtraError as error:
         raise told_whole(str(error)) from None
 

@@ -128,10 +128,11 @@ def _refuse_late_marks(item: pytest.Item) -> None:
     given, found = item.stash.get(_GIVEN, []), _marks(item)
     if not found:
         return
-    names, there = {mark.name for mark in found}, getattr(item, "funcargs", {})
+    names, there = {mark.name for mark in found}, getattr(item, "funcargs", None)
     late = [mark for mark in found if mark not in given and _is_needed_early(mark.name, names)]
-    # pytest may have been past the place in its list where the fixture was put.
-    late += [mark for mark in given if mark.name in _FIXTURES and mark.name not in there]
+    if there is not None:
+        # pytest may have been past the place in its list where the fixture was put.
+        late += [mark for mark in given if mark.name in _FIXTURES and mark.name not in there]
     if late:
         from pytest_regen.pytest_plugin.usage_errors import usage_error  # noqa: PLC0415 - if wrong
 

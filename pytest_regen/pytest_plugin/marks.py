@@ -15,6 +15,7 @@ __all__ = [
     "RegenMark",
     "cassette_arguments",
     "cassette_mark",
+    "named_hosts",
     "regen_mark",
 ]
 
@@ -52,6 +53,8 @@ class CassetteMark:
     """Headers of requests that are kept, too, by name or pattern."""
     drop_headers: tuple[str, ...] | None = None
     """Headers of requests and answers that are not kept."""
+    passthrough_hosts: tuple[str, ...] | None = None
+    """Hosts whose requests are neither recorded nor replayed nor missed."""
 
 
 def regen_mark(item: pytest.Item) -> RegenMark:
@@ -95,7 +98,7 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
     """
     said: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     for key, value in said.items():
-        if key in {"ignore", "keep_headers", "drop_headers"}:
+        if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
             said[key] = _names(item, "cassette", key, value)
         elif key == "normalize":
             if not callable(value):
@@ -107,6 +110,15 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
             words = ", ".join(_WORDS[key])
             raise _wrong(item, f"cassette({key}={value!r})", f"{near}it is one of {words}")
     return CassetteMark(**said)
+
+
+def named_hosts(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
+    """Return the hosts that a mark or fixture names as ``passthrough_hosts``.
+
+    Raises:
+        pytest.UsageError: it is neither a name nor a list of names.
+    """
+    return _names(item, mark, "passthrough_hosts", value) or ()
 
 
 def _arguments(item: pytest.Item, name: str, known: tuple[str, ...]) -> dict[str, object]:

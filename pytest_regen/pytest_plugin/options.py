@@ -20,8 +20,9 @@ _MARKERS = (
         "Sessions of generator_session and scenario_session take another turn without the option."
     ),
     (
-        "cassette(name=None, record=None, drift=None, unplayed=None, ignore=None, normalize=None): "
-        "file, record mode and matching of the test's `cassette` fixture."
+        "cassette(name=None, record=None, drift=None, unplayed=None, ignore=None, normalize=None, "
+        "keep_headers=None, drop_headers=None, passthrough_hosts=None): file, record mode and "
+        "matching of the test's `cassette` fixture."
     ),
 )
 
@@ -47,6 +48,12 @@ def add_options(parser: pytest.Parser) -> None:
         "recordings that a passing test did not ask for: fail, warn or ignore",
         "string",
         "",
+    )
+    parser.addini(
+        "regen_passthrough_hosts",
+        "hosts whose requests are neither recorded nor replayed nor missed",
+        "linelist",
+        [],
     )
     parser.addini(
         "regen_stale",

@@ -271,7 +271,7 @@ class AnthropicProvider:
             http = anthropic.DefaultAsyncHttpxClient(
                 event_hooks={"response": [_astop_at_spend_limit]}
             )
-            client = anthropic.AsyncAnthropic(
+            client: AsyncAnthropic = anthropic.AsyncAnthropic(
                 **self._options(key, anthropic.AsyncAnthropic), http_client=http
             )
             clients[key] = client
@@ -422,10 +422,18 @@ async def _closed_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, No
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
     """Return an object of the SDK as the JSON it was made from.
 
-    A kind of block that is newer than the SDK is kept by it as it came, and pydantic would warn.
+    Not by pydantic: it warns of blocks that are newer than the SDK, and before 2.12 fails at random
+    where a model of the SDK is used for the first time.
     """
-    dump = getattr(value, "to_dict", None)
-    return dump(mode="json", warnings=False) if callable(dump) else value
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    sent = getattr(value, "model_fields_set", None)
+    if sent is None:
+        return value
+    known = {name: item for name, item in vars(value).items() if name in sent}
+    return _plain({**known, **(getattr(value, "model_extra", None) or {})})
 
 
 def _delivered(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:

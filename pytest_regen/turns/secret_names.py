@@ -56,12 +56,15 @@ _HARMLESS: Final = (
     "icepwd",
 )
 _SEPARATORS = re.compile(r"[-_.\s]+")
+_JOINTS = re.compile(r"[-_./+=~%]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
 """Or its beginning: base64 that is folded is also read line by line."""
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
-_CODE = re.compile(r"[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?)+")
+_CODE = re.compile(
+    r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
+)
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
 _PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ")
 """Keys that stand in web pages: their vendors call them public."""
@@ -416,6 +419,8 @@ def is_password_of(name: str, value: str) -> bool:
     *scheme, last = value.split(" ")
     if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or not looks_random(last):
         return False
+    if is_placeholder(last):
+        return False
     return not (lower.endswith(("session", "sessionid")) and is_uuid(last))
 
 
@@ -447,10 +452,18 @@ def looks_random(value: str) -> bool:
         return False
     if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
         return False
-    if value.startswith(_PUBLISHED):
+    if value.startswith(_PUBLISHED) or _is_spelt(value):
         return False
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS
+
+
+def _is_spelt(value: str) -> bool:
+    """Whether a value is a name or a path: words, and between them no more than numbers."""
+    pieces = _JOINTS.split(value)
+    return any(len(piece) >= _SHORTEST_WORD and piece.islower() for piece in pieces) and all(
+        len(piece) <= _SHORTEST_WORD or piece.isalpha() for piece in pieces
+    )
 
 
 @lru_cache(maxsize=1024)

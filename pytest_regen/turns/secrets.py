@@ -118,7 +118,9 @@ def _shapes_by_start() -> tuple[
     Those whose mark begins with a whole word by that and the sign behind it (``ghp_``), the rest
     (``AKIA``) by the first letters of one: two sets tell which of two hundred marks to look for.
     """
-    anywhere, by_word, by_start = [], defaultdict(list), defaultdict(list)
+    anywhere: list[tuple[str, SecretShape]] = []
+    by_word: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
+    by_start: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
     for shape in SECRET_SHAPES:
         leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
         words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
@@ -200,8 +202,8 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
             text = _blanked(text, edits)
     lean = _without_large_base64(text)
     long = _long_words(lean)
-    for shape in _possible(lean, long):
-        for start, end in shape.spans(text):
+    for shape, marks in _possible(lean, long):
+        for start, end in shape.spans(text, marks):
             # Between two marks of one kind there may be one credential.
             if "\0" not in text[start:end] and _is_real(text, shape, start, end):
                 edits.append(_Edit(start, end, f"[{shape.name}]", (shape.name,)))
@@ -252,14 +254,13 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     """
     is_long = any(map(str.isdigit, long))
     seen = lean.lower()
-    stems = [stem for stem in (_ASCII if text.isascii() else _ANY)[is_long] if stem in seen]
+    known = (_ASCII if text.isascii() else _ANY)[is_long]
+    stems = [stem for stem in known if stem in seen]
     patterns = [one for one in _PATTERNS if one[1] in seen] if is_long else []
     if not stems and not patterns:
         return []
-    lowered = seen if lean is text else text.lower()
-    if len(lowered) != len(text):
-        # A few letters have a lower case of another length; places would not be the same.
-        lowered = "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
+    # The one letter whose lower case is two would move all places behind it.
+    lowered = seen if lean is text and len(seen) == len(text) else _lowered(text)
     found = {span for stem in stems for span in _behind(text, lowered, stem)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
@@ -270,6 +271,10 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
             rest = _REST.match(text, end)
             kept.append((start, rest.end() if rest else end))
     return kept
+
+
+def _lowered(text: str) -> str:
+    return text.replace("\u0130", "I").lower()
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
@@ -310,7 +315,46 @@ def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
         span = _value_behind(text, end, name)
         if span and _is_named(text, at, end, name):
             yield span
+        elif not span and text[end : end + 1] in _CELL_ENDS:
+            yield from _column(text, at, end)
         at = lowered.find(stem, at + 1)
+
+
+_CELL_ENDS: Final = frozenset({",", ";", "\t", "|", '"', "\r", "\n"})
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_HEADING = re.compile(r'[ \t]*"?[ \t]*[^\W\d][\w .-]{0,40}"?[ \t\r]*')
+_LONGEST_ROW: Final = 2_000
+_MOST_ROWS: Final = 200
+
+
+def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the credentials of a column with this name: of a table whose rows are lines."""
+    start = text.rfind("\n", max(0, at - _LONGEST_ROW), at) + 1
+    stop = text.find("\n", end, start + _LONGEST_ROW)
+    if stop < 0:
+        return
+    row = text[start:stop]
+    delimiter = max(_DELIMITERS, key=row.count)
+    headings = row.split(delimiter)
+    column = row.count(delimiter, 0, at - start)
+    # What stands before a table may stand in its first line, too.
+    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+        return
+    name = headings[column].strip(' \t\r"')
+    for _ in range(_MOST_ROWS if is_private_name(name) else 0):
+        start, stop = stop + 1, text.find("\n", stop + 1, stop + _LONGEST_ROW)
+        stop = stop if stop >= 0 else min(len(text), start + _LONGEST_ROW)
+        cells = text[start:stop].split(delimiter)
+        if len(cells) != len(headings):
+            return
+        value = cells[column].strip(' \t\r"')
+        if is_private_name(value):
+            # Another heading: of its rows it is the one to tell.
+            return
+        if is_password_of(name, value):
+            before = start + sum(len(cell) + 1 for cell in cells[:column])
+            found = before + cells[column].index(value)
+            yield found, found + len(value)
 
 
 def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
@@ -319,7 +363,7 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     if value and looks_random(value[1]):
         is_id = name in {"session", "sessionid"} and is_uuid(value[1])
         return None if is_id or is_placeholder(value[1]) else value.span(1)
-    if not name.endswith(PASSWORDS):
+    if not name.endswith((*PASSWORDS, "passe")):
         return None
     value = _MEMBER.match(text, end)
     if value:
@@ -354,18 +398,20 @@ def _is_drawn(value: str) -> bool:
     )
 
 
-def _possible(text: str, long: str) -> list[SecretShape]:
-    """Return the shapes whose mark stands in ``text``, or in its long words, in their order."""
-    found = {shape for mark, shape in _BLANKED if mark in text}
+def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
+    """Return the shapes whose marks stand in ``text``, or in its long words, in their order."""
+    found = [one for one in _BLANKED if one[0] in text]
     if long:
         # Two hundred marks need not be looked for where no word begins as they do.
         words = set(_WORDS.findall(long))
         starts = {word[:_START] for word in words}
         begun = [one for word in _BY_WORD.keys() & words for one in _BY_WORD[word]]
         begun += [one for start in _BY_START.keys() & starts for one in _BY_START[start]]
-        found.update([shape for mark, shape in _ANYWHERE if mark in long])
-        found.update([shape for mark, shape in begun if mark in long])
-    return sorted(found, key=_ORDER.__getitem__) if found else []
+        found += [one for one in (*_ANYWHERE, *begun) if one[0] in long]
+    marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
+    for mark, shape in found:
+        marks[shape].append(mark)
+    return sorted(marks.items(), key=lambda one: _ORDER[one[0]])
 
 
 def _without_large_base64(text: str) -> str:

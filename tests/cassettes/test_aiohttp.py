@@ -1,6 +1,7 @@
 """aiohttp: every answer it is given is recorded, each hop of a redirect, and played back alike."""
 
 import asyncio
+import io
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -186,7 +187,7 @@ def test_forms_and_pieces_are_recorded(site: Site, path: Path) -> None:
         return answers
 
     async def other(session: Any, address: str) -> list[Any]:
-        return await work(session, address, b"oak")  # type: ignore[call-arg]  # its own argument
+        return await work(session, address, b"oak")
 
     with use_cassette(path, mode="once"):
         live = run(work, site.address)
@@ -293,6 +294,40 @@ def test_calls_at_once_get_their_own_answers(site: Site, path: Path) -> None:
     with use_cassette(path) as replay:
         assert run(work, site.address) == live
     assert (replay.played, replay.unplayed) == (40, 0)
+
+
+def test_few_connections_serve_many_requests(site: Site, path: Path) -> None:
+    """Neither a recorded nor a replayed answer keeps a connection that others wait for."""
+
+    async def work(session: Any, address: str) -> list[Any]:
+        asked = (asks("GET", f"/redirect?to=/echo?n={n}")(session, address) for n in range(5))
+        return await asyncio.wait_for(asyncio.gather(*asked), 10)
+
+    def limited() -> list[Any]:
+        async def main() -> Any:
+            connector = aiohttp.TCPConnector(limit=1)
+            async with aiohttp.ClientSession(connector=connector) as session:
+                return await work(session, site.address)
+
+        return list(asyncio.run(main()))
+
+    with use_cassette(path, mode="once"):
+        live = limited()
+    with use_cassette(path):
+        assert limited() == live
+
+
+def test_a_large_answer(site: Site, path: Path) -> None:
+    """More than a reader takes at once, in both directions, read in pieces."""
+
+    async def work(session: Any, address: str) -> int:
+        async with session.post(f"{address}/large", data=io.BytesIO(b"x" * 3_000_000)) as response:
+            return sum([len(piece) async for piece in response.content.iter_chunked(100_000)])
+
+    with use_cassette(path, mode="once"):
+        live = run(work, site.address)
+    with use_cassette(path):
+        assert run(work, site.address) == live == 16 * 327_680
 
 
 def test_a_miss_is_told_and_nothing_is_sent(site: Site, path: Path) -> None:

@@ -1,5 +1,6 @@
 """What ``cassettes check`` warns of: unused, stale, oversize, drifting and varying recordings."""
 
+import gzip
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 from cassette_commands import checked, codes, foreign, run
+from planted_secrets import NEWER
 from recorded import record
 from turn_values import turn
+
+from pytest_regen.turns.secrets import find_secrets
 
 Capture = pytest.CaptureFixture[str]
 
@@ -262,3 +266,228 @@ def test_for_people_each_warning_is_one_line(folder: Path, capsys: Capture) -> N
         "cassettes/test_gone/test_a.yaml: warning: [UNUSED] its test module test_gone.py is gone",
         "1 checked, 0 errors, 1 warning",
     ]
+
+
+def with_headers(path: Path, headers: dict[str, list[str]], said: object = b"{}") -> Path:
+    """Write a cassette as vcrpy does, with these headers of its request."""
+    return foreign(path, {"a": 1}, headers=headers, said=said)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-api-key": ["X-API-KEY-XXX"], "authorization": ["AUTHORIZATION-XXX"]},
+        {"Authorization": ["Bearer fake"], "X-Api-Key": ["REDACTED"]},
+        {"authorization": ["<redacted>"], "api-key": ["sk-..."]},
+        {"x-api-key": ["***"], "authorization": [""]},
+        {"x-api-key": ["dummy"], "authorization": ["Bearer test-token-for-ci"]},
+        {"anthropic-organization-id": ["ORGANIZATION-ID-XXX"], "openai-organization": ["test"]},
+        {"cookie": ["__cf_bm=I1KszUjNwv2uNOtjsRRs-1.0.1.1; _cfuvid=Y5f9H6gZ9ioI2buidXBn"]},
+    ],
+    ids=str,
+)
+def test_headers_that_say_nothing_are_no_finding(
+    folder: Path, capsys: Capture, headers: dict[str, list[str]]
+) -> None:
+    """Placeholders of other filters, and what a proxy tells machines from people with."""
+    with_headers(folder / "c.yaml", headers)
+
+    assert checked(capsys, ".") == (0, {"checked": 1, "skipped": [], "ok": True, "findings": []})
+
+
+@pytest.mark.parametrize(
+    ("headers", "severity"),
+    [
+        ({"x-api-key": ["opaque-4711"]}, "error"),
+        ({"cookie": ["__cf_bm=I1Ksz; session=8f2a"]}, "error"),
+        ({"authorization": ["Basic am9lOmh1bnRlcjI="]}, "error"),
+        ({"anthropic-organization-id": ["04aa8588-6567-40cb-9042-a54b20ebaf4f"]}, "warning"),
+        ({"openai-organization": ["user-4711"]}, "warning"),
+    ],
+    ids=str,
+)
+def test_headers_that_say_something_are_found(
+    folder: Path, capsys: Capture, headers: dict[str, list[str]], severity: str
+) -> None:
+    """A credential is an error; who pays is a warning: it opens nothing."""
+    with_headers(folder / "c.yaml", headers)
+
+    _, found = checked(capsys, ".")
+
+    assert [(one["code"], one["severity"]) for one in found["findings"]] == [("HEADER", severity)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\ninteractions:\n- kind: message\n  direction: sent\n  data: {type: a}\n",
+        "version: 1\ninteractions:\n- request_sample: {a: 1}\n  response_sample: {b: 2}\n",
+        (
+            "interactions:\n- request:\n    body: {messages: []}\n    headers: {}\n"
+            "    method: POST\n    uri: http://a.test/\n  response:\n    body: {choices: []}\n"
+            "    headers: {}\n"
+            "    status: {code: 200, message: OK}\nversion: 1\n"
+        ),
+    ],
+    ids=["messages of a socket", "another protocol", "bodies laid out"],
+)
+def test_recordings_of_another_make_are_named_as_such(
+    folder: Path, capsys: Capture, text: str
+) -> None:
+    """They are not broken; a credential in their text is found all the same."""
+    (folder / "cassettes").mkdir()
+    path = folder / "cassettes/c.yaml"
+    path.write_text(text, "utf-8")
+
+    code, found = checked(capsys, "cassettes")
+
+    assert (code, codes(found)) == (0, ["FOREIGN"])
+    assert "only its text was searched" in found["findings"][0]["message"]
+
+    path.write_text(text + f"x-own: {NEWER['pinecone']}\n", "utf-8")
+    assert codes(checked(capsys, "cassettes")[1]) == ["FOREIGN", "SECRET"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "interactions:\n- request:\n    method: GET\n",
+        "interactions:\n- key: x\n",
+        "interactions: 1\n",
+    ],
+)
+def test_what_lost_a_part_is_unreadable(folder: Path, capsys: Capture, text: str) -> None:
+    """A recording without its answer was cut, whoever made it."""
+    (folder / "c.yaml").write_text(text, "utf-8")
+
+    assert codes(checked(capsys, "c.yaml")[1]) == ["UNREADABLE"]
+
+
+class TestBaseline:
+    """What a team looked at is not reported again; what is new is."""
+
+    secret = NEWER["pinecone"]
+
+    @pytest.fixture
+    def looked_at(self, folder: Path, capsys: Capture) -> Path:
+        """A cassette with a credential and a header, and a baseline that knows them."""
+        with_headers(folder / "a/c.yaml", {"x-api-key": ["opaque-4711"]}, said=self.secret)
+        assert checked(capsys, "a")[0] == 1
+        assert checked(capsys, "a", "--baseline", "known.json", "--update-baseline")[0] == 0
+        return folder / "known.json"
+
+    def test_it_is_not_reported_again(self, looked_at: Path, capsys: Capture) -> None:
+        """From wherever the check is called: paths are those from the baseline."""
+        code, found = checked(capsys, "a", "--baseline", "known.json")
+
+        assert (code, found["findings"]) == (0, [])
+        assert checked(capsys, str(looked_at.parent / "a"), "--baseline", str(looked_at))[0] == 0
+
+    def test_it_tells_no_value(self, looked_at: Path) -> None:
+        """The file may be committed: it holds hashes, and no line that could move."""
+        text = looked_at.read_text("utf-8")
+        known = json.loads(text)
+
+        assert self.secret not in text
+        assert "opaque" not in text
+        assert {(one["code"], one["kind"], one["path"]) for one in known["findings"]} == {
+            ("HEADER", "x-api-key", "a/c.yaml"),
+            ("SECRET", "pinecone-key", "a/c.yaml"),
+        }
+        assert find_secrets(text) == ()
+
+    def test_lines_may_move(self, folder: Path, looked_at: Path, capsys: Capture) -> None:
+        """A comment above changes nothing."""
+        path = folder / "a/c.yaml"
+        path.write_text("# recorded by hand\n\n" + path.read_text("utf-8"), "utf-8")
+
+        assert checked(capsys, "a", "--baseline", looked_at.name)[0] == 0
+
+    def test_another_value_is_reported(
+        self, folder: Path, looked_at: Path, capsys: Capture
+    ) -> None:
+        """Of the same kind in the same file, in its text or in a compressed body."""
+        path = folder / "a/c.yaml"
+        path.write_text(path.read_text("utf-8") + f"# {self.secret}x9\n", "utf-8")
+        assert codes(checked(capsys, "a", "--baseline", looked_at.name)[1]) == ["SECRET"]
+
+        packed = gzip.compress(f"{self.secret}y8".encode())
+        foreign(folder / "a/c.yaml", {"said": self.secret}, said=packed)
+        found = checked(capsys, "a", "--baseline", looked_at.name)[1]
+
+        assert "SECRET" in codes(found)
+
+    def test_another_place_is_reported(
+        self, folder: Path, looked_at: Path, capsys: Capture
+    ) -> None:
+        """A copy of the file was not looked at."""
+        (folder / "a/d.yaml").write_bytes((folder / "a/c.yaml").read_bytes())
+
+        code, found = checked(capsys, "a", "--baseline", looked_at.name)
+
+        assert code == 1
+        assert {one["path"] for one in found["findings"]} == {"a/d.yaml"}
+
+    def test_what_no_longer_applies_is_said(
+        self, folder: Path, looked_at: Path, capsys: Capture
+    ) -> None:
+        """And taken out by the next update; what lies elsewhere stays."""
+        foreign(folder / "b/e.yaml", {"said": self.secret})
+        run("check", "b", "--baseline", looked_at.name, "--update-baseline")
+        assert len(json.loads(looked_at.read_text("utf-8"))["findings"]) == 3
+        capsys.readouterr()
+        foreign(folder / "a/c.yaml", {"a": 1})
+
+        assert run("check", "a", "--baseline", looked_at.name) == 0
+        said = capsys.readouterr().err
+        assert (
+            "known.json: warning: [BASELINE] 2 findings of a/c.yaml no longer apply "
+            "(pinecone-key, x-api-key)" in said
+        )
+        assert "next: the same command with --update-baseline" in said
+        run("check", "a", "--baseline", looked_at.name, "--update-baseline")
+
+        [left] = json.loads(looked_at.read_text("utf-8"))["findings"]
+        assert left["path"] == "b/e.yaml"
+
+    def test_the_project_may_name_it(
+        self, folder: Path, looked_at: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """From its root, wherever in it the check is called."""
+        text = f'[tool.pytest-regen.cassettes]\nbaseline = "{looked_at.name}"\n'
+        (folder / "pyproject.toml").write_text(text, "utf-8")
+        monkeypatch.chdir(folder / "a")
+
+        assert checked(capsys, "c.yaml")[0] == 0
+        assert checked(capsys, "c.yaml", "--update-baseline")[0] == 0
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            (None, "known.json is not there"),
+            ("", "known.json is no baseline"),
+            ("[]", "known.json is no baseline"),
+            ('{"version": 2, "findings": []}', "of version 1"),
+            ('{"version": 1, "findings": [{"path": 1}]}', "finding 1 has not all of path"),
+        ],
+    )
+    def test_what_is_none_is_refused(
+        self, folder: Path, capsys: Capture, text: str | None, why: str
+    ) -> None:
+        """With what to do about it, before anything is checked."""
+        foreign(folder / "c.yaml", {"a": 1})
+        if text is not None:
+            (folder / "known.json").write_text(text, "utf-8")
+
+        assert run("check", ".", "--baseline", "known.json") == 2
+
+        said = capsys.readouterr().err
+        assert why in said
+        assert "--update-baseline" in said
+
+    def test_an_update_needs_a_name(self, folder: Path, capsys: Capture) -> None:
+        """Of the option or of the project."""
+        foreign(folder / "c.yaml", {"a": 1})
+
+        assert run("check", ".", "--update-baseline") == 2
+        assert "no baseline is named" in capsys.readouterr().err

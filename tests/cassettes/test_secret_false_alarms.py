@@ -5,18 +5,27 @@ import json
 import random
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from planted_secrets import KINDS, NAMED, NEWER, UNLISTED, core
 
 from pytest_regen.cassettes import read_cassette
+from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.recording import clean_body
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_value
 from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
+from pytest_regen.cassettes.values import Interaction
+from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.turns.secrets import find_secrets
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "cassettes", ROOT / "examples", ROOT.parent / "shared/data/anthropic-cassettes"]
+PUBLIC = sorted((ROOT.parent / "shared/data/recordings").glob("*.yaml"))
+"""Of many vendors, with signatures of models, audio, images; looked through: no credential."""
 RECORDINGS = [
     path
     for folder in FOLDERS
@@ -39,6 +48,95 @@ def test_recordings_stay_as_they_are(path: Path) -> None:
         assert clean_body(found.response_body) == found.response_body
         assert not found.is_stream or not hidden_in_stream(found.response_body.decode())
     assert "SECRET" not in [one.code for one in check_cassettes([path], Limits())]
+
+
+def test_public_recordings_are_in_order() -> None:
+    """No credential is reported, and no header as one but that of a cookie; none is broken."""
+    if not PUBLIC:
+        pytest.skip("the public recordings are not here")
+
+    found = [one for one in check_cassettes(PUBLIC, Limits()) if one.severity == "error"]
+
+    assert [str(one) for one in found if "'cookie'" not in one.message] == []
+    assert len(found) <= 1
+
+
+PLANTABLE = {**KINDS, **NEWER, **NAMED, **UNLISTED}
+
+
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
+@given(drawn=st.data())
+def test_what_is_planted_into_them_is_found(tmp_path: Path, drawn: st.DataObject) -> None:
+    """Between any two words of any text of a request or an answer, of the kind that was planted."""
+    if not PLAYABLE:
+        pytest.skip("the public recordings are not here")
+    path = drawn.draw(st.sampled_from(PLAYABLE))
+    kind = drawn.draw(st.sampled_from(list(PLANTABLE)))
+    file = read_cassette(path)
+    assert file is not None
+    one = drawn.draw(st.sampled_from(file.interactions)).interaction
+    bodies = [one.request_body, one.response_body]
+    half = drawn.draw(st.sampled_from([n for n in (0, 1) if _texts(bodies[n])]))
+    value = json.loads(bodies[half])
+    at = drawn.draw(st.sampled_from(_texts(bodies[half])))
+    bodies[half] = json.dumps(_planted(value, at, PLANTABLE[kind])).encode()
+    raw = Interaction(one.method, one.uri, bodies[0], 200, "OK", bodies[1], {}, {})
+    copy = tmp_path / "c.yaml"
+    copy.write_text(header_text({"recorded_at": "2026-01-01"}) + interaction_text(raw), "utf-8")
+
+    codes = [one.code for one in check_cassettes([copy], Limits())]
+
+    assert "SECRET" in codes, (path.name, kind, at)
+    assert core(PLANTABLE[kind]).encode() not in clean_body(bodies[half]), (path.name, kind, at)
+
+
+def _texts(body: bytes) -> list[str]:
+    """Return the texts of JSON; the signatures of a model among them."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return []
+    found: list[str] = []
+
+    def walk(value: object) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        for item in value.values() if isinstance(value, dict) else ():
+            walk(item)
+        for item in value if isinstance(value, list) else ():
+            walk(item)
+
+    walk(value)
+    return sorted({*found})
+
+
+def _planted(value: Any, at: str, secret: str) -> Any:
+    """Return JSON in which a secret stands behind each of these texts."""
+    if value == at:
+        return f"{value} {secret}"
+    if isinstance(value, dict):
+        return {name: _planted(item, at, secret) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_planted(item, at, secret) for item in value]
+    return value
+
+
+def _is_playable(path: Path) -> bool:
+    try:
+        file = read_cassette(path)
+    except CassetteUnreadableError:
+        return False
+    return file is not None and any(
+        _texts(one.interaction.request_body) or _texts(one.interaction.response_body)
+        for one in file.interactions
+    )
+
+
+PLAYABLE = [path for path in PUBLIC[::4] if path.stat().st_size < 60_000 and _is_playable(path)]
 
 
 def folded_cassette(folder: Path, before: int, field: str) -> Path:
@@ -137,6 +235,37 @@ def test_images_stay_as_they_are(size: int) -> None:
         {"text": "a basic internationalization of bearer bonds; see pa-senate-passes-a-bill-on-it"},
         {"code": "cache_write_5m_tokens=usage.cache_write_5m_tokens"},
         {"url": "https://example.org:8080?email=joe@example.org"},
+        {"prompt_cache_key": "project-cache-e2e-4711-a1B2c3D4"},
+        {"nextPageToken": "Ch9tb2RlbHMvdmVvLTMuMS1nZW5lcmF0ZS1wcmV2"},
+        {"sessionId": "2fa62b61-064d-449f-8c1e-0123456789ab"},
+        {"resource-key": "5bdbe824-1b45-4c52-9455-1fa2ca81b7ed"},
+        {"storage_key": "c108269c-cf1e-4ac6-a7e4-5a456cc9fdb7/8a7f6e5d"},
+        {"api_key": "phc_C44vUK9R1J6HYVdfJarTEPqVAoRPJzMXzFcj"},
+        {"sdp": "v=0\r\na=ice-ufrag:YnNx\r\na=ice-pwd:jIsRuXZmV9Yq00qk4a33Xe\r\na=setup:actpass"},
+        {"arguments": '{"key":"99631f.application/pdf","query":"all of it"}'},
+        *(
+            {"headers": {"x-api-key": one, "authorization": f"Bearer {one}"}, "api_key": one}
+            for one in (
+                "X-API-KEY-XXX",
+                "REDACTED",
+                "***",
+                "<token>",
+                "sk-...",
+                "fake",
+                "dummy",
+                "test",
+                "sk-test-dummy-key-1234567890",
+                "your-api-key-here",
+                "fake-token-for-unit-tests-1",
+                "test_api_key_1234567890",
+                "AUTHORIZATION-XXX",
+                "mock-openai-api-key-12345",
+                "sk-ant-api03-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+                "${OPENAI_API_KEY}",
+            )
+        ),
+        {"url": "postgresql://postgres:password@localhost:5432/db"},
+        {"password": "Please enter your password"},
         {"file": "C:\\new\\table\\bin\\notes.txt and C:\\Users\\name\\task-list-of-the-week"},
     ],
     ids=str,

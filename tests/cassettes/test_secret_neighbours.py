@@ -2,6 +2,7 @@
 
 import base64
 import html
+import importlib.util
 import json
 import zlib
 from collections.abc import Callable
@@ -10,9 +11,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from planted_secrets import KINDS, MIXED, NAMED, NEWER, PLANTED, core
+from planted_secrets import IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
 
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writing import checked_text
@@ -23,7 +24,7 @@ from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.turns.secrets import find_secrets, scrub_text
 
-EVERY = {**KINDS, **NEWER, **NAMED}
+EVERY = {**KINDS, **NEWER, **NAMED, **UNLISTED}
 URL = "https://api.anthropic.com/v1/messages"
 JSON = {"content-type": ("application/json",)}
 SSE = {"content-type": ("text/event-stream",)}
@@ -239,6 +240,45 @@ def test_a_password_in_pieces() -> None:
             assert password not in clean_body(said.encode()).decode(), cut
 
 
+@pytest.mark.parametrize("secret", IN_CONTEXT.values(), ids=IN_CONTEXT)
+def test_what_only_its_context_tells(secret: str) -> None:
+    """A column of a table, a name in another language: alone, as JSON, in JSON, in an event."""
+    for body in (
+        secret.encode(),
+        body_of({"said": secret}, "escaped"),
+        body_of([json.dumps({"said": secret})], "letters kept"),
+        body_of({"delta": {"text": secret}}, "events"),
+    ):
+        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+
+        for part in (kept.request_body, kept.response_body):
+            assert core(secret).encode() not in part, body
+            assert find_secrets(part.decode()) == (), body
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": "correcthorsebattery"},
+        {"passphrase": "correct horse battery staple"},
+        {"db_password": "swordfish"},
+        {"Passwort": "geheimnis"},
+        {"senha": "abracadabra1"},
+        {"text": json.dumps({"password": "swordfish", "user": "joe"})},
+        {"log": 'sent {"password": "swordfish"} to the server'},
+    ],
+    ids=str,
+)
+def test_a_password_of_letters_alone(value: dict[str, str]) -> None:
+    """Behind its name one needs no digit, and a phrase may have blanks."""
+    body = json.dumps(value).encode()
+
+    clean = clean_body(body).decode()
+
+    for word in ("horse", "swordfish", "geheimnis", "abracadabra"):
+        assert word not in clean
+
+
 NAMED_FIELDS: list[Any] = [
     {"password": "hG7kL9!qW2$zX4cV8b1N"},
     {"user": "joe", "password": "Tr0ub4dor&3"},
@@ -271,6 +311,18 @@ def test_fields_named_for_what_they_hold(value: Any, form: str, depth: int) -> N
     assert request_key("POST", URL, body) == kept.key
 
 
+def test_prose_in_a_form() -> None:
+    """A blank is a plus there."""
+    for secret in (NAMED["netrc"], f"the api key is {MIXED[:32]}", PLANTED["bearer"]):
+        body = urlencode({"to": "joe", "text": f"Note: {secret} and more", "page": "2"}).encode()
+
+        clean = clean_body(body).decode()
+
+        assert core(secret) not in clean, secret
+        assert clean.startswith("to=joe&text=Note")
+        assert clean.endswith("+and+more&page=2")
+
+
 @pytest.mark.parametrize("password", ["Tr0ub4dor&3", "hunter2", "q!w?"])
 def test_a_password_in_a_form(password: str) -> None:
     """Whatever its length; what stands beside it stays."""
@@ -280,3 +332,34 @@ def test_a_password_in_a_form(password: str) -> None:
     kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
 
     assert kept.request_body == b"user=joe&password=[assigned-secret]&page=2"
+
+
+def benchmark_kinds() -> Any:
+    """Return the module with the formats that vendors document."""
+    path = Path(__file__).parents[2] / "benchmarks" / "credential_kinds.py"
+    spec = importlib.util.spec_from_file_location("credential_kinds", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@settings(max_examples=3, phases=[Phase.generate], derandomize=True)
+@given(drawn=st.data())
+def test_the_formats_that_vendors_document(drawn: st.DataObject) -> None:
+    """Each is found in prose, alone or behind its name; what only resembles one is not."""
+    kinds = benchmark_kinds()
+    texts = {
+        **{kind: kinds.drawn(form).map("see {} here".format) for kind, form in kinds.KINDS.items()},
+        **{
+            kind: kinds.drawn(form).map(f"export {name}={{}}".format)
+            for kind, (name, form) in kinds.NAMED_KINDS.items()
+        },
+    }
+    unlike = {kind: kinds.drawn(form) for kind, form in kinds.INNOCENT.items()}
+
+    missed = [kind for kind, text in texts.items() if not find_secrets(drawn.draw(text))]
+    false = [kind for kind, text in unlike.items() if find_secrets(drawn.draw(text))]
+
+    assert (missed, false) == ([], [])

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from planted_secrets import UNLISTED
 from plugin_project import Project, emulated
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -33,13 +34,21 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield project
 
 
-def write(project: Project, *, words: str = "keep it", options: str = "", more: str = "") -> None:
+def write(
+    project: Project,
+    *,
+    words: str = "keep it",
+    options: str = "",
+    more: str = "",
+    secrets: tuple[str, str] = (SECRET, OTHER),
+) -> None:
     """Write the tests."""
-    text = TEST.format(secret=SECRET, other=OTHER, words=words, options=options, more=more)
+    secret, other = secrets
+    text = TEST.format(secret=secret, other=other, words=words, options=options, more=more)
     project.pytester.makepyfile(test_talk=text)
 
 
-def revealing(project: Project) -> list[Path]:
+def revealing(project: Project, secrets: tuple[str, str] = (SECRET, OTHER)) -> list[Path]:
     """Return what this plugin wrote that shows a parameter; pytest's own files are its own."""
     own = project.path / ".pytest_cache" / "v" / "cache"
     return [
@@ -49,7 +58,7 @@ def revealing(project: Project) -> list[Path]:
         if own not in path.parents
         if any(
             secret[8:] in path.name or (path.is_file() and secret[8:].encode() in path.read_bytes())
-            for secret in (SECRET, OTHER)
+            for secret in secrets
         )
     ]
 
@@ -64,6 +73,21 @@ def test_each_has_a_cassette_without_it(project: Project) -> None:
     replayed.assert_outcomes(passed=2)
     assert len(list((project.path / "cassettes" / "test_talk").iterdir())) == 2
     assert revealing(project) == []
+
+
+@pytest.mark.parametrize("first", [0, 2, 4, 6])
+def test_newer_kinds_show_neither(project: Project, first: int) -> None:
+    """Names of files, the cassette, the reports in JSON and HTML."""
+    kinds = ["Slack app", "webhook", "Discord bot", "Facebook", "Mapbox", "OpenAI session",
+             "GitLab runner", "JWE"]  # fmt: skip
+    one, other = (UNLISTED[kind] for kind in kinds[first : first + 2])
+    write(project, secrets=(one, other), more="and False")
+
+    project.run("--regen-record=once", "--regen-report=report.json").assert_outcomes(failed=2)
+    project.run("--regen-report=report.html")
+
+    assert (project.path / "report.html").exists()
+    assert revealing(project, (one, other)) == []
 
 
 def test_drift_shows_none(project: Project) -> None:

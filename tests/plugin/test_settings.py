@@ -54,11 +54,17 @@ def test_what_holds_for_cassettes_is_read(tmp_path: Path) -> None:
         ignore = ["$.metadata.user_id"]
         keep_headers = ["x-feature-*"]
         drop_headers = ["date"]
+        passthrough_hosts = ["prices.example.com"]
         """,
     )
 
     assert read_settings(folder).cassettes == CassetteSettings(
-        "warn", None, ("$.metadata.user_id",), ("x-feature-*",), ("date",)
+        "warn",
+        None,
+        ("$.metadata.user_id",),
+        ("x-feature-*",),
+        ("date",),
+        ("prices.example.com",),
     )
     for wrong in (
         'drift = "maybe"',

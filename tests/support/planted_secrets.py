@@ -3,7 +3,18 @@
 import base64
 import re
 
-__all__ = ["HEX", "KINDS", "MIXED", "NAMED", "NEWER", "PLANTED", "UPPER", "core"]
+__all__ = [
+    "HEX",
+    "IN_CONTEXT",
+    "KINDS",
+    "MIXED",
+    "NAMED",
+    "NEWER",
+    "PLANTED",
+    "UNLISTED",
+    "UPPER",
+    "core",
+]
 
 HEX = "0123456789abcdef" * 5
 MIXED = "a1B2c3D4e5F6g7H8i9J0" * 4
@@ -110,6 +121,43 @@ NAMED = {
     "signs": "password=hG7kL9!qW2$zX4cV8b1N",
 }
 """Random values that only a name makes credentials."""
+
+UNLISTED = {
+    "Slack app": "xapp-1-A0123456789-1234567890123-" + HEX[:64],
+    "webhook": "whsec_" + MIXED[:32],
+    "Discord bot": "MTE2NzkyNjk4NDk0Nzc0" + MIXED[:4] + ".GaBcDe." + MIXED[:38],
+    "Facebook": "EAA" + MIXED[:60] + "ZB" + MIXED[:60] + "ZD",
+    "Mapbox": "sk.eyJ" + MIXED[:60] + "." + MIXED[:22],
+    "OpenAI session": "sess-" + MIXED[:40],
+    "GitLab runner": "GR1348941" + MIXED[:20],
+    "JWE": f"eyJ{MIXED[:30]}..{MIXED[:16]}.{MIXED[:60]}.{MIXED[:22]}",
+    "Asana": "1/1200000000000001:" + HEX[:32],
+    "Asana, new": "2/1200000000000001/1200000000000002:" + HEX[:32],
+    "curl": "curl -s -u deploy:" + "hG7kL9qW2zX4 https://api.example/v1",
+    "curl, long": "curl --user=deploy:" + "hG7kL9qW2zX4 https://api.example/v1",
+    "Oracle": "jdbc:oracle:thin:scott/" + "hG7kL9qW2zX4@//db.example:1521/orcl",
+    "XML attribute": f'<add key="ApiSecret" value="{MIXED[:32]}"/>',
+    "XML password": '<property name="db.password" value="' + 'hG7kL9qW2zX4"/>',
+    "Laravel": f"APP_KEY=base64:{MIXED[:43]}=",
+    "htpasswd": "joe:$apr1$" + "hG7kL9qW$" + MIXED[:22],
+    "htpasswd, bcrypt": "joe:$2y$10$" + MIXED[:53],
+    "htpasswd, SHA": "joe:{SHA}" + MIXED[:27] + "=",
+    "GCP key id": f'{{"private_key_id": "{HEX[:40]}"}}',
+    "German": "Mein Passwort: hG7kL9qW2zX4",
+    "German, JSON": '{"Kennwort": "hG7kL9qW2zX4"}',
+    "French": '{"motDePasse": "hG7kL9qW2zX4"}',
+    "connection": "Server=db;User Id=joe;Password=" + "hunter2hG7kL9qW;Timeout=3",
+}
+"""Kinds that another round of planting found on the disk."""
+
+IN_CONTEXT = {
+    "CSV": f"name,api_key,day\njoe,{MIXED[:32]},7\n",
+    "CSV, quoted": f'"id";"API Token";"n"\n"7";"{MIXED[:32]}";"x"\n',
+    "Spanish": '{"contraseña": "hG7kL9qW2zX4"}',
+    "Russian": "пароль = hG7kL9qW2zX4",
+    "Chinese": '{"密码": "hG7kL9qW2zX4"}',
+}
+"""What only its table, or a name with letters that are not in ASCII, makes a credential."""
 
 
 def core(secret: str) -> str:

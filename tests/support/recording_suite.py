@@ -300,6 +300,23 @@ def test_own_serializer():
     say("pretty")
 
 
+class Own:
+    @staticmethod
+    def load_cassette(path, serializer):
+        from vcr.persisters.filesystem import FilesystemPersister
+        return FilesystemPersister.load_cassette(path, serializer)
+
+    @staticmethod
+    def save_cassette(path, data, serializer):
+        from vcr.persisters.filesystem import FilesystemPersister
+        return FilesystemPersister.save_cassette(path, data, serializer)
+
+
+@pytest.mark.vcr(persister=Own)
+def test_own_persister():
+    say("kept by its own")
+
+
 @pytest.mark.vcr(serializer="nobody knows")
 def test_unknown_serializer():
     say("never")
@@ -596,6 +613,67 @@ def test_resolved():
     connect("localhost")
 """
 
+LATE_CONFTEST: Final = """
+import pathlib
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents and "collected" in item.name:
+            item.add_marker(pytest.mark.vcr)
+        if HERE in item.path.parents and "blocked" in item.name:
+            item.add_marker(pytest.mark.block_network)
+
+
+def pytest_runtest_setup(item):
+    if "set_up" in item.name:
+        item.add_marker(pytest.mark.vcr(ignore_hosts=["prices.test"]))
+        item.add_marker(pytest.mark.default_cassette("late.yaml"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def marked(request):
+    for item in request.session.items:
+        if HERE in item.path.parents and "fixture" in item.name:
+            item.add_marker(pytest.mark.vcr)
+"""
+
+LATE: Final = """
+import httpx2
+import pytest
+from service import URL, get, say
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_collected(n):
+    say(f"collected {n}")
+
+
+class TestClass:
+    def test_collected(self, tmp_path):
+        say("collected in a class")
+
+
+def test_set_up(vcr):
+    assert vcr is not None
+    say("set up")
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get("http://prices.test:1/")
+
+
+def test_fixture():
+    say("by a fixture")
+
+
+def test_blocked():
+    with pytest.raises(RuntimeError, match="Network is disabled"):
+        get("/echo")
+"""
+
 SUITE: Final = {
     "conftest.py": CONFTEST,
     "service.py": SERVICE,
@@ -604,4 +682,6 @@ SUITE: Final = {
     "test_options.py": OPTIONS,
     "sub/test_fixtures.py": FIXTURES,
     "test_blocked.py": BLOCKED,
+    "late/conftest.py": LATE_CONFTEST,
+    "late/test_late.py": LATE,
 }

@@ -16,6 +16,10 @@ __all__ = ["CassetteInUse", "in_use", "innermost"]
 class CassetteInUse(Protocol):
     """A cassette in use, as patched clients know it."""
 
+    def passes(self, uri: str) -> bool:
+        """Whether a request to this address is none of its business."""
+        ...
+
     def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
         """Return the recorded answer, or ``None`` where the request is to be sent.
 
@@ -51,11 +55,11 @@ class _Active:
 _active = _Active()
 
 
-def innermost() -> CassetteInUse | None:
-    """Return the cassette that was put to use last, if any."""
+def innermost(uri: str) -> CassetteInUse | None:
+    """Return the cassette that serves requests to an address: the one put to use last, if any."""
     # Without the lock, which is held while clients are patched: an event loop may ask.
     runs = _active.runs
-    return runs[-1] if runs else None
+    return runs[-1] if runs and not runs[-1].passes(uri) else None
 
 
 @contextmanager

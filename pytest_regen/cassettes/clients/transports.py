@@ -14,6 +14,7 @@ from typing import Any
 from pytest_regen.cassettes.answers import pieces_of, playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, innermost
 from pytest_regen.cassettes.clients.passing import PassingAnswer, grouped
+from pytest_regen.cassettes.clients.websockets import refuse_websocket
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import BROKEN_OFF, Interaction
 
@@ -48,9 +49,10 @@ def _replace(patches: ExitStack, owner: Any, name: str, make: Callable[[Any], An
 def _sync_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx or httpx2
     def make(original: Any) -> Any:  # noqa: ANN401 - a method
         def handle_request(self: Any, request: Any) -> Any:  # noqa: ANN401 - the client's types
-            run = innermost()
+            run = innermost(str(request.url))
             if run is None:
                 return original(self, request)
+            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
             body = b"".join(request.stream)
             request.stream = module.ByteStream(body)
             taken = run.take(request.method, str(request.url), body)
@@ -69,9 +71,10 @@ def _sync_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx 
 def _async_handler(module: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - httpx or httpx2
     def make(original: Any) -> Any:  # noqa: ANN401 - a method
         async def handle_async_request(self: Any, request: Any) -> Any:  # noqa: ANN401 - as above
-            run = innermost()
+            run = innermost(str(request.url))
             if run is None:
                 return await original(self, request)
+            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
             body = b"".join([part async for part in request.stream])
             request.stream = module.ByteStream(body)
             taken = run.take(request.method, str(request.url), body)

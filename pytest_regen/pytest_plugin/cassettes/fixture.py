@@ -10,11 +10,13 @@ from typing import Literal
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, use_cassette
+from pytest_regen.cassettes.files.places import name_parts
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import POLICIES, Policy, RecordMode
 from pytest_regen.pytest_plugin.cassettes.hooks import cassette_hooks, note
-from pytest_regen.pytest_plugin.cassettes.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.cassettes.log import cassette_log
 from pytest_regen.pytest_plugin.cassettes.names import cassette_of_test
+from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.cassettes.sharing import Sharing, sharing_of
 from pytest_regen.pytest_plugin.choices import choices_of, ini_choice
 from pytest_regen.pytest_plugin.marks import (
@@ -26,7 +28,7 @@ from pytest_regen.pytest_plugin.scrubbers import scrubber_of
 from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE
 from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
 
-__all__ = ["cassette_in_use", "diff_folder", "policy"]
+__all__ = ["cassette_in_use", "diff_folder", "passthrough_hosts", "policy"]
 
 
 _KEYS = (("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), ("OPENAI_API_KEY",))
@@ -50,11 +52,12 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
     """
     mark = _merged(item, config)
     path = cassette_of_test(item, mark.name)
-    if path.suffix == ".json" and not path.exists():
+    stem, suffix, packed = name_parts(path)
+    if suffix == ".json" and not path.exists():
         raise usage_error(
             f"{item.nodeid}: cassette(name={path.name!r}): there is no such file",
             why="cassettes in JSON are replayed; new ones are recorded as YAML",
-            hint=f"name it {path.stem}.yaml",
+            hint=f"name it {stem}.yaml{packed}",
         )
     option = item.config.option
     cassette_hooks(item.config)
@@ -87,6 +90,7 @@ def _used(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> Iterator[C
             normalize=mark.normalize,
             keep_headers=(*settings.keep_headers, *(mark.keep_headers or ())),
             drop_headers=(*settings.drop_headers, *(mark.drop_headers or ())),
+            passthrough_hosts=(*passthrough_hosts(config), *(mark.passthrough_hosts or ())),
             scrub=scrubber_of(config),
             diff_folder=diff_folder(config),
             # What one test does not ask for, another one may.
@@ -155,6 +159,12 @@ def policy(
     return said or ini or table or default
 
 
+def passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
+    """Return the hosts that pass every cassette by: those of the ini file and of the table."""
+    table = choices_of(config).settings.cassettes.passthrough_hosts
+    return (*table, *config.getini("regen_passthrough_hosts"))
+
+
 def diff_folder(config: pytest.Config) -> Path:
     """Return where long differences are written: beside what else a run leaves for people."""
     if _DIFF_FOLDER not in config.stash:
@@ -180,7 +190,8 @@ def _tell_kept_apart(item: pytest.Item, run: CassetteRun) -> None:
 
 def _tell(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sharing) -> None:
     for drift in run.drifts:
-        note(item, "drift", run.path, drift, command=sharing.record_command())
+        command = sharing.record_command()
+        note(item, "drift", run.path, drift, command=command, causes=drift.causes)
     if sharing.is_shared:
         # What is left is the others' business, and nobody knows whether all of them ran.
         return

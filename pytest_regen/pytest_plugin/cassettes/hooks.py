@@ -1,21 +1,31 @@
 """Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
+from pytest_regen.cassettes.misses import miss_causes, with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.pytest_plugin.cassettes.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.cassettes.log import cassette_log
+from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.cassettes.own_lines import own_lines
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
 
-__all__ = ["cassette_hooks", "note", "note_drift"]
+__all__ = ["EXEMPTION", "cassette_hooks", "note", "note_drift"]
 
 _NAME = "regen-cassettes"
+
+EXEMPTION = {
+    "cassette": "@pytest.mark.cassette(passthrough_hosts",
+    "vcr": "@pytest.mark.vcr(passthrough_hosts",
+}
+"""What exempts a host from the cassette of a test, up to the host."""
 
 
 def cassette_hooks(config: pytest.Config) -> None:
@@ -32,6 +42,7 @@ def note(
     *,
     command: str,
     failed: bool = False,
+    causes: Sequence[str] = (),
 ) -> None:
     """Keep something about the cassette of a test for the end of the run.
 
@@ -42,12 +53,13 @@ def note(
         what: what is to be told.
         command: what to run next.
         failed: whether the test fails with it and so tells it itself.
+        causes: what it has in common with what other tests note.
     """
     file = os.path.relpath(path, item.config.rootpath)
     cassette_log(item.config).add(
-        [CassetteNote(kind, str(what), item.nodeid, file, command, failed)]
+        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))]
     )
-    if kind == "drift" or (kind == "miss" and path.exists()):
+    if kind == "drift" or (kind == "miss" and failed and path.exists()):
         # What was never recorded has not drifted.
         note_drift(item, path)
 
@@ -59,7 +71,8 @@ def note_drift(item: pytest.Item, path: Path) -> None:
 
 def _note_miss(item: pytest.Item, path: Path, error: CassetteError) -> None:
     what = f"{error.what}\n{error.why}" if error.why else error.what
-    note(item, "miss", path, what, command=error.hint, failed=True)
+    causes = miss_causes(error)
+    note(item, "miss", path, what, command=error.hint, failed=True, causes=causes)
 
 
 class _CassetteHooks:
@@ -76,12 +89,32 @@ class _CassetteHooks:
         except BaseException as caught:  # noqa: BLE001 - the miss itself is one
             error, result = caught, None
         missed = _missed(item, error)
+        if missed is not None and error is None:
+            missed = with_exemption(missed, EXEMPTION["cassette"])
         if missed is not None:
             # Where the test noticed, its lines are the ones to show.
             raise missed.with_traceback(error.__traceback__ if error else None)
         if error is not None:
             raise error
         return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """Let a miss be an ordinary error once it has left a coroutine.
+
+        At anything else the task ends that anyio runs the tests and fixtures of a module in, and
+        those that follow find it gone.
+        """
+        test = pyfuncitem.obj
+        is_marked = CASSETTE in pyfuncitem.stash or VCR_RUN in pyfuncitem.stash
+        # Of a test of hypothesis the function inside is what is called.
+        if not is_marked or not iscoroutinefunction(test) or hasattr(test, "hypothesis"):
+            return (yield)
+        pyfuncitem.obj = _telling(test)
+        try:
+            return (yield)
+        finally:
+            pyfuncitem.obj = test
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
@@ -95,7 +128,10 @@ class _CassetteHooks:
         try:
             return (yield)
         except BaseException as caught:
-            told = None if isinstance(caught, Exception) else _cassette_error(caught)
+            # The next test that wants the fixture has another cassette, which knows of no miss.
+            told = _missed_by_vcrpy(request._pyfuncitem, caught)  # noqa: SLF001 - the test
+            if told is None and not isinstance(caught, Exception):
+                told = _cassette_error(caught)
             if told is None:
                 raise
             error = told.with_traceback(caught.__traceback__)
@@ -146,6 +182,23 @@ class _CassetteHooks:
         return report
 
 
+def _telling(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    """Return a test that raises the error which a miss carries."""
+
+    @wraps(test)
+    async def telling(*args: object, **options: object) -> object:
+        try:
+            return await test(*args, **options)
+        except BaseException as caught:
+            told = None if isinstance(caught, Exception) else _cassette_error(caught)
+            if told is None:
+                raise
+            error = told.with_traceback(caught.__traceback__)
+        raise error
+
+    return telling
+
+
 def _cassette_error(error: BaseException) -> CassetteError | None:
     """Return the error of ours that this is, carries, or, where several ended badly, holds."""
     if isinstance(error, CassetteMiss):
@@ -158,15 +211,20 @@ def _cassette_error(error: BaseException) -> CassetteError | None:
 
 def _missed(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
     """Return the first miss that the test has not told itself."""
-    own, theirs = item.stash.get(CASSETTE, None), item.stash.get(VCR_RUN, None)
-    missed: CassetteError | None = None
-    if own is not None:
-        missed = own.take_untold_miss()
-        told = missed or failure
-        if isinstance(told, CassetteMissError):
-            _note_miss(item, own.path, told)
-    elif theirs is not None:
-        missed = theirs.take_untold_miss(failure)
-        if missed is not None:
-            _note_miss(item, theirs.path, missed)
+    own = item.stash.get(CASSETTE, None)
+    if own is None:
+        return _missed_by_vcrpy(item, failure)
+    missed = own.take_untold_miss()
+    told = missed or failure
+    if isinstance(told, CassetteMissError):
+        _note_miss(item, own.path, told)
+    return missed
+
+
+def _missed_by_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+    """Return the miss of a test marked ``vcr`` that is behind its failure."""
+    run = item.stash.get(VCR_RUN, None)
+    missed = None if run is None else run.take_untold_miss(failure)
+    if missed is not None:
+        _note_miss(item, run.path, missed)
     return missed

@@ -2,53 +2,20 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
+from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.cassettes.orphans import is_full_run, orphans
 from pytest_regen.pytest_plugin.marked_fixtures import RECORDING_PLUGIN
 from pytest_regen.pytest_plugin.marks import cassette_mark
 
-__all__ = ["CassetteLog", "CassetteNote", "cassette_log"]
+__all__ = ["CassetteLog", "cassette_log"]
 
 _NAME = "regen-cassette-log"
 _DRIFTED = "regen/drifted"
-
-
-@dataclass(frozen=True, slots=True)
-class CassetteNote:
-    """One thing to tell about a cassette."""
-
-    kind: Literal["miss", "drift", "unplayed", "orphan", "hint"]
-    what: str
-    test: str = ""
-    """Node id."""
-    cassette: str = ""
-    """The file, from the rootdir."""
-    next: str = ""
-    """What to run or to do."""
-    failed: bool = False
-    """Whether the test failed with it, so that the section need not say it again."""
-
-    def __str__(self) -> str:
-        name = Path(self.cassette).name
-        match self.kind:
-            case "orphan":
-                return f"orphan: {self.cassette}: {self.what}; {self.next}"
-            case "unplayed":
-                return f"unplayed: {self.test}: {name}: {self.what}; next: {self.next}"
-            case "hint":
-                return f"{self.what}; {self.next}"
-            case _:
-                return f"{self.kind}: {self.test}: {name}: {self.what}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self)
 
 
 _STEPPED_BACK = CassetteNote(
@@ -93,7 +60,7 @@ class CassetteLog:
 
     def take_over(self, said: Mapping[str, Any]) -> None:
         """Keep what a worker sent."""
-        self.add(CassetteNote(**note) for note in said["notes"])
+        self.add(CassetteNote.from_json(note) for note in said["notes"])
         self.drifted.update(said["drifted"])
         self._used.update(map(Path, said["used"]))
 
@@ -162,11 +129,10 @@ class CassetteLog:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the section, if there is anything to tell."""
-        told = [note for note in self.notes if not note.failed]
-        if told:
+        from pytest_regen.pytest_plugin.cassettes.telling import section  # noqa: PLC0415 - few runs
+
+        lines = section(self.notes, self._config)
+        if lines:
             terminalreporter.write_sep("=", "cassettes", yellow=True)
-        for note, following in zip_longest(told, told[1:]):
-            terminalreporter.write_line(str(note))
-            if note.kind == "drift" and (following is None or following.next != note.next):
-                # One command serves all that drifted in a test.
-                terminalreporter.write_line(f"next: {note.next}")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_regen.pytest_plugin.cassettes.log import cassette_log
+from pytest_regen.pytest_plugin.cassettes.telling import by_cause
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.commands import node_command
 from pytest_regen.pytest_plugin.healing.records import record_on
@@ -141,6 +142,10 @@ class _ReportLog:
         log = cassette_log(self._config)
         cassettes = {
             "drifted": sorted(log.drifted),
+            "causes": [
+                {"kind": kind, "cause": cause, "tests": tests}
+                for (kind, cause), tests in by_cause(log.notes).items()
+            ],
             "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
         }
         errors = list(self._collection_errors.values())

@@ -10,6 +10,7 @@ from pytest_regen.html import Child, Html, document, element
 from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.reporting.page_parts import (
     cassette_boxes,
+    cause_boxes,
     command_line,
     error_box,
     item_box,
@@ -196,7 +197,8 @@ def _sections(report: Json) -> Iterator[Child]:
     warnings = [(item, one) for item, one in warnings if one["severity"] == "warning"]
     yield _section("warnings", "Warnings", len(warnings), warnings_list(warnings))
     notes = report["cassettes"]["notes"]
-    yield _section("drifted", "Drift and recordings", len(notes), cassette_boxes(notes))
+    told = [*cause_boxes(report["cassettes"]["causes"]), *cassette_boxes(notes)]
+    yield _section("drifted", "Drift and recordings", len(notes), told)
     changed = report["run"]["changed"]
     files = element("ul", [element("li", visible(one)) for one in changed], class_="names")
     yield _section("changed", "Changed files", len(changed), files)

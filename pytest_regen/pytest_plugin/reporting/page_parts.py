@@ -11,6 +11,7 @@ from pytest_regen.pytest_plugin.reporting.report import Json
 
 __all__ = [
     "cassette_boxes",
+    "cause_boxes",
     "command_line",
     "error_box",
     "item_box",
@@ -181,6 +182,19 @@ def warnings_list(warnings: Iterable[tuple[Json, Json]]) -> Html:
     """Return warnings, each with the item that told it."""
     rows = [element("li", (_issue(one), name_of(item["id"]))) for item, one in warnings]
     return element("ul", rows, class_="issues")
+
+
+def cause_boxes(causes: Iterable[Json]) -> Iterator[Html]:
+    """Yield what several tests have in common: a box for each cause, with its tests."""
+    for one in causes:
+        tests = one["tests"]
+        if len(tests) > 1:
+            kind = element("span", visible(one["kind"]), class_="code")
+            said = element("span", visible(one["cause"]), class_="message")
+            count = element("span", counted(len(tests), "test"), class_="reason")
+            rows = [element("li", name_of(test)) for test in tests]
+            content = (element("summary", (kind, said, count)), element("ul", rows, class_="names"))
+            yield element("details", content, class_="item drifted")
 
 
 def cassette_boxes(notes: Sequence[Json]) -> Iterator[Html]:

@@ -9,14 +9,22 @@ import pytest
 
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
 from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.misses import miss_causes, with_exemption
+from pytest_regen.errors import UsageError
 from pytest_regen.modes import RECORD_MODES
-from pytest_regen.pytest_plugin.cassettes.fixture import diff_folder, policy
-from pytest_regen.pytest_plugin.cassettes.hooks import cassette_hooks, note, note_drift
+from pytest_regen.pytest_plugin.cassettes.fixture import diff_folder, passthrough_hosts, policy
+from pytest_regen.pytest_plugin.cassettes.hooks import (
+    EXEMPTION,
+    cassette_hooks,
+    note,
+    note_drift,
+)
 from pytest_regen.pytest_plugin.cassettes.log import cassette_log
 from pytest_regen.pytest_plugin.cassettes.names import vcr_file_name
 from pytest_regen.pytest_plugin.commands import node_command
+from pytest_regen.pytest_plugin.marks import named_hosts
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
-from pytest_regen.pytest_plugin.usage_errors import usage_error
+from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
 
 __all__ = ["merged", "vcr_cassette_in_use"]
 
@@ -42,6 +50,7 @@ def vcr_cassette_in_use(
     """Put a cassette to use as pytest-recording does, and tell what it would not."""
     options_of_vcr = merged(config, marks)
     mode = _mode(item, options_of_vcr.pop("record_mode", mode))
+    passing = options_of_vcr.pop("passthrough_hosts", ())
     cassette_hooks(item.config)
     options = VcrOptions(
         path=vcr_file_name(name, options_of_vcr.get("serializer", ".yaml")),
@@ -52,10 +61,11 @@ def vcr_cassette_in_use(
         configure=lambda vcr: item.config.hook.pytest_recording_configure(
             config=item.config, vcr=vcr
         ),
+        passing=(*passthrough_hosts(item.config), *named_hosts(item, "vcr", passing)),
         diff_folder=diff_folder(item.config),
         test=getattr(item, "obj", None),
     )
-    with watched_cassette(options) as run:
+    with _watched(item, options) as run:
         run.command = node_command(item.config, item.nodeid, options=("--record-mode", "rewrite"))
         item.stash[VCR_RUN] = run
         cassette_log(item.config).use(run.path)
@@ -63,10 +73,19 @@ def vcr_cassette_in_use(
             yield run.cassette
         finally:
             del item.stash[VCR_RUN]
-    swallowed = run.take_untold_miss()
-    if swallowed is not None:
-        raise swallowed
+    refused = run.take_untold_miss(None)
+    if refused is not None:
+        raise refused
     _tell(item, run)
+
+
+@contextmanager
+def _watched(item: pytest.Item, options: VcrOptions) -> Iterator[VcrRun]:
+    try:
+        with watched_cassette(options) as run:
+            yield run
+    except UsageError as error:
+        raise told_whole(f"{item.nodeid}: {error}") from None
 
 
 def _mode(item: pytest.Item, said: object) -> str:
@@ -87,9 +106,17 @@ def _tell(item: pytest.Item, run: VcrRun) -> None:
     if run.drifts:
         note_drift(item, run.path)
     for one in run.drifts if drift != "ignore" else ():
-        note(item, "drift", run.path, one, command=run.command, failed=drift == "fail")
+        fails = drift == "fail"
+        note(item, "drift", run.path, one, command=run.command, failed=fails, causes=one.causes)
+    swallowed = [with_exemption(one, EXEMPTION["vcr"]) for one in run.take_swallowed_misses()]
+    for miss in swallowed if drift != "ignore" else ():
+        what, causes = f"{miss.what}\n    {miss.why}", miss_causes(miss)
+        fails = drift == "fail"
+        note(item, "miss", run.path, what, command=run.command, failed=fails, causes=causes)
     if not passed:
         return
+    if swallowed and drift == "fail":
+        raise swallowed[0]
     if run.drifts and drift == "fail":
         lines = [f"{run.path.name} is no longer what the test asks for", *map(str, run.drifts)]
         pytest.fail("\n".join([*lines, f"  next: {run.command}"]), pytrace=False)

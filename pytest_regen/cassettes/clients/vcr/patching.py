@@ -20,6 +20,7 @@ from pytest_regen.cassettes.clients.connections import patch_connections
 from pytest_regen.cassettes.clients.passing import end_streams
 from pytest_regen.cassettes.clients.transports import patch_transports
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
+from pytest_regen.cassettes.clients.websockets import patch_sockets
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import Interaction, has_body
 from pytest_regen.errors import CassetteError
@@ -37,7 +38,7 @@ _OURS = ("_httpx", "_httpx2", "_httpcore", "_aiohttp")
 """What ``transports`` and ``connections`` patch: vcrpy would read streams to their end first, and
 of aiohttp it does not see the hops of a redirect.
 
-vcrpy up to 7 and from 8.3 patches httpx, 8.0 to 8.2 what lies below it.
+vcrpy up to 7 and from 8.2 patches httpx, 8.0 and 8.1 what lies below it.
 """
 
 _IMPORTED_AS = {
@@ -64,6 +65,7 @@ def _patch(patches: ExitStack) -> None:
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
+    patch_sockets(patches)
     if find_spec("aiohttp") is not None:
         patch_connections(patches)
 
@@ -79,7 +81,8 @@ def _builder() -> Any:  # noqa: ANN401 - vcrpy ships no types
 def _builder_class() -> Any:  # noqa: ANN401 - as above
     """Return vcrpy's builder of patches without those for the skipped clients.
 
-    Its option ``skip_patchers`` is there since 8.4 only, and the names of its values changed.
+    Its option ``skip_patchers`` is there since 9.4 only, and the methods are not all of the same
+    names.
     """
     return type("_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped(), _nothing))
 
@@ -114,7 +117,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
     def can_play_response_for(self, request: Any) -> bool:  # noqa: ANN401 - vcrpy's own type
         """Take the answer now: another thread may ask for the same one before it is played."""
         if getattr(request, _TAKEN, None) is None:
-            run = innermost()
+            run = innermost(request.uri)
             # None: a connection made while a cassette was in use is used after its end.
             taken = run and run.take(request.method, request.uri, _sent(request, run))
             setattr(request, _RUN, run)
@@ -134,7 +137,7 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             CassetteMiss: it cannot be kept, or no cassette was asked for it: in replay it would
                 be missing.
         """
-        run: CassetteInUse | None = getattr(request, _RUN, innermost())
+        run: CassetteInUse | None = getattr(request, _RUN, innermost(request.uri))
         if run is None:
             return
         if not hasattr(request, _RUN):
@@ -184,10 +187,14 @@ def _response(taken: Interaction) -> dict[str, Any]:
     }
 
 
-def _headers(headers: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _headers(
+    headers: Mapping[str, Any] | Iterable[tuple[str, Any]],
+) -> dict[str, tuple[str, ...]]:
+    # Of tornado vcrpy hands on pairs.
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
     return {
         str(name): tuple(text_of_header(value) for value in _listed(values))
-        for name, values in headers.items()
+        for name, values in pairs
     }
 
 

@@ -11,12 +11,12 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.atomic import replace_file
 from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
 from pytest_regen.cassettes.files.building import header_pairs, wire_body
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
+    is_of_ruby,
     lined_interactions,
     parsed_cassette,
     parsed_json,
@@ -24,8 +24,9 @@ from pytest_regen.cassettes.files.parsing import (
     text_of,
     unreadable,
 )
+from pytest_regen.cassettes.files.places import shown_path
 from pytest_regen.cassettes.files.reading import content_of
-from pytest_regen.cassettes.files.replacing import unwritable
+from pytest_regen.cassettes.files.replacing import replace_cassette, unwritable
 from pytest_regen.cassettes.files.writing import LARGE_BODY, checked_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
@@ -186,6 +187,11 @@ def _exact_json(path: Path, build: Callable[[Any], Any]) -> Deserialize:
 
 def _checked(path: Path, data: Any, lines: list[int], build: Callable[[Any], Any]) -> Any:  # noqa: ANN401
     """Refuse what vcrpy would stumble over later, or not know what to do with."""
+    if is_of_ruby(data):
+        why = "it was written by VCR for Ruby, which vcrpy does not read"
+        shown = shown_path(path)
+        hint = f"pytest-regen cassettes convert {shown} --out {path.stem}.converted.yaml"
+        raise unreadable(path, why, line=1, hint=hint)
     for line, item in lined_interactions(data, lines, path):
         try:
             build(item["request"])
@@ -267,7 +273,7 @@ def _write(path: Path, serialized: Callable[[], tuple[str, str]]) -> None:
     checked_text(path, searched)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text)
+        replace_cassette(path, text)
     except OSError as error:
         raise unwritable(path, error) from None
 

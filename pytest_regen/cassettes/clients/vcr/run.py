@@ -1,11 +1,13 @@
 """A cassette of vcrpy in use: which drift and which misses there were, and what is said of them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.clients.expecting import is_expected
+from pytest_regen.cassettes.clients.pausing import without_pauses
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
 from pytest_regen.cassettes.diff_files import DiffFiles
 from pytest_regen.cassettes.files.reading import StoredInteraction
@@ -16,6 +18,7 @@ from pytest_regen.cassettes.tape import Tape
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteMissError
 from pytest_regen.turns.interception import CassetteMiss
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["VcrOptions", "VcrRun"]
 
@@ -36,6 +39,8 @@ class VcrOptions:
     """Further cassettes that are replayed, never written."""
     configure: Callable[[Any], object]
     """Called with the VCR object before it is used."""
+    passing: Sequence[str] = ()
+    """Hosts that pass the cassette by."""
     diff_folder: Path | None = None
     test: Callable[..., object] | None = None
     """The test's function; where it names vcrpy's own exception, it gets that for a miss."""
@@ -52,7 +57,7 @@ class VcrRun:
     """Whether nothing is sent."""
     command: str = ""
     """What to run so that it is recorded anew."""
-    theirs: type[BaseException] = CassetteMiss
+    theirs: type[BaseException] = CassetteMissError
     """What vcrpy raises for a miss."""
     test: Callable[..., object] | None = None
     files: DiffFiles = field(default_factory=lambda: DiffFiles(None))
@@ -60,13 +65,17 @@ class VcrRun:
     exists: bool = True
     """Whether the file was there when the cassette was put to use."""
     drifts: list[Drift] = field(default_factory=list)
-    missed: list[Asked] = field(default_factory=list)
-    """Misses that vcrpy raised in its own words, because those were expected."""
+    expected: list[Asked] = field(default_factory=list)
+    """Misses that a waiting function, or the test, knows how to handle."""
+    missed: dict[Asked, CassetteMissError] = field(default_factory=dict)
+    """The others that no failure has told yet."""
+    refused: list[CassetteMissError] = field(default_factory=list)
+    """Requests that vcrpy would let through."""
     unwritten: BaseException | None = None
     """What kept the cassette from being written."""
     signals_misses: bool = True
-    """Whether a miss crosses clients as a signal that none retries; else it is an error."""
-    _pending: list[CassetteMissError] = field(default_factory=list)
+    """Whether a miss is vcrpy's own exception; at the end of fixtures it is ours, which is told."""
+    _pauses: ExitStack = field(default_factory=ExitStack)
 
     @property
     def total(self) -> int:
@@ -85,29 +94,61 @@ class VcrRun:
             self.drifts.append(drift)
 
     def refuse(self, asked: Asked) -> None:
-        """Raise a signal that no client retries, for a request without a recording.
+        """Note a miss; vcrpy raises its own exception next.
 
-        Not where the code that waits names vcrpy's own exception: that gets just that.
+        So a client does with it what it does there: one that has something to fall back to, or
+        asks its maker for news, goes on without an answer. It asks again without pauses.
         """
         if is_expected(self.theirs, test=self.test, outside=("vcr", str(__package__))):
-            self.missed.append(asked)
+            self.expected.append(asked)
             return
-        error = self._miss(asked)
-        self._pending.append(error)
+        if asked not in self.missed:
+            self.missed[asked] = self._miss(asked)
+            self._pauses.enter_context(without_pauses())
+        if not self.signals_misses:
+            raise self.missed[asked]
+
+    def end_pauses(self) -> None:
+        """Let clients pause again."""
+        self._pauses.close()
+
+    def refuse_client(self, client: str, vcrpy: str, method: str, uri: str) -> None:
+        """Raise a signal that no client retries, for a request that vcrpy would let through."""
+        error = CassetteMissError(
+            f"{self.path.name} has no answer to {method} {scrub_text(uri)}",
+            why=f"{vcrpy} does not know {client}: it would be sent, and not recorded",
+            hint="pip install 'vcrpy>=8.2', or use the fixture cassette, which knows it",
+        )
+        self.refused.append(error)
         raise CassetteMiss(error) if self.signals_misses else error
 
-    def take_untold_miss(self, failure: BaseException | None = None) -> CassetteMissError | None:
-        """Return the first miss that was not reported, and take all of them as reported.
+    def take_untold_miss(self, failure: BaseException | None) -> CassetteMissError | None:
+        """Return the miss that is behind a failure, and take all of them as reported.
+
+        A request that vcrpy would let through is one whatever became of it.
 
         Args:
-            failure: what a test failed with; vcrpy's exception may be behind it.
+            failure: what a test failed with; where vcrpy's exception is not behind it, no miss
+                is, and those that were swallowed are told at the end of the run.
         """
-        pending, self._pending = self._pending, []
-        if pending:
-            return pending[0]
-        if self.missed and any(isinstance(one, self.theirs) for one in _behind(failure)):
-            return self._miss(self.missed[0])
-        return None
+        if self.refused:
+            refused, self.refused = self.refused, []
+            return refused[0]
+        cause = next((one for one in _behind(failure) if isinstance(one, self.theirs)), None)
+        if cause is None or not (self.missed or self.expected):
+            return None
+        request = getattr(cause, "failed_request", None)
+        sent = (getattr(request, "method", None), getattr(request, "uri", None))
+        known = [*self.missed, *self.expected]
+        asked = next((one for one in known if (one.method, one.uri) == sent), known[0])
+        error = self.missed.get(asked) or self._miss(asked)
+        self.missed.clear()
+        return error
+
+    def take_swallowed_misses(self) -> list[CassetteMissError]:
+        """Return the misses that nobody has told."""
+        missed, self.missed = self.missed, {}
+        return list(missed.values())
 
     def _miss(self, asked: Asked) -> CassetteMissError:
         tape = Tape(self._stored())

@@ -5,8 +5,12 @@ are read and written by ``persisting``.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +18,20 @@ import vcr.patch
 from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.errors import CannotOverwriteExistingCassetteException, UnhandledHTTPRequestError
+from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
+from vcr.request import Request
 
+from pytest_regen.cassettes.clients.blocking import unresolved_names
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
 from pytest_regen.cassettes.clients.vcr.patching import uninstalled_clients
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
 from pytest_regen.cassettes.diff_files import DiffFiles
 from pytest_regen.cassettes.files.places import note_folder
+from pytest_regen.cassettes.hosts import checked_hosts, host_of, is_named
 from pytest_regen.cassettes.misses import Asked
+from pytest_regen.errors import UsageError
 from pytest_regen.turns.failures import is_retried_status
 
 __all__ = ["watched_cassette"]
@@ -56,8 +65,11 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     skipped = [name for name in uninstalled_clients() if name in known]
     if skipped:
         merged["skip_patchers"] = (*merged["skip_patchers"], *skipped)
+    _check_stubs()
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = Rewriting(merged["persister"])
+    passing = checked_hosts(options.passing)
+    merged["before_record_request"] = _without(passing, merged["before_record_request"])
     run = VcrRun(
         path,
         theirs=CannotOverwriteExistingCassetteException,
@@ -65,13 +77,23 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         files=DiffFiles(options.diff_folder),
         exists=path.exists(),
     )
+    merged["custom_patches"] = (*merged["custom_patches"], *_refusals(run))
     with _raising_what_is_not_written(run), _WatchedCassette.use(run=run, **merged) as cassette:
         run.cassette = cassette
         run.replays = cassette.write_protected
         try:
-            yield run
+            with unresolved_names(passing if run.replays else ()):
+                yield run
         finally:
+            run.end_pauses()
             run.files.write()
+
+
+def _without(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what vcrpy calls with each request, which leaves those to some hosts alone."""
+    if not passing:
+        return filtered
+    return lambda request: None if is_named(host_of(request.uri), passing) else filtered(request)
 
 
 @contextmanager
@@ -84,6 +106,55 @@ def _raising_what_is_not_written(run: VcrRun) -> Iterator[None]:
         raise
     if run.unwritten is not None:
         raise run.unwritten
+
+
+@cache
+def _check_stubs() -> None:
+    """Refuse a vcrpy that cannot patch a client that is installed.
+
+    Raises:
+        UsageError: aiohttp is newer than vcrpy knows.
+    """
+    if find_spec("aiohttp") is None:
+        return
+    try:
+        import_module("vcr.stubs.aiohttp_stubs")
+    except (AttributeError, ImportError) as error:
+        raise UsageError(
+            f"vcrpy {version('vcrpy')} cannot patch aiohttp {version('aiohttp')}",
+            why=str(error),
+            hint="pip install --upgrade vcrpy, or take an older aiohttp",
+        ) from None
+
+
+def _refusals(run: VcrRun) -> Iterator[tuple[Any, str, Any]]:
+    """Yield patches of the client that vcrpy before 8.2 does not know.
+
+    Its requests would be sent, and neither recorded nor replayed.
+    """
+    if hasattr(CassettePatcherBuilder, "_httpx2") or find_spec("httpx2") is None:
+        return
+    httpx2 = import_module("httpx2")
+    send, asend = (
+        httpx2.HTTPTransport.handle_request,
+        httpx2.AsyncHTTPTransport.handle_async_request,
+    )
+
+    def check(request: Any) -> None:  # noqa: ANN401 - the client's own type
+        asked = Request(request.method, str(request.url), b"", dict(request.headers))
+        if Cassette.filter_request(run.cassette, asked):
+            run.refuse_client("httpx2", f"vcrpy {version('vcrpy')}", asked.method, asked.uri)
+
+    def handle_request(self: Any, request: Any) -> Any:  # noqa: ANN401 - as above
+        check(request)
+        return send(self, request)
+
+    async def handle_async_request(self: Any, request: Any) -> Any:  # noqa: ANN401 - as above
+        check(request)
+        return await asend(self, request)
+
+    yield httpx2.HTTPTransport, "handle_request", handle_request
+    yield httpx2.AsyncHTTPTransport, "handle_async_request", handle_async_request
 
 
 def _extra(options: VcrOptions, transformed: Callable[[str], str]) -> Iterator[Path]:

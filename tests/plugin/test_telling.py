@@ -1,0 +1,190 @@
+"""What many tests have in common is told once: by cause, with one command for all of them."""
+
+import json
+import shlex
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from plugin_project import Project
+from syrupy.assertion import SnapshotAssertion
+
+MODULE = """
+    import httpx2
+    import pytest
+
+    def ask(**more):
+        body = {"model": "m", "messages": [{"role": "user", "content": "one"}], **more}
+        return httpx2.post("https://api.test/v1/messages", json=body)
+"""
+CASES = """
+    @pytest.mark.vcr
+    @pytest.mark.parametrize("n", range(14))
+    def test_tools(n):
+        ask(tool_choice={"type": "auto"})
+
+    @pytest.mark.vcr
+    @pytest.mark.parametrize("n", range(10))
+    def test_system(n):
+        ask(system="another", tool_choice={"type": "auto"})
+
+    @pytest.mark.vcr
+    def test_message():
+        ask(messages=[{"role": "user", "content": "two"}])
+
+    @pytest.mark.vcr
+    def test_same():
+        ask()
+"""
+
+
+def foreign(path: Path, body: Mapping[str, object], *, times: int = 1) -> None:
+    """Write a cassette as vcrpy does."""
+    request = {
+        "method": "POST",
+        "uri": "https://api.test/v1/messages",
+        "headers": {"content-type": ["application/json"]},
+        "body": json.dumps(body),
+    }
+    response = {
+        "status": {"code": 200, "message": "OK"},
+        "headers": {"content-type": ["application/json"]},
+        "body": {"string": "{}"},
+    }
+    one = {"request": request, "response": response}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump({"version": 1, "interactions": [one] * times}), "utf-8")
+
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "one"}]}
+
+
+@pytest.fixture
+def module(pytester: pytest.Pytester) -> Project:
+    """A module most of whose tests no longer ask for what they recorded."""
+    project = Project(pytester)
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(test_m=textwrap.dedent(MODULE) + textwrap.dedent(CASES))
+    folder = project.path / "cassettes" / "test_m"
+    names = [f"test_tools[{n}]" for n in range(14)] + [f"test_system[{n}]" for n in range(10)]
+    for name in [*names, "test_message", "test_same"]:
+        body = {**BODY, "system": "one"} if "system" in name else BODY
+        foreign(folder / f"{name}.yaml", body)
+    return project
+
+
+def section(result: pytest.RunResult) -> list[str]:
+    """Return the lines of the section on cassettes."""
+    start = next(n for n, line in enumerate(result.outlines) if " cassettes =" in line)
+    return result.outlines[start + 1 : -1]
+
+
+def test_drift_of_many_tests_is_told_by_cause(module: Project, snapshot: SnapshotAssertion) -> None:
+    """A screenful: each path with the tests that share it, the most common one first."""
+    result = module.run("-q")
+
+    result.assert_outcomes(passed=26)
+    assert section(result) == snapshot
+
+
+def test_one_command_records_all_of_them_anew(module: Project) -> None:
+    """It reads the names of the tests from a file; what drifted stands in full in another."""
+    lines = section(module.run("-q"))
+
+    command = shlex.split(lines[-1].removeprefix("next: "))
+    assert command[2:] == ["--record-mode", "rewrite"]
+    named = module.run("--collect-only", "-q", command[1])
+    assert sum("::" in line for line in named.outlines) == 25
+    assert not any("test_same" in line for line in named.outlines)
+    whole = (module.path / lines[-2].removeprefix("in full: ")).read_text("utf-8")
+    assert whole.count("drift: ") == 25
+    assert 'recorded "one", sent "another"' in whole
+
+
+def test_drift_of_a_few_is_told_in_full(module: Project, snapshot: SnapshotAssertion) -> None:
+    """What fits on a screen is shown as it is, with one command for all of it."""
+    result = module.run("-q", "-k", "message or tools[1] or tools[2]")
+
+    assert section(result) == snapshot
+
+
+@pytest.mark.parametrize("mark", ["vcr", "cassette(drift='fail')"])
+def test_tests_that_fail_of_one_cause_are_told_once_more(
+    module: Project, mark: str, snapshot: SnapshotAssertion
+) -> None:
+    """Each has said what is wrong with it; that all have the same, only the section says."""
+    module.pytester.makeini("[pytest]\nregen_drift = fail\n")
+    source = textwrap.dedent(MODULE) + textwrap.dedent(CASES).replace("mark.vcr", f"mark.{mark}")
+    module.pytester.makepyfile(test_m=source)
+
+    result = module.run("-q", "--tb=no", "-W", "ignore")
+
+    lines = section(result)
+    assert lines[: next(n for n, line in enumerate(lines) if "short test" in line)] == snapshot
+
+
+def test_what_was_never_recorded_is_one_command(module: Project) -> None:
+    """A suite whose cassettes are not there yet."""
+    for file in (module.path / "cassettes/test_m").iterdir():
+        file.unlink()
+    source = textwrap.dedent(MODULE) + textwrap.dedent(CASES).replace("mark.vcr", "mark.cassette")
+    module.pytester.makepyfile(test_m=source)
+
+    result = module.run("-q", "--tb=no", "-W", "ignore")
+
+    result.stdout.fnmatch_lines(
+        [
+            "miss: 26 tests asked for what is not recorded",
+            "    no cassette: 26 tests",
+            "        test_m.py::test_tools*, test_tools*, test_tools* and 23 more",
+            "next: pytest @.pytest_cache/d/regen/miss-tests.txt --regen-record once",
+        ]
+    )
+
+
+def test_recordings_that_many_left_are_told_in_three_lines(module: Project) -> None:
+    """How many tests, the first of them, and the command."""
+    module.pytester.makepyfile(
+        test_m="import pytest\n\n@pytest.mark.vcr\n@pytest.mark.parametrize('n', range(40))\n"
+        "def test_tools(n): pass\n"
+    )
+    for n in range(40):
+        foreign(module.path / f"cassettes/test_m/test_tools[{n}].yaml", BODY, times=2)
+
+    result = module.run("-q", "-k", "tools")
+
+    result.stdout.fnmatch_lines(
+        [
+            "unplayed: 40 tests left recordings that nobody asked for",
+            "    test_m.py::test_tools[[]0[]], test_tools[[]1[]], test_tools[[]2[]] and 37 more",
+            "in full: .pytest_cache/d/regen/unplayed.txt",
+            "next: pytest @.pytest_cache/d/regen/unplayed-tests.txt --record-mode rewrite",
+        ]
+    )
+
+
+def test_without_a_cache_the_command_names_the_tests(module: Project) -> None:
+    """Nothing can be written then."""
+    lines = section(module.run("-q", "-p", "no:cacheprovider", "-k", "system"))
+
+    assert not [line for line in lines if line.startswith("in full")]
+    assert lines[-1].count("test_m.py::test_system") == 10
+
+
+def test_the_report_has_all_tests_of_a_cause(module: Project, spread: tuple[str, ...]) -> None:
+    """In JSON and on the page; from workers, too."""
+    for name in ("report.json", "report.html"):
+        module.run(f"--regen-report={name}", *spread)
+
+    report = json.loads((module.path / "report.json").read_text("utf-8"))
+    found = {one["cause"]: len(one["tests"]) for one in report["cassettes"]["causes"]}
+    assert found == {
+        "$.tool_choice is new": 24,
+        "$.system differs": 10,
+        "$.messages[*].content differs": 1,
+    }
+    page = (module.path / "report.html").read_text("utf-8")
+    assert "$.tool_choice is new" in page
+    assert "24 tests" in page
