@@ -76,5 +76,5 @@ def child(subject: str, *words: str) -> str:
         return "fails: no figure"
     name, _, said = re.sub(r"\S*/tmp/[^\s:]*", "…", named[-1]).partition(": ")
     # Parsers say where they were first, and what was wrong last.
-    why = said.rpartition("error: ")[2][:_SHOWN]
+    why = re.sub(r"^(?:.*error: )?(?:line \d+ column \d+: )?", "", said)[:_SHOWN]
     return f"fails: {name.rpartition('.')[2]}: {why}".rstrip(": ").replace("|", "/")
