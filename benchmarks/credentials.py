@@ -101,8 +101,8 @@ def main() -> None:
     print_table(
         ("tool", "caught", "kinds always caught", "false", "innocents ever hit", "per MB"), rows
     )
-    for tool, kinds in missed.items() if chosen.missed else ():
-        print(f"\n{tool}: {', '.join(kinds) or 'none'}")
+    for tool, names in missed.items() if chosen.missed else ():
+        print(f"\n{tool}: {', '.join(names) or 'none'}")
 
 
 def planted_texts(each: int) -> list[Text]:
@@ -165,7 +165,9 @@ def ours(texts: Sequence[str]) -> Iterator[bool]:
 def detect_secrets() -> Finds | None:
     """Return detect-secrets with its default plugins and filters, if it is installed."""
     try:
-        from detect_secrets import SecretsCollection  # noqa: PLC0415 - a rival, if it is there
+        from detect_secrets.core.secrets_collection import (  # noqa: PLC0415 - a rival, if there
+            SecretsCollection,
+        )
         from detect_secrets.settings import default_settings  # noqa: PLC0415
     except ImportError:
         print("detect-secrets is not installed: pip install detect-secrets")

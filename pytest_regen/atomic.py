@@ -30,8 +30,8 @@ def refuse_obstacle(path: Path) -> None:
         raise OSError(code, "it is no file" if code == errno.ENODEV else os.strerror(code))
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write ``text`` beside ``path`` and move it there, so that nobody ever sees half a file.
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write text or bytes beside ``path`` and move it there, so that nobody ever sees half a file.
 
     Raises:
         OSError: nothing can be written there; an older file is as it was.
@@ -42,8 +42,8 @@ def replace_file(path: Path, text: str) -> None:
     # A name may be as long as the file system allows; this one must not be longer.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())

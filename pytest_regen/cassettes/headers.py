@@ -37,6 +37,7 @@ __all__ = [
     "is_private_header",
     "kept_request_headers",
     "kept_response_headers",
+    "public_address",
     "public_headers",
 ]
 
@@ -76,6 +77,8 @@ _ATTRIBUTE = re.compile(r"\s*expires\s*=\s*(.*)", re.IGNORECASE)
 _PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header, by RFC 9110, or a pattern for some; ``*`` is a letter of both."""
 _SHORTEST = 4
+_PLAIN_WORDS = frozenset({"true", "false", "none", "null"})
+"""``access-control-allow-credentials: true``."""
 _IN_USE: Final = "[key]"
 """Stands for a credential whose value is known. What is put in the place of a cookie is put in the
 place of its copies, too: a page may hold one, and a form send it back."""
@@ -94,7 +97,8 @@ class HeaderRules:
     """Headers of requests and answers that are not kept."""
 
     def __post_init__(self) -> None:
-        for option, given in (("keep_headers", self.keep), ("drop_headers", self.drop)):
+        options: dict[str, object] = {"keep_headers": self.keep, "drop_headers": self.drop}
+        for option, given in options.items():
             if isinstance(given, str) or not isinstance(given, Iterable):
                 raise _no_names(option, given)
             for name in given:
@@ -121,8 +125,11 @@ class HeaderRules:
         return not is_private_header(name) and any(fnmatchcase(name, one) for one in self._keep)
 
     def drops(self, name: str) -> bool:
-        """Whether a header (its name in lower case) is not to be kept."""
-        return any(fnmatchcase(name, one) for one in self._drop)
+        """Whether a header (its name in lower case) is not to be kept.
+
+        ``content-type`` always is: without it nobody knows what an answer is.
+        """
+        return name != "content-type" and any(fnmatchcase(name, one) for one in self._drop)
 
 
 def _no_names(option: str, given: object) -> UsageError:
@@ -189,19 +196,21 @@ def kept_response_headers(
                 _clean(name, _moved(_USER.sub("", value), origin, stable), literal)
                 for value in _cookies(name, values, lower)
             )
-    if is_emulated(headers) and not rules.drops("server"):
+    if is_emulated(headers):
         kept["server"] = (EMULATOR_NAME,)
     return dict(sorted(kept.items()))
 
 
-def public_headers(headers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def public_headers(
+    headers: Mapping[str, Sequence[str]], literal: tuple[str, ...] = ()
+) -> dict[str, tuple[str, ...]]:
     """Return headers as another recorder keeps them (all, in their case), without credentials."""
     kept = {}
     for given, values in headers.items():
         name = given.lower()
         if not _is_dropped(name):
             values = _cookies(name, values, headers)  # noqa: PLW2901 - the same, cleaner
-            kept[given] = tuple(_clean(name, value, ()) for value in values)
+            kept[given] = tuple(_clean(name, value, literal) for value in values)
     return kept
 
 
@@ -227,13 +236,21 @@ def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
     """Return the value of a kept header without credentials."""
     if _is_token(name, value):
         return f"[{ASSIGNED}]"
-    if "//" in value:
-        value = _USER.sub("", value)
-    if "=" in value:
-        value = _PARAMETER.sub(_without_credential, value)
     if name in _ADDRESSES:
         value = _without_secret_path(value)
-    return scrub_literal(value, literal)
+    return scrub_literal(_without_credentials(value), literal)
+
+
+def public_address(uri: str, literal: tuple[str, ...] = ()) -> str:
+    """Return an address without credentials, and else as it is."""
+    return scrub_literal(_without_credentials(_without_secret_path(uri)), literal)
+
+
+def _without_credentials(value: str) -> str:
+    """Return a text without users, passwords and private parameters of the addresses in it."""
+    if "//" in value:
+        value = _USER.sub("", value)
+    return _PARAMETER.sub(_without_credential, value) if "=" in value else value
 
 
 def _is_token(name: str, value: str) -> bool:
@@ -242,7 +259,8 @@ def _is_token(name: str, value: str) -> bool:
         return True
     # Of keys there are many that open nothing: of a cache, of a partition.
     is_named = is_private_header(name) and not name.endswith(("key", "sig", "signature"))
-    return is_named and len(value) >= _SHORTEST and not value.isdigit()
+    says_little = value.isdigit() or value.lower() in _PLAIN_WORDS
+    return is_named and len(value) >= _SHORTEST and not says_little
 
 
 def _without_credential(pair: re.Match[str]) -> str:

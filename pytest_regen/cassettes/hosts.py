@@ -20,7 +20,7 @@ def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: one of them names no host, and would match nothing in silence.
     """
-    names = (hosts,) if isinstance(hosts, str) else tuple(hosts)
+    names: tuple[object, ...] = (hosts,) if isinstance(hosts, str) else tuple(hosts)
     for name in names:
         if not isinstance(name, str) or not _HOST.fullmatch(name) or _PORT.fullmatch(name):
             raise UsageError(
@@ -28,7 +28,7 @@ def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
                 why="a host has no scheme, port or path",
                 hint='name it as in "raw.githubusercontent.com" or "*.example.com"',
             )
-    return tuple(name.lower() for name in names)
+    return tuple(str(name).lower() for name in names)
 
 
 def host_of(uri: str) -> str:

@@ -12,6 +12,8 @@ from pytest_regen.cassettes.headers import (
     cookie_credentials,
     kept_request_headers,
     kept_response_headers,
+    public_address,
+    public_headers,
 )
 from pytest_regen.cassettes.json_text import rewritten
 from pytest_regen.cassettes.multipart import with_stable_boundary, with_stable_boundary_header
@@ -31,13 +33,12 @@ from pytest_regen.turns.encodings import letters_in
 from pytest_regen.turns.secret_names import is_private_name, looks_random
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["WireExchange", "clean_body", "kept_exchange"]
+__all__ = ["WireExchange", "clean_body", "cleaned", "kept_exchange"]
 
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
 _SHORTEST_CREDENTIAL = 8
 _LARGE = 1 << 16
-_WIDE = re.compile(rb"(?:[\t\n\r -~]\0){8,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,42 @@ def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     return replace(interaction, chunks=exchange.chunks)
 
 
+def cleaned(found: Interaction) -> Interaction:
+    """Return a recording of another recorder without its credentials; all else is as it was.
+
+    Raises:
+        CassetteError: its request is compressed, or its stream in pieces, and holds a credential.
+    """
+    exchange = WireExchange(
+        method=found.method,
+        uri=found.uri,
+        request_headers=found.request_headers,
+        request_body=found.request_body,
+        status=found.status,
+        reason=found.reason,
+        response_headers=found.response_headers,
+        response_body=found.response_body,
+        end=found.end,
+        chunks=found.chunks,
+    )
+    try:
+        literal = _credentials(exchange)
+        _refuse_packed(exchange, literal)
+        if found.is_stream:
+            _refuse_hidden(found.response_body, literal)
+        return replace(
+            found,
+            uri=public_address(found.uri, literal),
+            request_headers=public_headers(found.request_headers, literal),
+            request_body=clean_body(found.request_body, literal),
+            reason=scrub_literal(found.reason, literal),
+            response_headers=public_headers(found.response_headers, literal),
+            response_body=clean_body(found.response_body, literal),
+        )
+    except RecursionError:
+        raise too_deep() from None
+
+
 def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
     """Refuse a request that its client compressed and that holds a credential.
 
@@ -213,13 +250,6 @@ def _from_base64(value: str) -> str:
         return ""
 
 
-def _says_secrets(body: bytes, literal: tuple[str, ...]) -> bool:
-    """Whether a credential stands in what large binary data has of text, UTF-16 included."""
-    said = letters_in(body)
-    wide = "\n".join(piece.decode("utf-16-le") for piece in _WIDE.findall(body))
-    return any(scrub_literal(text, literal) != text for text in (said, wide))
-
-
 def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     """Return a decoded body without credentials.
 
@@ -233,8 +263,10 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        if len(body) > _LARGE and not _says_secrets(body, literal):
-            return body
+        if len(body) > _LARGE:
+            said = letters_in(body)
+            if scrub_literal(said, literal) == said:
+                return body
         # Latin-1 maps every byte to itself, so that shapes are found between binary data.
         return scrub_literal(body.decode("latin-1"), literal).encode("latin-1")
     return scrub_lines(text, literal).encode()

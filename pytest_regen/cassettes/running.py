@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.clients.blocking import blocked_sockets
-from pytest_regen.cassettes.files.places import note_folder
+from pytest_regen.cassettes.files.places import name_parts, note_folder
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.writing import CassetteWriter, keep_answers
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
@@ -421,7 +421,7 @@ def _checked(path: Path, mode: RecordMode) -> RecordMode:
             why=f"the modes are {', '.join(RECORD_MODES)}",
             hint="pass one of them",
         )
-    if mode != "none" and path.suffix.lower() == ".json":
+    if mode != "none" and name_parts(path)[1] == ".json":
         raise UsageError(
             f"{path}: cassettes are recorded as YAML",
             why="JSON cassettes can be replayed, not written",

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ from pytest_regen.plurals import counted
 if TYPE_CHECKING:
     from pytest_regen.cassettes.upkeep.baseline import Baseline
     from pytest_regen.cassettes.upkeep.checking import Finding
+    from pytest_regen.cassettes.upkeep.converting import Conversion
+    from pytest_regen.errors import RegenError
 
 __all__ = ["cassettes"]
 
@@ -26,6 +29,9 @@ cassettes = typer.Typer(
 
 _DRIFTED = Path(".pytest_cache/v/regen/drifted")
 _EXCERPT = 600
+_BACKUPS = 1_000
+_TRIED = 5
+"""Cassettes that are tried before the advice is to record anew."""
 
 
 @cassettes.command()
@@ -121,9 +127,17 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
 
 
 def _say_next(found: "tuple[Finding, ...]") -> None:
-    leaking = [one.path for one in found if one.code in {"SECRET", "HEADER"}]
+    leaking = list(dict.fromkeys(one.path for one in found if one.code in {"SECRET", "HEADER"}))
     if leaking:
-        say(f"next: pytest-regen cassettes convert {leaking[0]}  (and revoke what was in it)")
+        from pytest_regen.cassettes.upkeep.converting import (  # noqa: PLC0415 - as above
+            can_be_cleaned,
+        )
+
+        mendable = next((path for path in leaking[:_TRIED] if can_be_cleaned(path)), None)
+        if mendable:
+            say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
+        else:
+            say(f"next: revoke what is in {leaking[0]}, and record it again without")
     elif any(one.code == "BASELINE" for one in found):
         say("next: the same command with --update-baseline")
 
@@ -196,17 +210,125 @@ def _cut(text: str, *, full: bool) -> str:
 
 @cassettes.command()
 def convert(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A cassette of another recorder.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Cassettes, or folders.")],
     out: Annotated[
         Path | None, typer.Option("--out", help="Where to write; by default the same file.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would change, write nothing.")
+    ] = False,
+    lay_out: Annotated[
+        bool, typer.Option("--lay-out", help="Give each member of JSON a line of its own.")
+    ] = False,
+    backup_dir: Annotated[
+        Path | None,
+        typer.Option("--backup-dir", help="Where old files go; by default NAME.orig beside them."),
+    ] = None,
+    no_backup: Annotated[bool, typer.Option("--no-backup", help="Keep no old files.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where tests marked vcr may miss the old file.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rewrite a cassette: bodies decoded and laid out, credentials gone. vcrpy still loads it."""
-    from pytest_regen.cassettes.upkeep.converting import convert_cassette  # noqa: PLC0415 - as above
+    """Rewrite cassettes: answers decompressed, credentials gone, and all still found by vcrpy."""
+    from pytest_regen.cassettes.upkeep.checking import cassettes_in  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.upkeep.converting import (  # noqa: PLC0415 - as above
+        convert as write,
+    )
+    from pytest_regen.cassettes.upkeep.converting import plan_conversion  # noqa: PLC0415 - as above
+    from pytest_regen.errors import CassetteError, UsageError  # noqa: PLC0415 - as above
 
-    written, count = convert_cassette(file, out)
+    files, _ = cassettes_in(paths)
+    if out is not None and len(files) > 1:
+        raise UsageError(
+            f"--out {out} is one file, and {len(files)} are to be converted",
+            hint="name one cassette, or leave --out away: each is replaced",
+        )
+    done: list[dict[str, Any]] = []
+    for path in files:
+        try:
+            plan = plan_conversion(path, out, lays_out=lay_out, force=force)
+            backup = None
+            if plan.status == "convertible" and not dry_run:
+                if plan.target == path and not no_backup:
+                    backup = _backup_path(path, backup_dir)
+                write(plan, backup)
+        except (CassetteError, UsageError) as error:
+            if len(files) == 1:
+                raise
+            done.append(_skipped(path, error))
+            continue
+        done.append(_converted(plan, backup, dry_run=dry_run))
+    statuses = [one["status"] for one in done]
     if as_json:
-        emit_json({"path": str(written), "interactions": count})
+        emit_json({"ok": not {"refused", "unreadable"} & set(statuses), "files": done})
     else:
-        say(f"{written}: {counted(count, 'recording')}")
+        _say_converted(done)
+    if "unreadable" in statuses:
+        raise typer.Exit(2)
+    raise typer.Exit(1 if "refused" in statuses else 0)
+
+
+def _skipped(path: Path, error: "RegenError") -> dict[str, Any]:
+    from pytest_regen.errors import CassetteUnreadableError  # noqa: PLC0415 - as above
+
+    status = "unreadable" if isinstance(error, CassetteUnreadableError) else "refused"
+    why = f"{error.what}: {error.why}" if error.why else error.what
+    return {"path": str(path), "status": status, "why": why, "next": error.hint}
+
+
+def _backup_path(path: Path, folder: Path | None) -> Path:
+    """Return where an old file is kept; an older backup stays."""
+    name = Path(os.path.relpath(path))
+    place = path if folder is None else folder / (name.name if name.parts[:1] == ("..",) else name)
+    numbers = ("", *(f".{number}" for number in range(2, _BACKUPS)))
+    free = (place.with_name(f"{place.name}.orig{number}") for number in numbers)
+    return next(one for one in free if not one.exists())
+
+
+def _converted(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> dict[str, Any]:
+    is_done = plan.status == "convertible" and not dry_run
+    said: dict[str, Any] = {
+        "path": str(plan.path),
+        "status": "converted" if is_done else plan.status,
+        "written": str(plan.target) if is_done else None,
+        "backup": str(backup) if backup else None,
+        "interactions": plan.interactions,
+    }
+    if plan.status == "refused":
+        return {**said, "why": plan.why, "next": plan.hint}
+    changes = plan.changes
+    return {
+        **said,
+        "changes": {
+            "headers": list(changes.headers),
+            "replaced_headers": list(changes.replaced_headers),
+            "credentials": list(changes.credentials),
+            "decompressed": changes.decompressed,
+            "summary": str(changes) if plan.status == "convertible" else "nothing",
+        },
+    }
+
+
+def _say_converted(done: list[dict[str, Any]]) -> None:
+    for one in done:
+        if one["status"] in {"refused", "unreadable"}:
+            say(f"{one['path']}: {one['status']}: {one['why']}\n  next: {one['next']}")
+            continue
+        recordings = counted(one["interactions"], "recording")
+        place = one["written"] or one["path"]
+        say(f"{place}: {_WORDS[one['status']]}, {recordings}: {one['changes']['summary']}")
+    backups = [one["backup"] for one in done if one.get("backup")]
+    if backups:
+        more = f" and {len(backups) - 1} more" if len(backups) > 1 else ""
+        say(f"the old files still hold what was removed: do not commit {backups[0]}{more}")
+    counts = Counter(one["status"] for one in done)
+    if len(done) > 1:
+        say(", ".join(f"{count} {status}" for status, count in counts.items()))
+
+
+_WORDS = {
+    "converted": "converted",
+    "convertible": "would be converted",
+    "unchanged": "unchanged",
+}

@@ -62,7 +62,9 @@ _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
 """Or its beginning: base64 that is folded is also read line by line."""
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
-_CODE = re.compile(r"[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,3}[A-Za-z_]*)?)+")
+_CODE = re.compile(
+    r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
+)
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
 _PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ")
 """Keys that stand in web pages: their vendors call them public."""

@@ -6,7 +6,7 @@ package without a scanner around it (``benchmarks/secrets.py`` runs both beside 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -40,12 +40,17 @@ class SecretShape:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The pattern, compiled. Where it has a group, that is what is to be replaced."""
-        return re.compile(self.regex, re.DOTALL)
+        return re.compile(self.regex)
 
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where credentials of this kind stand, those of one mark after those of another."""
+    def spans(self, text: str, marks: Iterable[str]) -> Iterator[tuple[int, int]]:
+        """Yield where credentials of this kind stand, those of one mark after those of another.
+
+        Args:
+            text: the text.
+            marks: those of its marks that stand there.
+        """
         pattern = self.pattern
-        for mark in self.marks:
+        for mark in marks:
             at = text.find(mark)
             while at >= 0:
                 match = pattern.match(text, max(0, at - self.ahead))
@@ -181,9 +186,13 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("tavily-key", "tvly-", r"[A-Za-z0-9_-]{20,}"),
     _prefixed("elevenlabs-key", "sk_", r"[0-9a-f]{40,}"),
     _prefixed("cartesia-key", "sk_car_", r"[A-Za-z0-9_-]{20,}"),
-    _prefixed("fireworks-key", "fw_", r"(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{20,}"),
+    _prefixed("fireworks-key", "fw_", r"(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}"),
     # A slug in an address begins with these two letters as well, but is in small ones.
-    _prefixed("voyage-key", "pa-", r"(?=[a-z0-9_-]*[A-Z])(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{40,}"),
+    _prefixed(
+        "voyage-key",
+        "pa-",
+        r"(?=[a-z0-9_-]{0,60}[A-Z])(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{40,}",
+    ),
     _prefixed("cerebras-key", "csk-", r"[a-z0-9]{40,}"),
     _prefixed("together-key", "tgp_v1_", r"[A-Za-z0-9_-]{30,}"),
     _prefixed("llamacloud-key", "llx-", r"[A-Za-z0-9_-]{30,}"),
@@ -191,7 +200,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("runpod-key", "rpa_", r"[A-Z0-9]{30,}[A-Za-z0-9]*"),
     _prefixed("jina-key", "jina_", r"[A-Za-z0-9_-]{40,}"),
     _prefixed("firecrawl-key", "fc-", rf"[0-9a-f]{{32}}{_END}"),
-    _prefixed("mem0-key", "m0-", rf"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{{40}}{_END}"),
+    _prefixed("mem0-key", "m0-", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{40}}{_END}"),
     _prefixed("e2b-key", "e2b_", r"[0-9a-f]{40}"),
     _prefixed("apify-token", "apify_api_ apify_proxy_", r"[A-Za-z0-9]{30,}"),
     _prefixed("browserbase-key", "bb_live_ bb_test_", r"[A-Za-z0-9_-]{20,}"),
@@ -217,7 +226,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("axiom-token", "xaat- xapt-", _UUID),
     _prefixed("posthog-key", "phx_ phs_", r"[A-Za-z0-9]{30,}"),
     _prefixed("launchdarkly-key", "sdk- api-", _UUID),
-    _prefixed("statsig-key", "secret-", rf"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{{40,}}{_END}"),
+    _prefixed("statsig-key", "secret-", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{40,}}{_END}"),
     _prefixed("contentful-token", "CFPAT-", r"[A-Za-z0-9_-]{40,}"),
     _prefixed("readme-key", "rdme_", r"[a-z0-9]{60,}"),
     _prefixed("typeform-token", "tfp_", r"[A-Za-z0-9_.=-]{40,}"),
@@ -225,7 +234,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("duffel-token", "duffel_test_ duffel_live_", r"[A-Za-z0-9_=-]{40,}"),
     _prefixed("brevo-key", "xkeysib- xsmtpsib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}"),
     _prefixed("mailersend-key", "mlsn.", r"[0-9a-f]{60,}"),
-    _prefixed("mandrill-key", "md-", rf"(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{{22}}{_END}"),
+    _prefixed("mandrill-key", "md-", rf"(?=[a-z_-]{{0,60}}[A-Z0-9])[A-Za-z0-9_-]{{22}}{_END}"),
     _prefixed("klaviyo-key", "pk_", rf"[0-9a-f]{{34}}{_END}"),
     _prefixed("clickup-token", "pk_", r"[0-9]{5,12}_[A-Z0-9]{32}"),
     _prefixed("telnyx-key", "KEY", r"[0-9A-F]{32}_[A-Za-z0-9]{20,}"),
@@ -239,29 +248,29 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("persona-key", "persona_", rf"[a-z]+_{_UUID}"),
     _prefixed("prefect-key", "pnu_ pnb_", rf"[A-Za-z0-9]{{36}}{_END}"),
     _prefixed("infracost-key", "ico-", rf"[A-Za-z0-9]{{32}}{_END}"),
-    _prefixed("octopus-key", "API-", rf"(?=[A-Z]*[0-9])[A-Z0-9]{{25,40}}{_END}"),
+    _prefixed("octopus-key", "API-", rf"(?=[A-Z]{{0,60}}[0-9])[A-Z0-9]{{25,40}}{_END}"),
     _prefixed("nuget-key", "oy2", rf"[a-z0-9]{{43}}{_END}"),
     _prefixed("clojars-token", "CLOJARS_", r"[0-9a-z]{50,}"),
-    _prefixed("crates-token", "cio", rf"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{{32}}{_END}"),
+    _prefixed("crates-token", "cio", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{32}}{_END}"),
     _prefixed("packagist-token", "packagist_", r"[a-z]{3}_[0-9a-f]{60,}"),
     _prefixed("artifactory-key", "AKCp", r"[A-Za-z0-9]{60,}"),
     # The base64 of "reftkn:", and of "tok:".
     _prefixed("artifactory-token", "cmVmdGtu", r"[A-Za-z0-9]{40,}={0,2}"),
     _prefixed("intercom-token", "dG9rO", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _prefixed("openshift-token", "sha256~", r"[A-Za-z0-9_-]{40,}"),
-    _prefixed("okta-token", "SSWS", r"[ +\t]+[A-Za-z0-9_-]{30,}"),
-    _prefixed("alibaba-key", "LTAI", rf"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{{12,26}}{_END}"),
-    _prefixed("tencent-key", "AKID", rf"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{{32}}{_END}"),
+    _shape("okta-token", "SSWS", r"SSWS[ +\t]+[A-Za-z0-9_-]{30,}", has_blanks=True),
+    _prefixed("alibaba-key", "LTAI", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{12,26}}{_END}"),
+    _prefixed("tencent-key", "AKID", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{32}}{_END}"),
     _prefixed("yandex-key", "AQVN", r"[A-Za-z0-9_-]{35,}"),
     _prefixed("yandex-key", "y0_ y1_", r"[A-Za-z0-9_-]{50,}"),
     _prefixed("yandex-key", "t1.", r"[A-Za-z0-9_-]{20,}={0,2}\.[A-Za-z0-9_-]{80,}"),
-    _prefixed("scaleway-key", "SCW", rf"(?=[A-Z]*[0-9])[A-Z0-9]{{17}}{_END}"),
+    _prefixed("scaleway-key", "SCW", rf"(?=[A-Z]{{0,60}}[0-9])[A-Z0-9]{{17}}{_END}"),
     _prefixed("spaces-key", "DO00", rf"[A-Z0-9]{{16}}{_END}"),
     _prefixed("salesforce-session", "00D", r"[A-Za-z0-9]{12,15}![A-Za-z0-9._]{80,}"),
     _prefixed("square-token", "EAAA", rf"[A-Za-z0-9_-]{{60}}{_END}"),
     # "Z" is itself an escape in them, so that some of these pairs stand in every one.
     _prefixed("facebook-token", "EAA", r"(?=[0-9A-Za-z]{0,90}Z[A-D])[0-9A-Za-z]{90,}"),
-    _prefixed("adafruit-key", "aio_", rf"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{{28}}{_END}"),
+    _prefixed("adafruit-key", "aio_", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{28}}{_END}"),
     _prefixed("adobe-secret", "p8e- p8e_", r"[A-Za-z0-9_-]{30,}"),
     _prefixed("frameio-token", "fio-u-", r"[A-Za-z0-9_=-]{50,}"),
     _prefixed("stackhawk-key", "hawk.", r"[A-Za-z0-9_-]{20}\.[A-Za-z0-9_-]{20}"),
@@ -277,7 +286,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("onesignal-key", "os_v2_", r"(?:app|org)_[a-z2-7]{80,}"),
     _prefixed("checkly-key", "cu_", rf"[0-9a-f]{{32}}{_END}"),
     _prefixed("settlemint-token", "sm_aat_ sm_pat_ sm_sat_", r"[A-Za-z0-9]{16,}"),
-    _prefixed("clickhouse-key", "4b1d", rf"(?=[0-9a-z]*[A-Z])[A-Za-z0-9]{{38}}{_END}"),
+    _prefixed("clickhouse-key", "4b1d", rf"(?=[0-9a-z]{{0,60}}[A-Z])[A-Za-z0-9]{{38}}{_END}"),
     _prefixed("cloudflare-key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{100,}"),
     # A user in base64 (digits), a time, a signature.
     _prefixed(

@@ -118,7 +118,9 @@ def _shapes_by_start() -> tuple[
     Those whose mark begins with a whole word by that and the sign behind it (``ghp_``), the rest
     (``AKIA``) by the first letters of one: two sets tell which of two hundred marks to look for.
     """
-    anywhere, by_word, by_start = [], defaultdict(list), defaultdict(list)
+    anywhere: list[tuple[str, SecretShape]] = []
+    by_word: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
+    by_start: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
     for shape in SECRET_SHAPES:
         leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
         words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
@@ -200,8 +202,8 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
             text = _blanked(text, edits)
     lean = _without_large_base64(text)
     long = _long_words(lean)
-    for shape in _possible(lean, long):
-        for start, end in shape.spans(text):
+    for shape, marks in _possible(lean, long):
+        for start, end in shape.spans(text, marks):
             # Between two marks of one kind there may be one credential.
             if "\0" not in text[start:end] and _is_real(text, shape, start, end):
                 edits.append(_Edit(start, end, f"[{shape.name}]", (shape.name,)))
@@ -251,16 +253,14 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
         long: its long words.
     """
     is_long = any(map(str.isdigit, long))
-    stems = (_ASCII if text.isascii() else _ANY)[is_long]
     seen = lean.lower()
-    stems = [stem for stem in stems if stem in seen]
+    known = (_ASCII if text.isascii() else _ANY)[is_long]
+    stems = [stem for stem in known if stem in seen]
     patterns = [one for one in _PATTERNS if one[1] in seen] if is_long else []
     if not stems and not patterns:
         return []
-    lowered = seen if lean is text else text.lower()
-    if len(lowered) != len(text):
-        # A few letters have a lower case of another length; places would not be the same.
-        lowered = "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
+    # The one letter whose lower case is two would move all places behind it.
+    lowered = seen if lean is text and len(seen) == len(text) else _lowered(text)
     found = {span for stem in stems for span in _behind(text, lowered, stem)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
@@ -271,6 +271,10 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
             rest = _REST.match(text, end)
             kept.append((start, rest.end() if rest else end))
     return kept
+
+
+def _lowered(text: str) -> str:
+    return text.replace("\u0130", "I").lower()
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
@@ -394,18 +398,20 @@ def _is_drawn(value: str) -> bool:
     )
 
 
-def _possible(text: str, long: str) -> list[SecretShape]:
-    """Return the shapes whose mark stands in ``text``, or in its long words, in their order."""
-    found = {shape for mark, shape in _BLANKED if mark in text}
+def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
+    """Return the shapes whose marks stand in ``text``, or in its long words, in their order."""
+    found = [one for one in _BLANKED if one[0] in text]
     if long:
         # Two hundred marks need not be looked for where no word begins as they do.
         words = set(_WORDS.findall(long))
         starts = {word[:_START] for word in words}
         begun = [one for word in _BY_WORD.keys() & words for one in _BY_WORD[word]]
         begun += [one for start in _BY_START.keys() & starts for one in _BY_START[start]]
-        found.update([shape for mark, shape in _ANYWHERE if mark in long])
-        found.update([shape for mark, shape in begun if mark in long])
-    return sorted(found, key=_ORDER.__getitem__) if found else []
+        found += [one for one in (*_ANYWHERE, *begun) if one[0] in long]
+    marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
+    for mark, shape in found:
+        marks[shape].append(mark)
+    return sorted(marks.items(), key=lambda one: _ORDER[one[0]])
 
 
 def _without_large_base64(text: str) -> str:

@@ -187,7 +187,7 @@ def test_forms_and_pieces_are_recorded(site: Site, path: Path) -> None:
         return answers
 
     async def other(session: Any, address: str) -> list[Any]:
-        return await work(session, address, b"oak")  # type: ignore[call-arg]  # its own argument
+        return await work(session, address, b"oak")
 
     with use_cassette(path, mode="once"):
         live = run(work, site.address)

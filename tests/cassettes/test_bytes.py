@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from loopback import Answer, serving
 
 from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.json_text import laid_out, restored, rewritten
 from pytest_regen.cassettes.recording import clean_body
@@ -215,6 +217,19 @@ def test_vcrpy_reads_what_is_laid_out(path: Path) -> None:
 
     assert answer.json() == json.loads(body)
     assert answer.headers["content-length"] == str(len(answer.content))
+
+
+def test_a_test_that_is_marked_vcr_gets_the_bytes(path: Path) -> None:
+    """Of a file of ours, by whichever mark it is used."""
+    body = b'{"price":1.10,"none":[]}'
+    written(path, body)
+    options = VcrOptions("c.yaml", path.parent, "none", {}, (), lambda _: None)
+
+    with watched_cassette(options):
+        answer = httpx2.get("https://a.example/")
+
+    assert answer.content == body
+    assert answer.headers["content-length"] == str(len(body))
 
 
 # Over the wire

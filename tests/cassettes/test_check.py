@@ -323,8 +323,9 @@ def test_headers_that_say_something_are_found(
         "version: 1\ninteractions:\n- kind: message\n  direction: sent\n  data: {type: a}\n",
         "version: 1\ninteractions:\n- request_sample: {a: 1}\n  response_sample: {b: 2}\n",
         (
-            "interactions:\n- request:\n    body: {messages: []}\n    headers: {}\n    method: POST\n"
-            "    uri: http://a.test/\n  response:\n    body: {choices: []}\n    headers: {}\n"
+            "interactions:\n- request:\n    body: {messages: []}\n    headers: {}\n"
+            "    method: POST\n    uri: http://a.test/\n  response:\n    body: {choices: []}\n"
+            "    headers: {}\n"
             "    status: {code: 200, message: OK}\nversion: 1\n"
         ),
     ],

@@ -23,7 +23,7 @@ from pytest_regen.cassettes.files import parsing
 from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.files.reading import CassetteFile
 from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
-from pytest_regen.cassettes.upkeep.converting import convert_cassette
+from pytest_regen.cassettes.upkeep.converting import convert, plan_conversion
 from pytest_regen.cassettes.upkeep.showing import conversation
 from pytest_regen.errors import CassetteUnreadableError, RegenError
 
@@ -102,7 +102,9 @@ def examine(path: Path) -> tuple[CassetteFile, list[Interaction]] | None:
     findings = check_cassettes((path,), Limits())
     assert found is not None or {"UNREADABLE", "EDITED"} & {one.code for one in findings}
     with suppress(RegenError):
-        convert_cassette(path, path.with_name("converted.yaml"))
+        plan = plan_conversion(path, path.with_name("converted.yaml"))
+        if plan.status == "convertible":
+            convert(plan)
     path.with_name("converted.yaml").unlink(missing_ok=True)
     with suppress(CassetteUnreadableError):
         serializer = jsonserializer if path.suffix == ".json" else yamlserializer
@@ -233,9 +235,9 @@ def spans(good: Good) -> Iterator[tuple[int, int]]:
 def is_of_an_answer(good: Good, at: int, damage: Callable[..., bytes]) -> bool:
     """Whether what is damaged says what was answered: by hand, that may be changed."""
     number = line_of(good, at)
-    is_stream = good.lines[number].startswith(b"  stream:")
+    tells_how = good.lines[number].startswith((b"  stream:", b"  layout:"))
     reach = 3 if damage is twice else 0
-    return is_stream or any(first - reach <= number <= last for first, last in spans(good))
+    return tells_how or any(first - reach <= number <= last for first, last in spans(good))
 
 
 def plain(found: Interaction) -> Any:

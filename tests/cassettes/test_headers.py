@@ -12,6 +12,8 @@ from loopback import Answer, Asked, serving
 from recorded import answering
 
 from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
 from pytest_regen.errors import UsageError
 
 TOKEN = "ghp_" + "aB3dE6gH9" * 4
@@ -49,6 +51,8 @@ KEPT = {
     "location": "https://api.example.com/v1/things/7",
     "date": "Sun, 22 Nov 2026 12:00:00 GMT",
     "x-of-its-own": "any value",
+    "access-control-allow-credentials": "true",
+    "x-next-page-token": "12",
 }
 
 
@@ -139,6 +143,28 @@ def test_cookies_are_replayed_without_their_values(path: Path) -> None:
     ]
     assert client.cookies["sid"] == "[key]"
     assert SESSION not in on_disk(path)
+
+
+def test_a_session_of_a_test_that_is_marked_vcr_is_replayed(path: Path) -> None:
+    """Its value would be written by vcrpy; what we write in its place serves as well."""
+
+    def answer(asked: Asked) -> Answer:
+        if asked.target == "/login":
+            return Answer(headers=(("set-cookie", f"sid={SESSION}; Path=/"),))
+        return Answer(b"in" if "sid=" in asked.headers.get("cookie", "") else b"out")
+
+    def session(url: str, mode: str) -> str:
+        options = VcrOptions("c.yaml", path.parent, mode, {}, (), lambda _: None)
+        with watched_cassette(options), httpx2.Client(base_url=url) as client:
+            assert client.get("/login").cookies["sid"]
+            assert client.cookies["sid"]
+            return client.get("/me").text
+
+    with serving({"/*": answer}) as url:
+        live = session(url, "once")
+    assert session(url, "none") == live == "in"
+    assert SESSION not in on_disk(path)
+    assert "sid=[key]; Path=/" in on_disk(path)
 
 
 def test_a_cookie_does_not_expire_while_it_waits(path: Path) -> None:
@@ -306,13 +332,28 @@ def test_headers_of_an_answer_can_be_left_out(path: Path) -> None:
     answer = httpx2.Response(200, headers={**KEPT, "cf-ray": "1"}, content=b"{}")
     with (
         answering(lambda _: answer),
-        use_cassette(path, mode="once", drop_headers=["Date", "cf-*", "x-*"]),
+        use_cassette(path, mode="once", drop_headers=["Date", "cf-*", "x-*", "Access-*"]),
     ):
         httpx2.get("https://api.example.com/")
 
     assert set(read_cassette(path).interactions[0].interaction.response_headers) == {  # type: ignore[union-attr]
         "content-length", "link", "etag", "content-disposition", "request-id", "location",
     }  # fmt: skip
+
+
+def test_what_kind_an_answer_is_stays(path: Path) -> None:
+    """Without it a stream would be none."""
+    head = {"content-type": "text/event-stream", "x-a": "1"}
+    with (
+        answering(lambda _: httpx2.Response(200, headers=head, content=b"data: 1\n\n")),
+        use_cassette(path, mode="once", drop_headers=["*"]),
+    ):
+        httpx2.post("https://api.example.com/", json={})
+
+    [stored] = (read_cassette(path) or pytest.fail("no file")).interactions
+    assert stored.interaction.is_stream
+    assert set(stored.interaction.response_headers) == {"content-length", "content-type"}
+    assert set(stored.interaction.request_headers) == {"content-type"}
 
 
 @pytest.mark.parametrize("name", ["Authorization", "x-goog-api-key", "cookie", "openai-project"])
@@ -410,23 +451,22 @@ def of_botocore(url: str) -> object:
 
 def sdk_answer(asked: Asked) -> Answer:
     """Answer as the three services do."""
-    kind = ("content-type", "application/json")
+    json_kind, aws_kind = "application/json", "application/x-amz-json-1.0"
     if asked.target == "/v1/messages":
-        headers = (
-            kind,
-            ("request-id", "req_011C"),
-            ("anthropic-ratelimit-requests-remaining", "4"),
-        )
-        return Answer(json.dumps(MESSAGE).encode(), headers=headers)
+        limit = ("anthropic-ratelimit-requests-remaining", "4")
+        return sdk_said(MESSAGE, json_kind, ("request-id", "req_011C"), limit)
     if asked.target == "/chat/completions":
-        headers = (kind, ("x-request-id", "req_9f"), ("x-ratelimit-remaining-requests", "7"))
-        return Answer(json.dumps(COMPLETION).encode(), headers=headers)
-    kind = ("content-type", "application/x-amz-json-1.0")
+        limit = ("x-ratelimit-remaining-requests", "7")
+        return sdk_said(COMPLETION, json_kind, ("x-request-id", "req_9f"), limit)
     if "ListQueues" in asked.headers["x-amz-target"]:
-        return Answer(b"{}", headers=(kind, ("x-amzn-requestid", "d3b07384-1")))
+        return sdk_said({}, aws_kind, ("x-amzn-requestid", "d3b07384-1"))
     failed = {"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "none"}
-    headers = (kind, ("x-amzn-requestid", "d3b07384-2"))
-    return Answer(json.dumps(failed).encode(), 400, headers)
+    return sdk_said(failed, aws_kind, ("x-amzn-requestid", "d3b07384-2"), status=400)
+
+
+def sdk_said(said: object, kind: str, *headers: tuple[str, str], status: int = 200) -> Answer:
+    """Return an answer in JSON."""
+    return Answer(json.dumps(said).encode(), status, (("content-type", kind), *headers))
 
 
 @pytest.mark.parametrize("ask", [of_anthropic, of_openai, of_botocore])

@@ -1,20 +1,29 @@
 """Huge cassettes: read, played and looked at as small ones are, but for what would fill memory."""
 
+import base64
 import gzip
 import json
+import random
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from bad_cassettes import HEAD, foreign, recording
 from cassette_work import ask
 from command_line import command
+from vcr.request import Request
+from vcr.serializers import yamlserializer
 
-from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes import read_cassette, scrubbing, use_cassette
+from pytest_regen.cassettes.clients.vcr.persisting import Persister
+from pytest_regen.cassettes.files import writing
 from pytest_regen.cassettes.files.format import interaction_text
-from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.cassettes.recording import WireExchange, clean_body
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
+from pytest_regen.turns.secrets import find_secrets
 
 MEGABYTES = [1, pytest.param(50, marks=pytest.mark.sweep)]
 COUNTS = [3_000, pytest.param(20_000, marks=pytest.mark.sweep)]
@@ -60,6 +69,59 @@ def ask_for(path: Path, sent: bytes) -> object:
         taken = run.take("POST", URI, sent)
     assert taken is not None
     return json.loads(taken.response_body)
+
+
+def large_bodies() -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield large bodies: what they are, what stands in front of a key, and behind."""
+    drawn = random.Random(5).randbytes(200_000)
+    prose, data = b"to be or not to be " * 10_000, base64.b64encode(drawn)
+    yield "prose", b'{"text": "' + prose, b" " + prose + b'"}'
+    yield "text", prose, b" " + prose
+    yield "base64 before", b'{"data": "' + data + b'", "text": "', b'"}'
+    yield "base64 after", b'{"text": "', b'", "data": "' + data + b'"}'
+    yield "lines of base64", base64.encodebytes(drawn) + b"\n", b"\n" + prose
+    yield "binary", drawn + b"\0", b"\0" + drawn
+
+
+def test_a_key_in_a_huge_body_is_found_whatever_it_consists_of() -> None:
+    """As it is, and in base64 in large data, plain or in UTF-16."""
+    key = "sk-ant-api03-" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    for name, before, after in large_bodies():
+        clean = clean_body(before + key.encode() + after)
+        assert key.encode() not in clean, name
+        assert clean.startswith(before[:1_000]), name
+        assert clean.endswith(after[-1_000:]), name
+    for coding in ("ascii", "utf-16-le"):
+        drawn = random.Random(6).randbytes(300_000)
+        hidden = base64.b64encode(drawn + b"\n" * 8 + key.encode(coding) + b"\n" * 8 + drawn)
+        assert find_secrets(hidden.decode()) == ("anthropic-key",), coding
+
+
+def test_a_huge_body_is_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value by value when it is scrubbed, and not once more in the file; by us and under vcrpy."""
+    searched: list[int] = []
+
+    def counted(name: str, module: Any) -> None:
+        search = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda text: (searched.append(len(text)), search(text))[1]
+        )
+
+    counted("scrub_text", scrubbing)
+    counted("find_secrets", writing)
+    said = json.dumps({"content": "to be or not to be " * 100_000}).encode()
+
+    with use_cassette(tmp_path / "c.yaml", mode="once", http_clients=False) as run:
+        run.record(exchange(b"{}", said))
+    ours, searched[:] = sum(searched), []
+    answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": said}}
+    recorded = {"requests": [Request("POST", URI, b"{}", {})], "responses": [answer]}
+    Persister([], rewrites=False).save_cassette(str(tmp_path / "d.yaml"), recorded, yamlserializer)
+
+    assert ours < 1.1 * len(said)
+    assert sum(searched) < 1.1 * len(said)
+    for name in "cd":
+        assert len((tmp_path / f"{name}.yaml").read_bytes()) > len(said)
 
 
 @pytest.mark.parametrize("megabytes", MEGABYTES)

@@ -18,7 +18,7 @@ from pytest_regen.cassettes.files.writing import checked_text
 from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_value
 from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
-from pytest_regen.cassettes.upkeep.converting import convert_cassette
+from pytest_regen.cassettes.upkeep.converting import convert, plan_conversion
 from pytest_regen.turns.secrets import find_secrets
 
 URL = "https://api.example/v1/models/m:generate"
@@ -137,7 +137,9 @@ def test_it_survives_a_conversion(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(whole), "utf-8")
     assert [one.code for one in check_cassettes([path], Limits())] == []
 
-    convert_cassette(path)
+    plan = plan_conversion(path)
+    assert plan.status == "convertible", plan.why
+    convert(plan)
 
     assert path.read_text("utf-8").count(signature) == 2
     assert [one.code for one in check_cassettes([path], Limits())] == []

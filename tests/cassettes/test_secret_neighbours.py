@@ -2,6 +2,7 @@
 
 import base64
 import html
+import importlib.util
 import json
 import zlib
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from planted_secrets import IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
 
@@ -331,3 +332,34 @@ def test_a_password_in_a_form(password: str) -> None:
     kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
 
     assert kept.request_body == b"user=joe&password=[assigned-secret]&page=2"
+
+
+def benchmark_kinds() -> Any:
+    """Return the module with the formats that vendors document."""
+    path = Path(__file__).parents[2] / "benchmarks" / "credential_kinds.py"
+    spec = importlib.util.spec_from_file_location("credential_kinds", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@settings(max_examples=3, phases=[Phase.generate], derandomize=True)
+@given(drawn=st.data())
+def test_the_formats_that_vendors_document(drawn: st.DataObject) -> None:
+    """Each is found in prose, alone or behind its name; what only resembles one is not."""
+    kinds = benchmark_kinds()
+    texts = {
+        **{kind: kinds.drawn(form).map("see {} here".format) for kind, form in kinds.KINDS.items()},
+        **{
+            kind: kinds.drawn(form).map(f"export {name}={{}}".format)
+            for kind, (name, form) in kinds.NAMED_KINDS.items()
+        },
+    }
+    unlike = {kind: kinds.drawn(form) for kind, form in kinds.INNOCENT.items()}
+
+    missed = [kind for kind, text in texts.items() if not find_secrets(drawn.draw(text))]
+    false = [kind for kind, text in unlike.items() if find_secrets(drawn.draw(text))]
+
+    assert (missed, false) == ([], [])

@@ -3,15 +3,17 @@
 import inspect
 from pathlib import Path
 
+import pytest
+import yaml
 from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
 from vcr.persisters import filesystem
 from vcr.request import Request
-from yaml.constructor import SafeConstructor
+from yaml.constructor import ConstructorError, SafeConstructor
 
 from pytest_regen.cassettes.clients.vcr.patching import _builder, _PatchTarget, _skipped
-from pytest_regen.cassettes.clients.vcr.persisting import _base_loader
+from pytest_regen.cassettes.clients.vcr.persisting import _base_loader, _loader_of_old_tags
 from pytest_regen.cassettes.clients.vcr.watching import _WatchedCassette
 
 ROOT = Path(__file__).parents[2]
@@ -64,3 +66,25 @@ def test_what_reads_its_files_is_there() -> None:
     """A loader that knows its tags and runs no code, and what makes a request of a recording."""
     assert issubclass(_base_loader(), SafeConstructor)
     assert callable(Request._from_dict)
+
+
+TAGGED = """
+tuple: !!python/tuple [1, 2]
+text: !!python/unicode "a"
+file: !!python/object/new:_io.BytesIO
+  state: !!python/tuple [!!binary "YWI=", 0, null]
+pieces: !!python/object/apply:builtins.iter
+  args: [[one, two]]
+"""
+
+
+def test_tags_of_older_releases_are_read_without_their_loader() -> None:
+    """As vcrpy reads them since 8.2.1; before, its loader would run any code a file asks for."""
+    for loader in (_loader_of_old_tags(), _base_loader()):
+        found = yaml.load(TAGGED, loader)
+
+        assert (found["tuple"], found["text"]) == ((1, 2), "a")
+        assert found["file"].read() == b"ab"
+        assert list(found["pieces"]) == ["one", "two"]
+        with pytest.raises(ConstructorError, match="could not determine a constructor"):
+            yaml.load("a: !!python/object/apply:os.getcwd []", loader)

@@ -141,16 +141,11 @@ EARLY = """
 FORMS = """
     import os
     import unittest
-    import urllib.error
-    import urllib.request
+    import httpx2
     import pytest
 
     def ask(words):
-        url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/models?" + words
-        try:
-            return urllib.request.urlopen(url).read()
-        except urllib.error.HTTPError as error:
-            return error.read()
+        return httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models?" + words).content
 
     @pytest.fixture
     def agent():
@@ -249,7 +244,7 @@ def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emula
 
 TOO_LATE = """
     import os
-    import urllib.request
+    import httpx2
     import pytest
 
     @pytest.fixture(autouse=True)
@@ -257,7 +252,7 @@ TOO_LATE = """
         request.node.add_marker(pytest.mark.{mark})
 
     def test_it():
-        urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models").read()
+        httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
 """
 
 
@@ -274,7 +269,7 @@ def test_a_mark_that_comes_too_late_is_an_error(
     name = mark.partition("(")[0]
     if name == "default_cassette":
         # Alone it asks for nothing.
-        result.assert_outcomes(failed=1)
+        result.assert_outcomes(passed=1)
         return
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
@@ -289,7 +284,7 @@ def test_a_mark_that_comes_too_late_is_an_error(
 
 PAST = """
     import os
-    import urllib.request
+    import httpx2
     import pytest
 
     @pytest.fixture(scope="module")
@@ -301,10 +296,10 @@ PAST = """
         request.getfixturevalue("wider")
 
     def test_first():
-        urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models").read()
+        httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
 
     def test_second():
-        urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models").read()
+        httpx2.get(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models")
 """
 
 

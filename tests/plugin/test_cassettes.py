@@ -314,3 +314,18 @@ def test_a_private_header_in_a_mark_is_refused(project: Project) -> None:
     result.stdout.fnmatch_lines(
         ["*test_talk.py::test_talk: keep_headers: Authorization is never kept*", "*next: *"]
     )
+
+
+def test_a_cassette_may_be_compressed(project: Project) -> None:
+    """By its name; replayed, and nobody's orphan."""
+    mark = '@pytest.mark.cassette(name="talk.yaml.gz")\n    def test'
+    project.pytester.makepyfile(test_talk=TALK.replace("def test", mark))
+
+    project.run("--regen-record=once").assert_outcomes(passed=1)
+
+    [file] = (project.path / "cassettes/test_talk").iterdir()
+    assert file.name == "talk.yaml.gz"
+    assert file.read_bytes().startswith(b"\x1f\x8b")
+    result = project.run()
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*talk.yaml.gz*")

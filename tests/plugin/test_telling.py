@@ -3,6 +3,7 @@
 import json
 import shlex
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ CASES = """
 """
 
 
-def foreign(path: Path, body: dict[str, object], *, times: int = 1) -> None:
+def foreign(path: Path, body: Mapping[str, object], *, times: int = 1) -> None:
     """Write a cassette as vcrpy does."""
     request = {
         "method": "POST",

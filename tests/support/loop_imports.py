@@ -14,7 +14,7 @@ import os
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from loop_work import ask_all
@@ -33,7 +33,7 @@ class _Watch:
         self, name: str, _path: Any = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Note the module, and leave the search to others."""
-        frame = sys._getframe()
+        frame: FrameType | None = sys._getframe()
         while asyncio._get_running_loop() is not None and frame is not None:
             if _OURS in frame.f_code.co_filename:
                 self.found.append(name)
@@ -118,7 +118,7 @@ def _forked(case: Any, path: Path, address: str) -> list[str]:
         return list(json.loads(text or '["it failed"]'))
     try:
         watch = _Watch()
-        sys.meta_path.insert(0, watch)  # type: ignore[arg-type]  # it finds nothing
+        sys.meta_path.insert(0, watch)
         case(path, lambda word: ask_all("httpx2", address, [word]))
         os.write(tell, json.dumps(watch.found).encode())
     finally:

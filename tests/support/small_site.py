@@ -113,7 +113,7 @@ class _Page(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _json(self, status: int, value: object, **headers: str) -> None:
-        body = json.dumps(value, indent=2, ensure_ascii=False).encode()
+        body = json.dumps(value).encode()
         self._answer(status, body, content_type="application/json", **headers)
 
     def page_echo(self) -> None:
@@ -130,8 +130,8 @@ class _Page(BaseHTTPRequestHandler):
         if self.path.endswith("/messages"):
             usage = {"input_tokens": 3, "output_tokens": 2}
             text = {"type": "text", "text": "Ivy does."}
-            said = {"type": "message", "role": "assistant", "content": [text], "usage": usage}
-            said |= {"stop_reason": "end_turn", "stop_sequence": None}
+            said: dict[str, object] = {"type": "message", "role": "assistant", "content": [text]}
+            said |= {"stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
         else:
             message = {"role": "assistant", "content": "Ivy does.", "refusal": None}
             choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
@@ -140,7 +140,7 @@ class _Page(BaseHTTPRequestHandler):
 
     def page_redirect(self) -> None:
         """Redirect with the status and to the address that the query says."""
-        headers = {"location": self.query.get("to", "/echo")}
+        headers: dict[str, Any] = {"location": self.query.get("to", "/echo")}
         if "cookie" in self.query:
             headers["set_cookie"] = f"visit={self.query['cookie']}; Path=/"
         self._answer(int(self.query.get("status", "302")), b"moved", **headers)
@@ -151,7 +151,7 @@ class _Page(BaseHTTPRequestHandler):
 
     def page_garden(self) -> None:
         """Keep and give objects as S3 does."""
-        told = {"x_amz_request_id": "REQ1", "x_amz_meta_kind": "ivy"}
+        told: dict[str, Any] = {"x_amz_request_id": "REQ1", "x_amz_meta_kind": "ivy"}
         if self.command == "PUT":
             self._answer(200, etag='"v1"', **told)
         elif self.path.endswith("/plan"):

@@ -8,7 +8,7 @@ of the redirects instead, and is shown none of the hops.
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cache
+from importlib import import_module
 from typing import Any
 
 from pytest_regen.cassettes.answers import pieces_of, playable_headers
@@ -34,13 +34,13 @@ _LIMIT = 2**16
 
 def patch_connections(patches: ExitStack) -> None:
     """Let every connector of aiohttp ask the innermost cassette before it connects."""
-    import aiohttp  # noqa: PLC0415 - only where it is installed
-
+    # Not named as a type: it need not be installed.
+    aiohttp = import_module("aiohttp")
     connector, response = aiohttp.BaseConnector, aiohttp.ClientResponse
     patches.callback(setattr, connector, "connect", connector.connect)
     patches.callback(setattr, response, "start", response.start)
-    connector.connect = _connect(connector.connect)  # type: ignore[method-assign]  # the same, wider
-    response.start = _start(response.start)  # type: ignore[method-assign]  # as above
+    connector.connect = _connect(connector.connect)
+    response.start = _start(response.start)
 
 
 def _connect(original: Any) -> Callable[..., Any]:  # noqa: ANN401 - a method
@@ -117,16 +117,14 @@ class _Written:
 
 def _connection_of(connector: Any, request: Any, taken: Interaction) -> Any:  # noqa: ANN401 - aiohttp's types
     """Return a connection that answers with a recording, whatever is written to it."""
-    from aiohttp.client_proto import ResponseHandler  # noqa: PLC0415 - loaded by then
-    from aiohttp.connector import Connection  # noqa: PLC0415 - as above
-
     loop = asyncio.get_running_loop()
-    protocol = ResponseHandler(loop=loop)
+    protocol = import_module("aiohttp.client_proto").ResponseHandler(loop=loop)
     head = b"HTTP/1.1 100 Continue\r\n\r\n" if request.headers.get("expect") else b""
     protocol.connection_made(_Played(loop, protocol, [head, *_wire(taken, request.method)], taken))
     # Never pooled: it leads nowhere.
     protocol._should_close = True  # noqa: SLF001 - aiohttp before 3.12 has no force_close()
-    return Connection(connector, request.connection_key, protocol, loop)
+    make = import_module("aiohttp.connector").Connection
+    return make(connector, request.connection_key, protocol, loop)
 
 
 class _Played(asyncio.Transport):
@@ -272,14 +270,8 @@ async def _pass_on(live: Any, copy: Any, answer: PassingAnswer) -> None:  # noqa
 def _reader(live: Any) -> Any:  # noqa: ANN401 - aiohttp's own type
     """Return a reader as that of an answer, without a connection to slow down."""
     loop, limit = asyncio.get_running_loop(), max(_LIMIT, live._low_water)  # noqa: SLF001 - of lines
-    return _reader_class()(_NoConnection(), limit, timer=live._timer, loop=loop)  # noqa: SLF001 - or a timeout would not end it
-
-
-@cache
-def _reader_class() -> Any:  # noqa: ANN401 - a class
-    from aiohttp import StreamReader  # noqa: PLC0415 - loaded by then
-
-    return StreamReader
+    make = import_module("aiohttp").StreamReader
+    return make(_NoConnection(), limit, timer=live._timer, loop=loop)  # noqa: SLF001 - or a timeout would not end it
 
 
 class _NoConnection:

@@ -1,5 +1,6 @@
 """One parsed interaction as a value, or the error that says what is wrong with it."""
 
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -17,6 +18,9 @@ _OURS: Final = frozenset(
     {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
 )
 """What an interaction of ours consists of; a misspelt one would be silently without effect."""
+
+_ENCODINGS: Final = ("UTF-8", "US-ASCII", "ASCII-8BIT", "BINARY", None)
+"""What Ruby calls UTF-8, or bytes that it could write as such."""
 
 _STATUSES: Final = range(100, 1000)
 
@@ -58,7 +62,7 @@ def _built(value: object) -> Interaction:
     body = wire_body(_body(response), data)
     content, headers = decoded_body(body, _headers(response, is_ours="key" in data))
     return Interaction(
-        method=_text(request["method"], "method"),
+        method=_method(request),
         uri=_text(request["uri"], "uri"),
         request_body=_body(_with_text(request)),
         status=_status(status["code"]),
@@ -75,6 +79,12 @@ def _mapping(value: object, name: str) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} is {_shown(value)}, no mapping")
     return value
+
+
+def _method(request: Mapping[str, Any]) -> str:
+    """Return the method as it was sent; VCR for Ruby writes all of them in small letters."""
+    method, body = _text(request["method"], "method"), request.get("body")
+    return method.upper() if isinstance(body, Mapping) and "encoding" in body else method
 
 
 def _text(value: object, name: str) -> str:
@@ -115,7 +125,15 @@ def _body(part: Mapping[str, Any]) -> bytes:
         return json_bytes(part["parsed_body"], str)
     body = part["body"]
     if isinstance(body, Mapping) and body:
-        body = body["base64_string" if "string" not in body else "string"]
+        if "string" not in body:
+            return _from_base64(body["base64_string"])
+        body, encoding = body["string"], body.get("encoding")
+        if isinstance(body, str) and encoding not in _ENCODINGS:
+            return _encoded(body, encoding)
+    return _plain_body(body)
+
+
+def _plain_body(body: object) -> bytes:
     if not body and not isinstance(body, bool | int | float):
         return b""
     if isinstance(body, bytes):
@@ -123,6 +141,21 @@ def _body(part: Mapping[str, Any]) -> bytes:
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
     return json_bytes(body, str)
+
+
+def _from_base64(text: object) -> bytes:
+    try:
+        return b64decode("".join(str(text).split()), validate=True)
+    except ValueError as error:
+        raise ValueError(f"its body is no base64: {error}") from None
+
+
+def _encoded(text: str, encoding: object) -> bytes:
+    """Return text in the encoding that Ruby says it had on the wire."""
+    try:
+        return text.encode(str(encoding))
+    except (LookupError, ValueError):
+        raise ValueError(f"its body is no text in the encoding {_shown(encoding)}") from None
 
 
 def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:

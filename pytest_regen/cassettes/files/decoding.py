@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["UndecodableBodyError", "decoded_body", "unpacked"]
+__all__ = ["UndecodableBodyError", "decoded_body", "unpacked", "unpacked_file"]
 
 _LARGEST = 1 << 28
 """Bytes: a few kilobytes can be made to stand for more than there is memory."""
@@ -63,6 +63,28 @@ def unpacked(body: bytes) -> bytes:
                 return body
             return plain if ended else body
     return body
+
+
+def unpacked_file(data: bytes) -> bytes:
+    """Return what a file holds that is compressed as a whole, by gzip; plain bytes as they are.
+
+    Raises:
+        UndecodableBodyError: it is broken, or far too large.
+    """
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        plain = decoder.decompress(data, _LARGEST + 1)
+    except zlib.error as error:
+        raise UndecodableBodyError(f"the compressed file is broken: {error}") from error
+    if len(plain) > _LARGEST:
+        raise UndecodableBodyError(f"the compressed file holds more than {_LARGEST >> 20} MB")
+    if not decoder.eof:
+        raise UndecodableBodyError("the compressed file is cut: it ends too early")
+    if decoder.unused_data:
+        raise UndecodableBodyError("the compressed file holds something behind its end")
+    return plain
 
 
 def _decoded(name: str, body: bytes, *, is_whole: bool) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pytest_regen.cassettes.answers import message_of, tokens_of
 from pytest_regen.cassettes.json_text import laid_out
+from pytest_regen.cassettes.strict_json import json_or_none
 from pytest_regen.cassettes.values import Headers, Interaction, has_body
 
 __all__ = [
@@ -73,13 +74,21 @@ def _mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
             yield f"{head} {_scalar(str(value))}\n"
 
 
-def interaction_text(interaction: Interaction) -> str:
+def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     """Return one interaction as it stands in the file.
 
     ``status`` comes last, so that a file cut anywhere inside an interaction is seen to be cut.
+
+    Args:
+        interaction: the recording.
+        lays_out: whether JSON gets a line for each member. Else all text is as it came, also for
+            vcrpy, which knows of no layout.
     """
-    request, _ = _laid_out(interaction.request_body)
-    answer, layout = _laid_out(interaction.response_body, is_stream=interaction.is_stream)
+    sent = interaction.request_body
+    # A request that does not count as JSON is compared as it is.
+    request, _ = _laid_out(sent, as_it_came=not lays_out or json_or_none(sent) is None)
+    as_it_came = not lays_out or interaction.is_stream
+    answer, layout = _laid_out(interaction.response_body, as_it_came=as_it_came)
     return (
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
@@ -138,13 +147,13 @@ def _stream(interaction: Interaction) -> str:
     return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
 
 
-def _laid_out(body: bytes, *, is_stream: bool = False) -> tuple[str | bytes, str]:
+def _laid_out(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, str]:
     """Return a body as the file shows it, and the line that says how the wire wrote it, if any.
 
     Text as text, JSON a line for each member where the bytes can be told from that.
     """
     text = _text_or_bytes(body)
-    if is_stream or isinstance(text, bytes):
+    if as_it_came or isinstance(text, bytes):
         return text, ""
     found = laid_out(text)
     if found is None or not _fits_literal(found.text):

@@ -19,6 +19,7 @@ from pytest_regen.errors import CassetteUnreadableError
 __all__ = [
     "checked_content",
     "guarded_loader",
+    "is_of_ruby",
     "lined_interactions",
     "parsed_cassette",
     "parsed_json",
@@ -47,6 +48,8 @@ _SHORT = 100
 
 _TAGS = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAGS}str", f"{_TAGS}map", f"{_TAGS}seq"
+_OF_RUBY = "http_interactions"
+
 _PYTHON_TAG = re.compile(r"!!python/[^\s]*|tag:yaml\.org,2002:python/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
 _HEAD = re.compile(r"(?:\A|\n)interactions:[ \t]*\n(?=( *)- )")
@@ -300,7 +303,8 @@ def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
 def _items(node: Any) -> list[Any]:  # noqa: ANN401 - PyYAML's nodes
     """Return the nodes of the interactions of a cassette."""
     pairs = node.value if node is not None and node.id == "mapping" else []
-    return next((v.value for k, v in pairs if k.value == "interactions" and v.id == "sequence"), [])
+    found = {k.value: v.value for k, v in pairs if k.id == "scalar" and v.id == "sequence"}
+    return list(found.get(interactions_key(found), []))
 
 
 def parsed_json(text: str, path: Path) -> tuple[object, list[int]]:
@@ -330,7 +334,7 @@ def _line_of(problem: str, text: str, path: Path) -> int:
 
 def _item_lines(text: str) -> Iterator[int]:
     """Yield the lines that the interactions of a JSON cassette start at."""
-    start = re.search(r'"interactions"\s*:\s*\[', text)
+    start = re.search(r'"(?:http_)?interactions"\s*:\s*\[', text)
     at, decoder = start.end() if start else len(text), json.JSONDecoder()
     line, counted = 1, 0
     while found := _NEXT_ITEM.match(text, at):
@@ -350,11 +354,21 @@ def lined_interactions(data: object, lines: list[int], path: Path) -> list[tuple
     Raises:
         CassetteUnreadableError: it has no list of them.
     """
-    items = data.get("interactions") if isinstance(data, Mapping) else None
+    items = data.get(interactions_key(data)) if isinstance(data, Mapping) else None
     if not isinstance(items, list):
         why = "the file is no cassette: it has no list of interactions"
         raise unreadable(path, why, line=1)
     return [(lines[n] if n < len(lines) else 1, item) for n, item in enumerate(items)]
+
+
+def interactions_key(data: Mapping[Any, Any]) -> str:
+    """Return the key of a cassette's recordings: VCR for Ruby calls them by another one."""
+    return _OF_RUBY if _OF_RUBY in data and "interactions" not in data else "interactions"
+
+
+def is_of_ruby(data: object) -> bool:
+    """Whether VCR for Ruby wrote a cassette: https://benoittgt.github.io/vcr/."""
+    return isinstance(data, Mapping) and interactions_key(data) == _OF_RUBY
 
 
 def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
@@ -440,6 +454,8 @@ def guarded_loader(base: Any) -> Any:  # noqa: ANN401 - a class of PyYAML's
 
     for tag, construct in _exact_constructors(base.yaml_constructors):
         Guarded.add_constructor(tag, construct)
+    # As Ruby writes it.
+    Guarded.add_constructor("!binary", _placed(_exact_binary))
     return Guarded
 
 

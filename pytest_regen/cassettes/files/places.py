@@ -4,10 +4,35 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["PARTIAL", "note_folder", "partial_path", "shown_path"]
+__all__ = [
+    "PARTIAL",
+    "is_packed",
+    "name_parts",
+    "note_folder",
+    "partial_path",
+    "shown_path",
+]
 
 PARTIAL = ".partial"
 """How the name of a file ends that a run records into; killed, it may leave half a recording."""
+
+
+_PACKED = ".gz"
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a cassette is compressed as a whole, going by its name: ``x.yaml.gz``."""
+    return path.suffix.lower() == _PACKED
+
+
+def name_parts(path: Path) -> tuple[str, str, str]:
+    """Return the parts of a file's name: ``x``, ``.yaml``, ``.gz``.
+
+    The suffixes are in lower case, and empty where there is none.
+    """
+    packed = _PACKED if is_packed(path) else ""
+    inner = Path(path.stem) if packed else path
+    return inner.stem, inner.suffix.lower(), packed
 
 
 def partial_path(path: Path, number: int = 1) -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_regen.cassettes.files.appending import Stamp, read_whole
 from pytest_regen.cassettes.files.building import built_interaction
+from pytest_regen.cassettes.files.decoding import UndecodableBodyError, unpacked_file
 from pytest_regen.cassettes.files.format import (
     FIRST_LINE,
     INTERACTIONS,
@@ -31,7 +32,7 @@ from pytest_regen.cassettes.files.parsing import (
     text_of,
     unreadable,
 )
-from pytest_regen.cassettes.files.places import PARTIAL
+from pytest_regen.cassettes.files.places import PARTIAL, is_packed, name_parts
 from pytest_regen.cassettes.keys import keys_of
 from pytest_regen.cassettes.multipart import with_stable_boundary
 from pytest_regen.cassettes.values import Interaction
@@ -180,6 +181,11 @@ def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
     except OSError as error:
         hint = _HINTS.get(error.errno or 0, "see that it is a file, and may be read")
         raise unreadable(path, str(error.strerror or error), hint=hint) from None
+    if is_packed(path):
+        try:
+            data = unpacked_file(data)
+        except UndecodableBodyError as error:
+            raise unreadable(path, str(error)) from None
     data = checked_content(path, data)
     form = _FORMAT.match(data)
     if form and not data.startswith(FIRST_LINE.encode()):
@@ -251,7 +257,7 @@ def _parsed(path: Path, text: str) -> tuple[Any, list[int]]:
             return parsed_json(text, path)
         except CassetteUnreadableError:
             # YAML may begin so, too.
-            if path.suffix.lower() == ".json":
+            if name_parts(path)[1] == ".json":
                 raise
     return parsed_cassette(text, path)
 
@@ -275,9 +281,9 @@ def _findable(found: Interaction) -> Interaction:
 
 def _metadata(data: object) -> Mapping[str, Any]:
     """Return the metadata as JSON could hold it, whatever somebody wrote there."""
+    whole = data if isinstance(data, Mapping) else {}
     found: dict[Any, Any] = {}
-    for name in ("metadata", RECORDING) if isinstance(data, Mapping) else ():
-        part = data.get(name)
+    for part in (whole.get("metadata"), whole.get(RECORDING)):
         found.update(part if isinstance(part, Mapping) else {})
     if not found:
         return {}

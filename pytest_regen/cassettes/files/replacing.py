@@ -1,13 +1,15 @@
 """Where a cassette is written: behind links, moved as a whole, or refused with a reason."""
 
 import errno
+import gzip
 import os
 from pathlib import Path
 
-from pytest_regen.cassettes.files.places import shown_path
+from pytest_regen.atomic import replace_file
+from pytest_regen.cassettes.files.places import is_packed, shown_path
 from pytest_regen.errors import CassetteError
 
-__all__ = ["behind_links", "move_file", "unwritable"]
+__all__ = ["behind_links", "move_file", "replace_cassette", "unwritable"]
 
 
 def behind_links(path: Path) -> Path:
@@ -17,6 +19,16 @@ def behind_links(path: Path) -> Path:
     except (OSError, ValueError):
         # Reported once something is to be written there.
         return path
+
+
+def replace_cassette(path: Path, text: str) -> None:
+    """Write a cassette in one step, compressed where its name says so.
+
+    Raises:
+        OSError: nothing can be written there; an older file is as it was.
+    """
+    # Without the time: a recording made again must not differ where nothing changed.
+    replace_file(path, gzip.compress(text.encode(), mtime=0) if is_packed(path) else text)
 
 
 def move_file(partial: Path, path: Path) -> None:

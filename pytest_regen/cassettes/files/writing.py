@@ -10,7 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_regen.atomic import refuse_obstacle, replace_file
+from pytest_regen.atomic import refuse_obstacle
 from pytest_regen.cassettes.files.appending import (
     append_whole,
     insert_whole,
@@ -24,9 +24,14 @@ from pytest_regen.cassettes.files.format import (
     interaction_text,
 )
 from pytest_regen.cassettes.files.parsing import checked_content, room_behind
-from pytest_regen.cassettes.files.places import partial_path
+from pytest_regen.cassettes.files.places import is_packed, partial_path
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
-from pytest_regen.cassettes.files.replacing import behind_links, move_file, unwritable
+from pytest_regen.cassettes.files.replacing import (
+    behind_links,
+    move_file,
+    replace_cassette,
+    unwritable,
+)
 from pytest_regen.cassettes.strict_json import too_deep
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
@@ -36,15 +41,15 @@ from pytest_regen.turns.secrets import find_secrets, scrub_text
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["CassetteWriter", "checked_text", "keep_answers"]
+__all__ = ["LARGE_BODY", "CassetteWriter", "checked_text", "keep_answers"]
 
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
 _TAIL = 1 << 12
 """Characters: what stands behind the recordings of a file of vcrpy is ``version: 1``."""
 
-_LARGE = 1 << 20
-"""Bytes."""
+LARGE_BODY = 1 << 20
+"""Bytes: what of a body stands in the file is searched once more up to here."""
 
 _NAMED_PARTS = 3
 """How much of a path a test names: what lies above is the project's."""
@@ -171,19 +176,23 @@ class CassetteWriter:
             text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
             checked_text(self._path, text)
             insert_whole(self._path, at, textwrap.indent(text, indent).encode())
-        elif not kept and _starts_with(partial, header_text(metadata).encode()):
+        elif not kept and self._can_move(partial, metadata):
             # What was recorded is all there is, and stands whole in a file already.
             move_file(partial, self._path)
         else:
             before = [stored.text for stored in kept]
-            replace_file(self._path, header_text(metadata) + "".join([*before, *texts]))
+            replace_cassette(self._path, header_text(metadata) + "".join([*before, *texts]))
+
+    def _can_move(self, partial: Path, metadata: Mapping[str, Any]) -> bool:
+        head = header_text(metadata).encode()
+        return not is_packed(self._path) and _starts_with(partial, head)
 
     def _drop(self, leaving: Counter[str]) -> None:
         old = self._current()
         kept = _without_last(old.interactions, leaving) if old else ()
         if old and kept and kept != old.interactions:
             texts = "".join(stored.text for stored in kept)
-            replace_file(self._path, header_text(old.metadata) + texts)
+            replace_cassette(self._path, header_text(old.metadata) + texts)
 
     def _current(self) -> CassetteFile | None:
         """Return the cassette as it is now."""
@@ -202,6 +211,8 @@ class CassetteWriter:
 
     def _room(self) -> tuple[int, str] | None:
         """Return where a file of vcrpy has room for more, and what recordings are indented by."""
+        if is_packed(self._path):
+            return None
         data = self._path.read_bytes()
         # As it is read: without what would make places in the text others than in the file.
         if checked_content(self._path, data) != data:
@@ -267,7 +278,7 @@ def _keep_answers(path: Path, left: Path | None) -> None:
         metadata = dict(files[0].metadata)
         for file in files[1:]:
             metadata = _merged_metadata(file.metadata, {"models": [], "source": "", **metadata})
-        replace_file(path, header_text(metadata) + "".join(stored.text for stored in kept))
+        replace_cassette(path, header_text(metadata) + "".join(stored.text for stored in kept))
     elif not kept:
         path.unlink(missing_ok=True)
     if left is not None:
@@ -294,7 +305,7 @@ def _without_large(interaction: Interaction) -> Interaction:
     large = {
         name: b""
         for name in ("request_body", "response_body")
-        if len(getattr(interaction, name)) > _LARGE
+        if len(getattr(interaction, name)) > LARGE_BODY
     }
     return replace(interaction, **large) if large else interaction
 

@@ -14,10 +14,15 @@ from typing import Any, Literal
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.differences import Difference, differences
-from pytest_regen.cassettes.files.decoding import unpacked
-from pytest_regen.cassettes.files.parsing import parsed_yaml
-from pytest_regen.cassettes.files.places import PARTIAL
-from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.decoding import UndecodableBodyError, unpacked, unpacked_file
+from pytest_regen.cassettes.files.parsing import parsed_yaml, text_of
+from pytest_regen.cassettes.files.places import PARTIAL, is_packed, name_parts
+from pytest_regen.cassettes.files.reading import (
+    CassetteFile,
+    StoredInteraction,
+    content_of,
+    read_cassette,
+)
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_and_values_in
@@ -36,7 +41,9 @@ Severity = Literal["error", "warning"]
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
-_TOP = re.compile(rb"^(?:# pytest-regen cassette|['\"]?interactions['\"]?\s*:)", re.MULTILINE)
+_TOP = re.compile(
+    rb"^(?:# pytest-regen cassette|['\"]?(?:http_)?interactions['\"]?\s*:)", re.MULTILINE
+)
 _LINE_END = re.compile(r"(?<!\\)\n")
 """Not where a double-quoted text of YAML goes on in the next line."""
 _VOLATILE = re.compile(
@@ -86,7 +93,7 @@ def cassettes_in(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, .
     for path in paths:
         if path.is_dir():
             for file in path.rglob("*"):
-                if file.suffix in _SUFFIXES and file.is_file():
+                if name_parts(file)[1] in _SUFFIXES and file.is_file():
                     (found if _should_be_cassette(file, path) else others).add(file)
         elif path.exists():
             found.add(path)
@@ -106,14 +113,19 @@ def _should_be_cassette(path: Path, folder: Path) -> bool:
     if path.suffix == PARTIAL or _FOLDER in (folder.absolute().name, *path.parts[:-1]):
         return True
     try:
-        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    except OSError:
+        data = path.read_bytes()
+        data = (unpacked_file(data) if is_packed(path) else data).removeprefix(codecs.BOM_UTF8)
+    except (OSError, UndecodableBodyError):
         # Reported by the check, which cannot read it either.
         return True
     if not data.lstrip().startswith(b"{"):
         return _TOP.search(data) is not None
     value = json_or_none(data)
-    return "interactions" in value if isinstance(value, Mapping) else b'"interactions"' in data
+    return (
+        not {"interactions", "http_interactions"}.isdisjoint(value)
+        if isinstance(value, Mapping)
+        else b'interactions"' in data
+    )
 
 
 def check_cassettes(
@@ -188,8 +200,8 @@ def _other_layout(path: Path) -> str:
     its project understands. Empty where something is missing that should be there.
     """
     try:
-        data, _ = parsed_yaml(path.read_text("utf-8"), path)
-    except (OSError, ValueError, CassetteUnreadableError):
+        data, _ = parsed_yaml(text_of(path, content_of(path)[0] or b""), path)
+    except CassetteUnreadableError:
         return ""
     items = data.get("interactions") if isinstance(data, Mapping) else None
     if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
@@ -212,7 +224,7 @@ def _is_laid_out(half: object) -> bool:
 
 def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
     """Yield credentials in the text as it stands, each with its kind."""
-    for number, kind, value in _in_lines(path.read_text("utf-8", "replace")):
+    for number, kind, value in _in_lines(_text_of(path)):
         if not known("SECRET", kind, value):
             yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
 
@@ -245,13 +257,22 @@ def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
         yield from _headers(file.path, stored.line, found, known)
 
 
+def _text_of(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        return (unpacked_file(data) if is_packed(path) else data).decode("utf-8", "replace")
+    except UndecodableBodyError:
+        # Told as such; there is nothing to be searched.
+        return ""
+
+
 def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterator[Finding]:
     telling: defaultdict[str, list[str]] = defaultdict(list)
     for name, values in (*found.request_headers.items(), *found.response_headers.items()):
         if holds_credential(name, values) and not _says_nothing(name, values):
             telling[name] += values
-    for name, values in sorted(telling.items()):
-        if known("HEADER", name, "\n".join(values)):
+    for name, said in sorted(telling.items()):
+        if known("HEADER", name, "\n".join(said)):
             continue
         if identifies_account(name):
             message = f"the header {name!r}, which identifies an account"

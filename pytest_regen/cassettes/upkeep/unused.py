@@ -9,6 +9,8 @@ from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_regen.cassettes.files.places import name_parts
+
 __all__ = ["why_unused"]
 
 _MODULES = ("test_*", "*_test")
@@ -38,7 +40,8 @@ def why_unused(path: Path) -> str:
         read = _read(module.read_text("utf-8"))
     except (SyntaxError, ValueError, RecursionError):
         return ""
-    name = absolute.relative_to(folder).with_suffix("").as_posix()
+    below = absolute.relative_to(folder)
+    name = below.with_name(name_parts(below)[0]).as_posix()
     plain = name.partition("[")[0]
     is_named = bool({name, plain, path.name} & (read.tests | read.texts))
     if is_named or _is_shortened(name, read) or _is_inherited(plain, read.tree):

@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from pytest_regen.cassettes import CassetteRun, use_cassette
+from pytest_regen.cassettes.files.places import name_parts
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import POLICIES, Policy, RecordMode
 from pytest_regen.pytest_plugin.cassettes.hooks import cassette_hooks, note
@@ -51,11 +52,12 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
     """
     mark = _merged(item, config)
     path = cassette_of_test(item, mark.name)
-    if path.suffix == ".json" and not path.exists():
+    stem, suffix, packed = name_parts(path)
+    if suffix == ".json" and not path.exists():
         raise usage_error(
             f"{item.nodeid}: cassette(name={path.name!r}): there is no such file",
             why="cassettes in JSON are replayed; new ones are recorded as YAML",
-            hint=f"name it {path.stem}.yaml",
+            hint=f"name it {stem}.yaml{packed}",
         )
     option = item.config.option
     cassette_hooks(item.config)

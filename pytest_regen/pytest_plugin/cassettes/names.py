@@ -25,6 +25,7 @@ __all__ = [
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)", re.IGNORECASE)
 """What Windows takes for a device, whatever comes after the dot."""
+_SUFFIXES = (".yaml", ".yml", ".json")
 _LONGEST_NAME = 200
 """Bytes; file systems stop at 255."""
 _LONGEST_FILE = 255
@@ -97,16 +98,17 @@ def _named_cassette(item: pytest.Item, folder: Path, name: str) -> Path:
             f"{item.nodeid}: cassette(name={name!r}) names no file",
             hint="name the file, with or without .yaml, or leave the name out",
         )
-    file = Path(name if name.endswith((".yaml", ".yml", ".json")) else f"{name}.yaml")
+    file = Path(name if name.removesuffix(".gz").endswith(_SUFFIXES) else f"{name}.yaml")
     if file.is_absolute() or ".." in file.parts or "\0" in name:
         raise usage_error(
             f"{item.nodeid}: cassette(name={name!r}) leads out of {folder}",
             hint="name a file below that folder",
         )
     # Folders in a name are folders; each part becomes a name that every file system takes.
-    parts = [*file.parts[:-1], file.stem]
+    stem = file.name.removesuffix(".gz").rpartition(".")[0]
+    parts = [*file.parts[:-1], stem]
     safe = [part if _fits(part) else safe_file_name(part.replace(".", "_")) for part in parts]
-    return folder.joinpath(*safe[:-1], safe[-1] + file.suffix)
+    return folder.joinpath(*safe[:-1], safe[-1] + file.name[len(stem) :])
 
 
 def _fits(name: str) -> bool:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_regen.cassettes.files.places import name_parts
+
 __all__ = ["is_full_run", "orphans"]
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -45,7 +47,7 @@ def orphans(
     for parent in sorted({module.parent for module, uses in modules.items() if uses}):
         for folder in sorted(path for path in (parent / "cassettes").glob("*") if path.is_dir()):
             module = parent / f"{folder.name}.py"
-            files = (p for p in folder.rglob("*") if p.suffix in _SUFFIXES and p.is_file())
+            files = (p for p in folder.rglob("*") if name_parts(p)[1] in _SUFFIXES and p.is_file())
             left = sorted(file for file in files if file not in claimed)
             if module in modules or any(fnmatch(module.name, one) for one in patterns):
                 yield from (file for file in left if _is_unused(module, file, modules))

@@ -11,12 +11,12 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.atomic import replace_file
 from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
 from pytest_regen.cassettes.files.building import header_pairs, wire_body
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
+    is_of_ruby,
     lined_interactions,
     parsed_cassette,
     parsed_json,
@@ -24,9 +24,10 @@ from pytest_regen.cassettes.files.parsing import (
     text_of,
     unreadable,
 )
+from pytest_regen.cassettes.files.places import shown_path
 from pytest_regen.cassettes.files.reading import content_of
-from pytest_regen.cassettes.files.replacing import unwritable
-from pytest_regen.cassettes.files.writing import checked_text
+from pytest_regen.cassettes.files.replacing import replace_cassette, unwritable
+from pytest_regen.cassettes.files.writing import LARGE_BODY, checked_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
@@ -65,7 +66,13 @@ class Persister:
 
     def save_cassette(self, cassette_path: str, cassette_dict: Any, serializer: Any) -> None:  # noqa: ANN401
         """Write the cassette without credentials."""
-        _write(Path(cassette_path), lambda: str(serialize(_scrubbed(cassette_dict), serializer)))
+
+        def serialized() -> tuple[str, str]:
+            clean = _scrubbed(cassette_dict)
+            text, rest = str(serialize(clean, serializer)), _without_large(clean)
+            return text, text if rest is clean else str(serialize(rest, serializer))
+
+        _write(Path(cassette_path), serialized)
 
 
 class Rewriting:
@@ -180,6 +187,11 @@ def _exact_json(path: Path, build: Callable[[Any], Any]) -> Deserialize:
 
 def _checked(path: Path, data: Any, lines: list[int], build: Callable[[Any], Any]) -> Any:  # noqa: ANN401
     """Refuse what vcrpy would stumble over later, or not know what to do with."""
+    if is_of_ruby(data):
+        why = "it was written by VCR for Ruby, which vcrpy does not read"
+        shown = shown_path(path)
+        hint = f"pytest-regen cassettes convert {shown} --out {path.stem}.converted.yaml"
+        raise unreadable(path, why, line=1, hint=hint)
     for line, item in lined_interactions(data, lines, path):
         try:
             build(item["request"])
@@ -205,14 +217,46 @@ def _as_it_came(item: Mapping[str, Any], response: Mapping[str, Any]) -> None:
         response["headers"]["content-length"] = [str(len(body))]
 
 
-def _write(path: Path, serialized: Callable[[], str]) -> None:
+def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
+    """Return what vcrpy writes without large bodies, which were searched when scrubbed."""
+    requests, responses = cassette["requests"], cassette["responses"]
+    sizes = [_size(request.body_bytes) for request in requests]
+    sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
+    if max(sizes, default=0) <= LARGE_BODY:
+        return cassette
+    return {
+        **cassette,
+        "requests": [
+            type(one)(one.method, one.uri, b"", one.headers)
+            if _size(one.body_bytes) > LARGE_BODY
+            else one
+            for one in requests
+        ],
+        "responses": [
+            {**one, "body": {"string": b""}}
+            if _size((one.get("body") or {}).get("string")) > LARGE_BODY
+            else one
+            for one in responses
+        ],
+    }
+
+
+def _size(body: object) -> int:
+    return len(body) if isinstance(body, bytes | str) else 0
+
+
+def _write(path: Path, serialized: Callable[[], tuple[str, str]]) -> None:
     """Write a cassette in one step; the old file stays until the new one is whole.
+
+    Args:
+        path: the cassette.
+        serialized: gives its text, and what of it is searched once more.
 
     Raises:
         CassetteError: it cannot be made text, or written, or holds a credential.
     """
     try:
-        text = serialized()
+        text, searched = serialized()
     except UndecodableBodyError as error:
         raise CassetteError(
             f"{path.name}: the cassette is not written: one of its bodies cannot be searched for "
@@ -226,10 +270,10 @@ def _write(path: Path, serialized: Callable[[], str]) -> None:
             why=f"its serializer failed: {error}",
             hint="choose another serializer, or keep such bodies out (before_record_response)",
         ) from error
-    checked_text(path, text)
+    checked_text(path, searched)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text)
+        replace_cassette(path, text)
     except OSError as error:
         raise unwritable(path, error) from None
 

@@ -1,0 +1,407 @@
+"""``cassettes convert``: a suite that is green before is green afterwards, or the file stays."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import vcr
+import yaml
+from cassette_commands import checked, foreign, run
+from loopback import Answer, Asked, serving
+from recorded import record, replaying
+from turn_values import turn
+
+from pytest_regen.cassettes import read_cassette, use_cassette
+from pytest_regen.cassettes.files.format import FIRST_LINE
+
+requests = pytest.importorskip("requests")
+SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
+SESSION = "s3ss10nQ7xK9mZ2pL5vB8nR4"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where commands are called."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def converted(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit code and the JSON of a conversion."""
+    capsys.readouterr()
+    code = run("convert", *words, "--json")
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return code, found
+
+
+def service(asked: Asked) -> Answer:
+    """Answer what the suite below asks for."""
+    path, _, query = asked.target.partition("?")
+    if path == "/me":
+        return Answer(b"me" if "sid=" in asked.headers.get("cookie", "") else b"")
+    if path == "/pages" and query == "page=2":
+        path = "/there"
+    return ANSWERS[path]
+
+
+KIND = ("content-type", "application/json")
+ANSWERS = {
+    "/moved": Answer(status=302, headers=(("location", "/there"),)),
+    "/pages": Answer(b"one", headers=(("link", '</pages?page=2>; rel="next"'),)),
+    "/login": Answer(b"in", headers=(("set-cookie", f"sid={SESSION}; Path=/"),)),
+    "/bytes": Answer(b'{"price":1.10, "big":1e400}\n', headers=(KIND,)),
+    "/packed": Answer(
+        gzip.compress(json.dumps({"a": "gr\u00fcn"}).encode(), mtime=0),
+        headers=(KIND, ("content-encoding", "gzip")),
+    ),
+    "/there": Answer(b"there", headers=(("etag", '"abc"'),)),
+}
+
+
+def follows_redirects(url: str) -> object:
+    """The first of the suite's tests; each returns what it looks at."""
+    answer = requests.get(f"{url}/moved")
+    return answer.url, answer.text, [one.status_code for one in answer.history]
+
+
+def pages(url: str) -> object:
+    """Ask for the page that the first names."""
+    first = requests.get(f"{url}/pages")
+    return first.text, requests.get(url + first.links["next"]["url"]).headers.get("etag")
+
+
+def has_a_session(url: str) -> object:
+    """Go on as the one who logged in."""
+    with requests.Session() as session:
+        session.get(f"{url}/login")
+        return "sid" in session.cookies, session.get(f"{url}/me").text
+
+
+def checks_bytes(url: str) -> object:
+    """Compare a hash."""
+    return hashlib.sha256(requests.get(f"{url}/bytes").content).hexdigest()
+
+
+def unpacks(url: str) -> object:
+    """Read what was compressed."""
+    return requests.get(f"{url}/packed").json()
+
+
+def posts(url: str) -> object:
+    """Send a form."""
+    return requests.post(f"{url}/there", data={"a": "1"}).headers["etag"]
+
+
+def asks_in_small_letters(url: str) -> object:
+    """Name the method as one SDK does."""
+    return httpx.request("get", f"{url}/there").text
+
+
+SUITE: tuple[Callable[[str], object], ...] = (
+    follows_redirects, pages, has_a_session, checks_bytes, unpacks, posts,
+    asks_in_small_letters,
+)  # fmt: skip
+
+
+@pytest.fixture(params=SUITE, ids=[one.__name__ for one in SUITE])
+def case(request: pytest.FixtureRequest, folder: Path) -> tuple[Any, str, Path, object]:
+    """A test of a suite, the server it was recorded at, its cassette, and what it saw."""
+    path = folder / "c.yaml"
+    with serving({"/*": service}) as url, vcr.use_cassette(str(path), record_mode="all"):
+        live = request.param(url)
+    return request.param, url, path, live
+
+
+def test_a_green_suite_stays_green(
+    case: tuple[Any, str, Path, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Redirects, links, cookies, bytes; found at the port it was recorded at, by vcrpy itself."""
+    test, url, path, live = case
+
+    code, found = converted(capsys, "c.yaml")
+
+    assert (code, found["files"][0]["status"]) == (0, "converted")
+    assert path.read_text("utf-8").startswith(FIRST_LINE)
+    assert SESSION not in path.read_text("utf-8")
+    with vcr.use_cassette(str(path), record_mode="none") as cassette:
+        assert test(url) == live
+    assert cassette.all_played
+    with use_cassette(path) as run_:
+        assert test(url) == live
+    assert run_.unplayed == 0
+
+
+def test_laid_out_only_when_asked_for(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """We play the bytes as they were all the same."""
+    path = foreign(folder / "c.yaml", {"a": 1}, said='{"price":1.10,"b":[]}')
+    converted(capsys, "c.yaml")
+    assert '"{\\"price\\":1.10,\\"b\\":[]}"' in path.read_text("utf-8")
+
+    converted(capsys, "c.yaml", "--lay-out")
+
+    assert '          "price": 1.10,\n' in path.read_text("utf-8")
+    file = read_cassette(path)
+    assert file is not None
+    assert file.interactions[0].interaction.response_body == b'{"price":1.10,"b":[]}'
+
+
+def test_convert_makes_it_ours(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Decompressed, without credentials; replayed by us and loaded by vcrpy as before."""
+    said = gzip.compress(json.dumps({"said": f"ö {SECRET}"}, ensure_ascii=False).encode())
+    path = foreign(folder / "c.yaml", {"a": 1}, {"a": 2}, headers={"x-api-key": ["k"]}, said=said)
+
+    code, found = converted(capsys, "c.yaml")
+
+    assert code == 0
+    assert found == {
+        "ok": True,
+        "files": [
+            {
+                "path": "c.yaml", "status": "converted", "written": "c.yaml",
+                "backup": "c.yaml.orig", "interactions": 2,
+                "changes": {
+                    "headers": ["x-api-key"], "replaced_headers": [],
+                    "credentials": ["anthropic-key"], "decompressed": True,
+                    "summary": "without the headers x-api-key; credentials replaced: "
+                    "anthropic-key; answers decompressed",
+                },
+            }
+        ],
+    }  # fmt: skip
+    text = path.read_text("utf-8")
+    assert "ö [anthropic-key]" in text
+    assert "x-api-key" not in text
+    with vcr.use_cassette(str(path), record_mode="none") as cassette:
+        assert len(cassette) == 2
+    assert checked(capsys, "c.yaml")[0] == 0
+
+
+# What is said and kept
+
+
+def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says what each file would lose."""
+    foreign(folder / "a.yaml", {"a": 1}, headers={"Authorization": ["Bearer x"]})
+    foreign(folder / "b.yaml", {"a": 1})
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+
+    assert run("convert", "a.yaml", "b.yaml", "--dry-run") == 0
+
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    said = capsys.readouterr().err
+    assert "a.yaml: would be converted, 1 recording: without the headers authorization\n" in said
+    assert "b.yaml: would be converted, 1 recording: nothing but the layout\n" in said
+    assert "2 convertible" in said
+
+
+def test_the_old_file_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside it, elsewhere, or not at all; an older backup stays, too."""
+    path = foreign(folder / "sub" / "c.yaml", {"a": 1})
+    old = path.read_bytes()
+
+    assert run("convert", "sub/c.yaml") == 0
+    said = capsys.readouterr().err
+    assert "sub/c.yaml.orig" in said
+    assert "do not commit" in said
+    assert (folder / "sub/c.yaml.orig").read_bytes() == old
+
+    path.write_bytes(old)
+    assert converted(capsys, "sub/c.yaml")[1]["files"][0]["backup"] == "sub/c.yaml.orig.2"
+    path.write_bytes(old)
+    converted(capsys, "sub/c.yaml", "--backup-dir", "old")
+    assert (folder / "old/sub/c.yaml.orig").read_bytes() == old
+    path.write_bytes(old)
+    assert converted(capsys, "sub/c.yaml", "--no-backup")[1]["files"][0]["backup"] is None
+    assert len(list(folder.rglob("*.orig*"))) == 3
+
+
+def test_many_files_and_folders(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is told of; what is ours is left, what is broken ends with 2."""
+    for name in ("a", "b"):
+        foreign(folder / "cassettes" / f"{name}.yaml", {"a": 1})
+    record(folder / "cassettes" / "ours.yaml", [turn("one")])
+    ours = (folder / "cassettes" / "ours.yaml").read_bytes()
+
+    code, found = converted(capsys, "cassettes")
+
+    assert code == 0
+    assert [one["status"] for one in found["files"]] == ["converted", "converted", "unchanged"]
+    assert (folder / "cassettes" / "ours.yaml").read_bytes() == ours
+
+    (folder / "cassettes" / "broken.yaml").write_text("interactions: [", "utf-8")
+    code, found = converted(capsys, "cassettes")
+    assert code == 2
+    assert [one["status"] for one in found["files"]] == ["unchanged"] * 2 + ["unreadable"] + [
+        "unchanged"
+    ]
+    assert run("convert", "cassettes", "--out", "d.yaml") == 2
+
+
+def test_converting_our_own_changes_nothing_that_is_played(folder: Path) -> None:
+    """Streams and all; where a credential was put in by hand, it alone goes."""
+    turns = [turn("one"), turn("two", max_tokens=30_000)]
+    replies, _ = record(folder / "c.yaml", turns)
+    before = (folder / "c.yaml").read_text("utf-8")
+
+    assert run("convert", "c.yaml") == 0
+    assert (folder / "c.yaml").read_text("utf-8") == before
+    assert not (folder / "c.yaml.orig").exists()
+
+    text = before.replace('"text": "one"', f'"text": "one {SECRET}"')
+    assert text != before
+    (folder / "c.yaml").write_text(text, "utf-8")
+    assert run("convert", "c.yaml") == 0
+    mended = (folder / "c.yaml").read_text("utf-8")
+    gone = [line for line in mended.splitlines() if line not in before.splitlines()]
+    assert len(gone) == 2  # the text, and its length
+    assert "one [anthropic-key]" in mended
+    with use_cassette(folder / "c.yaml") as replay:
+        assert [replaying().send(request) for request in turns][1] == replies[1]
+    assert replay.unplayed == 0
+
+
+def test_convert_names_json_cassettes_anew(folder: Path) -> None:
+    """The JSON file stays; a target that is there already is not overwritten."""
+    data = {"version": 1, "interactions": [{
+        "request": {"method": "GET", "uri": "https://x.example/", "headers": {}, "body": None},
+        "response": {"status": {"code": 200, "message": "OK"}, "headers": {},
+                     "body": {"string": "hi"}}}]}  # fmt: skip
+    (folder / "c.json").write_text(json.dumps(data), "utf-8")
+
+    assert run("convert", "c.json") == 0
+    assert run("convert", "c.json") == 2
+    assert run("convert", "c.json", "--out", "d.yaml") == 0
+
+    assert (folder / "c.json").exists()
+    assert read_cassette(folder / "c.yaml") is not None
+    assert (folder / "d.yaml").read_text("utf-8") == (folder / "c.yaml").read_text("utf-8")
+
+
+def test_convert_keeps_what_somebody_noted(folder: Path) -> None:
+    """Whatever it is, as far as YAML can hold it, and without credentials."""
+    foreign(folder / "c.yaml", {"a": 1}, said="{}")
+    data = yaml.safe_load((folder / "c.yaml").read_text("utf-8"))
+    deep = json.loads('{"down": ' * 300 + "1" + "}" * 300)
+    noted = {"a: b": [], "half": "\ud83d", "key": f"x {SECRET}", "deep": deep, "empty": {}}
+    (folder / "c.json").write_text(json.dumps({**data, "metadata": noted}), "utf-8")
+
+    assert run("convert", "c.json", "--out", "d.yaml") == 0
+
+    file = read_cassette(folder / "d.yaml")
+    assert file is not None
+    assert file.is_laid_out
+    assert set(file.metadata) == {*noted, "source", "models"}
+    assert file.metadata["a: b"] == []
+    assert file.metadata["empty"] == {}
+    assert file.metadata["deep"]["down"]["down"]
+    assert SECRET not in (folder / "d.yaml").read_text("utf-8")
+
+
+# What is refused
+
+
+def parsed_body(data: dict[str, Any]) -> None:
+    """As the serializer of a large project does."""
+    response = data["interactions"][0]["response"]
+    del response["body"]
+    response["parsed_body"] = {"a": 1}
+
+
+def own_key(data: dict[str, Any]) -> None:
+    """A note that only its own serializer knows."""
+    data["interactions"][0]["duration"] = 5
+
+
+def of_ruby(data: dict[str, Any]) -> None:
+    """A body as another recorder writes it."""
+    data["interactions"][0]["response"]["body"] = {"base64_string": base64.b64encode(b"x").decode()}
+
+
+@pytest.mark.parametrize("change", [parsed_body, own_key, of_ruby])
+def test_what_another_serializer_reads_is_left(
+    folder: Path, capsys: pytest.CaptureFixture[str], change: Callable[[dict[str, Any]], None]
+) -> None:
+    """It could not read ours; written elsewhere, or by force, it is converted."""
+    path = foreign(folder / "c.yaml", {"a": 1})
+    data = yaml.safe_load(path.read_text("utf-8"))
+    change(data)
+    path.write_text(yaml.safe_dump(data), "utf-8")
+    before = path.read_bytes()
+
+    code, found = converted(capsys, "c.yaml")
+
+    assert code == 1
+    [one] = found["files"]
+    assert one["status"] == "refused"
+    assert "could not read the new file" in one["why"]
+    assert "--force" in one["next"]
+    assert path.read_bytes() == before
+    assert converted(capsys, "c.yaml", "--out", "d.yaml")[0] == 0
+    assert converted(capsys, "c.yaml", "--force")[0] == 0
+
+
+def test_json_under_another_name_is_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever reads it expects JSON."""
+    path = foreign(folder / "c.yaml", {"a": 1}, said="x")
+    path.write_text(json.dumps(yaml.safe_load(path.read_text("utf-8"))), "utf-8")
+
+    assert converted(capsys, "c.yaml")[0] == 1
+    assert path.read_text("utf-8").startswith("{")
+
+
+def test_an_address_that_would_change_is_left(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A test that sends the credential finds the old file only; our own fixture does not mind."""
+    path = foreign(folder / "c.yaml", {"a": 1})
+    uri = f"/v1/messages?key={SECRET}"
+    path.write_text(path.read_text("utf-8").replace("/v1/messages", uri), "utf-8")
+
+    code, found = converted(capsys, "c.yaml")
+    assert code == 1
+    assert "not be found any more" in found["files"][0]["why"]
+    assert SECRET not in json.dumps(found)
+
+    assert converted(capsys, "c.yaml", "--force")[0] == 0
+    assert SECRET not in path.read_text("utf-8")
+
+
+def test_bytes_that_vcrpy_would_lose_are_left(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Laid out, numbers stay numbers; what is no JSON is not laid out."""
+    for said in ('{"big":1e400}', '{"a":1,"a":2}', '{"a":NaN}'):
+        path = foreign(folder / "c.yaml", {"a": 1}, said=said)
+        code, _ = converted(capsys, "c.yaml", "--lay-out", "--no-backup")
+        assert code == (0 if "e400" in said else 1), said
+        assert path.read_text("utf-8").startswith(FIRST_LINE) == (code == 0)
+
+
+# What a check advises
+
+
+def test_a_check_names_convert_where_it_helps(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And else something that does."""
+    foreign(folder / "c.yaml", {"prompt": SECRET})
+    assert run("check", "c.yaml") == 1
+    assert "next: pytest-regen cassettes convert c.yaml" in capsys.readouterr().err
+
+    pieces = [f"data: {json.dumps({'delta': {'text': one}})}\n\n" for one in SECRET]
+    path = foreign(folder / "d.yaml", {}, said="".join(pieces))
+    kind = "headers: {content-type: [text/event-stream]}\n    status:"
+    path.write_text(path.read_text("utf-8").replace("headers: {}\n    status:", kind), "utf-8")
+    assert run("check", "d.yaml") == 1
+    said = capsys.readouterr().err
+    assert "cassettes convert" not in said
+    assert "next: revoke what is in d.yaml" in said
+    assert run("convert", "d.yaml") == 1
+    assert run("check", "c.yaml", "d.yaml") == 1
+    assert "next: pytest-regen cassettes convert c.yaml" in capsys.readouterr().err

@@ -1,0 +1,158 @@
+"""Cassettes that are compressed as a whole: ``x.yaml.gz``, by name."""
+
+import gzip
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+from cassette_commands import checked, codes, foreign, run
+from recorded import answering, record, replaying
+from turn_values import turn
+
+from pytest_regen.cassettes import ReplayProvider, read_cassette, use_cassette
+from pytest_regen.cassettes.files import decoding
+from pytest_regen.errors import CassetteUnreadableError, UsageError
+
+SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
+TURNS = [turn("one"), turn("two", max_tokens=30_000)]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where commands are called."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def text_of(path: Path) -> str:
+    """Return what is compressed in a file."""
+    return gzip.decompress(path.read_bytes()).decode()
+
+
+@pytest.mark.parametrize("mode", ["once", "rewrite", "all", "new_episodes"])
+def test_it_is_recorded_and_replayed(folder: Path, mode: str) -> None:
+    """In every mode, and by whoever replays."""
+    path = folder / "c.yaml.gz"
+
+    replies, _ = record(path, TURNS, mode=mode)  # type: ignore[arg-type]  # one of them
+
+    assert len(path.read_bytes()) < len(text_of(path)) / 2
+    with use_cassette(path) as run_:
+        assert [replaying().send(one) for one in TURNS] == replies
+    assert run_.unplayed == 0
+    assert ReplayProvider(path).send(TURNS[0]) == replies[0]
+    assert [one.name for one in folder.iterdir()] == ["c.yaml.gz"]
+
+
+def test_the_same_recording_has_the_same_bytes(folder: Path) -> None:
+    """It holds no time, and what a plain cassette would."""
+    for name in ("a.yaml.gz", "b.yaml.gz", "c.yaml"):
+        # A stream tells when its pieces arrived.
+        record(folder / name, TURNS[:1], drop_headers=["*"])
+
+    assert (folder / "a.yaml.gz").read_bytes() == (folder / "b.yaml.gz").read_bytes()
+    assert text_of(folder / "a.yaml.gz") == (folder / "c.yaml").read_text("utf-8")
+
+
+def test_it_is_added_to(folder: Path) -> None:
+    """By writing all of it; what was there keeps its text."""
+    path = folder / "c.yaml.gz"
+    record(path, TURNS[:1])
+    before = text_of(path)
+
+    record(path, TURNS, mode="new_episodes")
+
+    assert text_of(path).startswith(before)
+    file = read_cassette(path)
+    assert file is not None
+    assert len(file.interactions) == 2
+
+
+def test_a_killed_run_leaves_a_partial_that_loads(folder: Path) -> None:
+    """It is not compressed: what was answered is there, whatever becomes of the run."""
+    path = folder / "c.yaml.gz"
+
+    def interrupted() -> None:
+        with use_cassette(path, mode="once"):
+            httpx2.get("https://a.example/")
+            raise KeyboardInterrupt
+
+    with answering(lambda _: httpx2.Response(200, content=b"{}")), pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert not path.exists()
+    left = read_cassette(folder / "c.yaml.gz.partial")
+    assert left is not None
+    assert len(left.interactions) == 1
+
+
+def test_what_vcrpy_wrote_is_read(folder: Path) -> None:
+    """A project's own persister compresses vcrpy's layout."""
+    plain = foreign(folder / "c.yaml", {"a": 1})
+    packed = folder / "d.yaml.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+
+    one, other = read_cassette(plain), read_cassette(packed)
+
+    assert one is not None
+    assert other is not None
+    assert [s.interaction for s in one.interactions] == [s.interaction for s in other.interactions]
+
+
+def test_commands_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Secrets are found by line in what is compressed, and leave it."""
+    (folder / "cassettes").mkdir()
+    path = folder / "cassettes" / "c.yaml.gz"
+    plain = foreign(folder / "c.yaml", {"messages": [{"role": "user", "content": SECRET}]})
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    line = next(n for n, s in enumerate(plain.read_text("utf-8").splitlines(), 1) if SECRET in s)
+
+    code, found = checked(capsys, "cassettes")
+    assert (code, found["checked"], codes(found)) == (1, 1, ["SECRET"])
+    assert found["findings"][0]["line"] == line
+    assert run("show", "cassettes/c.yaml.gz") == 0
+    assert f"user: {SECRET}" in capsys.readouterr().out
+
+    assert run("convert", "cassettes") == 0
+    assert "[anthropic-key]" in text_of(path)
+    assert checked(capsys, "cassettes")[0] == 0
+
+
+def test_json_is_replayed_only(folder: Path) -> None:
+    """As when it is not compressed."""
+    data = {"version": 1, "interactions": [{
+        "request": {"method": "GET", "uri": "https://x.example/", "headers": {}, "body": None},
+        "response": {"status": {"code": 200, "message": "OK"}, "headers": {},
+                     "body": {"string": "hi"}}}]}  # fmt: skip
+    path = folder / "c.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(data).encode()))
+
+    assert read_cassette(path) is not None
+    with pytest.raises(UsageError, match="recorded as YAML"), use_cassette(path, mode="once"):
+        pass
+    assert run("convert", "c.json.gz") == 0
+    assert read_cassette(folder / "c.yaml.gz") is not None
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "behind", "bomb", "pointer"])
+def test_damage_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    """By name, with what to do; what would not fit into memory is not unpacked."""
+    monkeypatch.setattr(decoding, "_LARGEST", 1 << 20)
+    path = folder / "c.yaml.gz"
+    good = gzip.compress(foreign(folder / "c.yaml", {"a": 1}).read_bytes())
+    content, said = {
+        "cut": (good[:-20], "ends too early"),
+        "noise": (good[:15] + b"\0\xff\0" + good[18:], "broken"),
+        "behind": (good + good, "behind its end"),
+        "bomb": (gzip.compress(b"interactions: []\n" + b"#" * (2 << 20)), "more than 1 MB"),
+        "pointer": (b"version https://git-lfs.github.com/spec/v1\noid x\n", "pointer of Git LFS"),
+    }[damage]
+    path.write_bytes(content)
+
+    with pytest.raises(CassetteUnreadableError) as refused:
+        read_cassette(path)
+
+    assert said in refused.value.why
+    assert "c.yaml.gz" in refused.value.what
+    assert refused.value.hint
