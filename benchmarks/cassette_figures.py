@@ -16,7 +16,7 @@ RIVALS = "REGEN_BENCH_RIVALS"
 """The variable that names folders of rivals: installed beside the package they would not be
 measured alone, for plugins find each other."""
 
-_SHOWN = 90
+_SHOWN = 110
 """Characters of an error."""
 
 
@@ -74,5 +74,7 @@ def child(subject: str, *words: str) -> str:
     ]
     if not named:
         return "fails: no figure"
-    name, _, said = named[-1].partition(": ")
-    return f"fails: {name.rpartition('.')[2]}: {said[:_SHOWN]}".rstrip(": ").replace("|", "/")
+    name, _, said = re.sub(r"\S*/tmp/[^\s:]*", "…", named[-1]).partition(": ")
+    # Parsers say where they were first, and what was wrong last.
+    why = re.sub(r"^(?:.*error: )?(?:line \d+ column \d+: )?", "", said)[:_SHOWN]
+    return f"fails: {name.rpartition('.')[2]}: {why}".rstrip(": ").replace("|", "/")

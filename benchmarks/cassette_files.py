@@ -1,7 +1,5 @@
 """Figures of files: matched, loaded, added to, with large bodies."""
 
-
-
 import base64
 import json
 import random

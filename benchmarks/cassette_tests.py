@@ -18,7 +18,7 @@ _PLUGINS = {
 }
 _TESTS = 300
 _PLAIN = 1_000
-_ROUNDS = 7
+_ROUNDS = 5
 _NONE = "import pytest\n@pytest.mark.parametrize('i', range({n}))\ndef test_a(i): pass\n"
 _MARKED = _NONE.replace("\n", "\n@pytest.mark.vcr\n", 1)
 _OURS = "import pytest\n@pytest.mark.parametrize('i', range({n}))\ndef test_a(i, cassette): pass\n"
@@ -54,7 +54,8 @@ def _median_test(words: list[str], suite: Path) -> float:
         "REGEN_BENCH_PHASES": str(file),
     }
     cpu_of([*words, "-pcassette_phases"], suite, phases)
-    return statistics.median(json.loads(file.read_text("utf-8"))[1:]) * 1e3
+    taken: list[float] = json.loads(file.read_text("utf-8"))[1:]
+    return statistics.median(taken) * 1e3
 
 
 def _over_empty(subject: Subject, folder: Path, text: str, seed: bytes) -> str:

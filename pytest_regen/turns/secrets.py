@@ -139,6 +139,8 @@ def _shapes_by_start() -> tuple[
 _START: Final = 2
 """Characters of a word by which it is told that no credential begins so."""
 _ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
+_DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
+"""Passwords of examples and of databases that nobody reaches."""
 _DENSE = re.compile(r"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
 _RUN_BEFORE: Final = 40
 """Characters in one alphabet of base64: with so many before it, a shape is made by chance."""
@@ -291,9 +293,6 @@ def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
 def _is_default(password: str) -> bool:
     """Whether a password of an address or a command is that of an example."""
     return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
-
-
-_DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
 
 
 def _is_dense(before: str) -> bool:

@@ -302,12 +302,13 @@ def _without_large(interaction: Interaction) -> Interaction:
     Of each body every value was searched when it was scrubbed. Only of one of ordinary size is what
     stands in the file searched again, as a second look.
     """
-    large = {
-        name: b""
-        for name in ("request_body", "response_body")
-        if len(getattr(interaction, name)) > LARGE_BODY
-    }
-    return replace(interaction, **large) if large else interaction
+    request, answer = (
+        body if len(body) <= LARGE_BODY else b""
+        for body in (interaction.request_body, interaction.response_body)
+    )
+    if (request, answer) == (interaction.request_body, interaction.response_body):
+        return interaction
+    return replace(interaction, request_body=request, response_body=answer)
 
 
 def _text_of(interaction: Interaction) -> str:

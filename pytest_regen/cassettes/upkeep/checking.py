@@ -38,6 +38,8 @@ from pytest_regen.turns.secrets import ASSIGNED, find_secrets, secrets_with_valu
 __all__ = ["Finding", "Limits", "cassettes_in", "check_cassettes", "outdated_in"]
 
 Severity = Literal["error", "warning"]
+Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
+"""Whether a finding was looked at: code, kind, value."""
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
@@ -46,6 +48,8 @@ _TOP = re.compile(
 )
 _LINE_END = re.compile(r"(?<!\\)\n")
 """Not where a double-quoted text of YAML goes on in the next line."""
+_PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
+"""Set by what stands before a server, to tell machines from people and to balance its load."""
 _VOLATILE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
@@ -180,10 +184,6 @@ def outdated_in(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, .
     )
 
 
-Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
-"""Whether a finding was looked at: code, kind, value."""
-
-
 def _is_new(code: str, kind: str, value: str) -> bool:  # noqa: ARG001 - as a baseline is asked
     return False
 
@@ -216,10 +216,11 @@ def _other_layout(path: Path) -> str:
 
 
 def _is_laid_out(half: object) -> bool:
+    """Whether a body has members of its own, rather than text under a key that is misspelt."""
     body = half.get("body") if isinstance(half, Mapping) else None
-    return (
-        isinstance(body, Mapping) and bool(body) and not {"string", "base64_string"} & body.keys()
-    )
+    if not isinstance(body, Mapping) or {"string", "base64_string"} & body.keys():
+        return False
+    return len(body) > 1 or any(isinstance(value, Mapping | list) for value in body.values())
 
 
 def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
@@ -280,10 +281,6 @@ def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterato
         else:
             message = f"the header {name!r}, which holds a credential"
             yield Finding("HEADER", "error", path, line, message)
-
-
-_PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
-"""Set by what stands before a server, to tell machines from people and to balance its load."""
 
 
 def _says_nothing(name: str, values: Iterable[str]) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.commands import node_command
+from pytest_regen.turns.secrets import scrub_text
 
 __all__ = ["by_cause", "section"]
 
@@ -86,7 +87,7 @@ def _grouped(
         yield f"        {_names(named)}"
     if len(causes) > _CAUSES:
         yield f"    and {counted(len(causes) - _CAUSES, 'other cause')}"
-    file = _written(f"{kind}.txt", whole, config)
+    file = _written(f"{kind}.txt", map(scrub_text, whole), config)
     if file:
         yield f"in full: {file}"
 
@@ -112,12 +113,11 @@ def _command(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
     if len(tests) <= _MANY:
         return node_command(config, *tests, options=options)
     named = shlex.split(node_command(config, *tests))[1:]
+    # As they are: pytest keeps them in its cache, too.
     file = _written(f"{kind}-tests.txt", named, config)
-    return (
-        shlex.join(["pytest", f"@{file}", *options])
-        if file
-        else node_command(config, *tests, options=options)
-    )
+    if not file:
+        return node_command(config, *tests, options=options)
+    return shlex.join(["pytest", f"@{file}", *options])
 
 
 def _common_options(commands: Sequence[str]) -> tuple[str, ...]:
