@@ -31,7 +31,7 @@ def stamp_of(path: Path) -> Stamp | None:
     """Return the stamp of a file; ``None`` where there is none."""
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
 

@@ -12,7 +12,7 @@ from pytest_regen.cassettes.json_text import LAYOUTS, restored
 from pytest_regen.cassettes.strict_json import json_bytes
 from pytest_regen.cassettes.values import Interaction, StreamEnd
 
-__all__ = ["built_interaction", "header_pairs", "wire_body"]
+__all__ = ["built_interaction", "header_pairs", "wire_body", "with_status"]
 
 _OURS: Final = frozenset(
     {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
@@ -57,7 +57,8 @@ def _built(value: object) -> Interaction:
     unknown = sorted(map(str, set(data) - _OURS)) if "key" in data else []
     if unknown:
         raise ValueError(f"it has the unknown key {unknown[0]!r}")
-    request, response = _mapping(data["request"], "request"), _mapping(data["response"], "response")
+    request = _mapping(data["request"], "request")
+    response = with_status(_mapping(data["response"], "response"))
     status = _mapping(response["status"], "status")
     body = wire_body(_body(response), data)
     content, headers = decoded_body(body, _headers(response, is_ours="key" in data))
@@ -73,6 +74,21 @@ def _built(value: object) -> Interaction:
         response_headers=headers,
         **_stream(data),
     )
+
+
+def with_status(response: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return an answer of vcrpy in the layout it has now; up to 5 it had another for httpx.
+
+    Raises:
+        KeyError: it has neither.
+    """
+    if "status_code" not in response or "status" in response:
+        return response
+    return {
+        "status": {"code": response["status_code"], "message": ""},
+        "headers": response["headers"],
+        "body": {"string": response["content"]},
+    }
 
 
 def _mapping(value: object, name: str) -> Mapping[Any, Any]:

@@ -224,7 +224,9 @@ def _missed(item: pytest.Item, failure: BaseException | None) -> CassetteError |
 def _missed_by_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
     """Return the miss of a test marked ``vcr`` that is behind its failure."""
     run = item.stash.get(VCR_RUN, None)
-    missed = None if run is None else run.take_untold_miss(failure)
+    if run is None:
+        return None
+    missed = run.take_untold_miss(failure)
     if missed is not None:
         _note_miss(item, run.path, missed)
     return missed

@@ -12,7 +12,7 @@ from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
-from pytest_regen.cassettes.files.building import header_pairs, wire_body
+from pytest_regen.cassettes.files.building import header_pairs, wire_body, with_status
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
@@ -195,7 +195,7 @@ def _checked(path: Path, data: Any, lines: list[int], build: Callable[[Any], Any
     for line, item in lined_interactions(data, lines, path):
         try:
             build(item["request"])
-            response = item["response"]
+            response = item["response"] = with_status(item["response"])
             _ = response["status"]["code"], response["headers"], response["body"]
             _as_it_came(item, response)
         except KeyError as error:
