@@ -1,10 +1,14 @@
 """Clients that vcrpy patches: what it hands on as a body is compared and kept as what was sent."""
 
 import io
+import threading
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Answer, Asked, serving
 from vcr.request import Request
 
 from pytest_regen.cassettes import read_cassette, use_cassette
@@ -26,6 +30,64 @@ def send(body: Any, answer: Any = ANSWER) -> bool:
     else:
         target.append(request, answer)
     return is_recorded
+
+
+def fetched(client: str, url: str) -> bytes:
+    """Return an answer, by a client that makes a connection for it."""
+    if client == "urllib":
+        with urllib.request.urlopen(url) as response:
+            return bytes(response.read())
+    module = pytest.importorskip(client)
+    found = module.request("GET", url)
+    return bytes(found.data if client == "urllib3" else found.content)
+
+
+@pytest.mark.parametrize("client", ["urllib", "urllib3", "requests"])
+def test_threads_are_all_recorded(tmp_path: Path, client: str) -> None:
+    """The patches of vcrpy serve all threads, also while one makes a connection or sends."""
+    path, count = tmp_path / "c.yaml", 24
+
+    def ask(number: int) -> bytes:
+        return fetched(client, f"{address}/{number}")
+
+    with serving({"/*": lambda asked: Answer(asked.target.encode())}) as address:
+        for mode in ("once", "none"):
+            with use_cassette(path, mode=mode) as run, ThreadPoolExecutor(8) as pool:
+                found = list(pool.map(ask, range(count)))
+            assert found == [f"/{number}".encode() for number in range(count)]
+            assert (run.recorded, run.played) == ((count, 0) if mode == "once" else (0, count))
+
+
+def test_threads_with_a_block_each_lose_nothing(tmp_path: Path) -> None:
+    """The last to begin one serves all of them, and may end before their answers come."""
+    path, count = tmp_path / "c.yaml", 6
+    began, sent = threading.Barrier(count + 1), threading.Barrier(count + 1)
+    may_send, may_answer = threading.Event(), threading.Event()
+
+    def ask(number: int) -> None:
+        with use_cassette(path, mode="once"):
+            began.wait(10)
+            may_send.wait(10)
+            fetched("urllib", f"{address}/{number}")
+
+    def answer(asked: Asked) -> Answer:
+        sent.wait(10)
+        may_answer.wait(10)
+        return Answer(asked.target.encode())
+
+    with serving({"/*": answer}) as address, ThreadPoolExecutor(count) as pool:
+        asking = [pool.submit(ask, number) for number in range(count)]
+        began.wait(10)
+        with use_cassette(path, mode="once"):
+            may_send.set()
+            sent.wait(10)
+        may_answer.set()
+        for one in asking:
+            one.result(10)
+
+    file = read_cassette(path)
+    assert file is not None
+    assert len({one.key for one in file.interactions}) == count
 
 
 @pytest.mark.parametrize(
