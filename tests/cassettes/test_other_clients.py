@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import vcr.patch
 from loopback import Answer, Asked, serving
 from vcr.request import Request
+from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, comparable_bytes
 from pytest_regen.cassettes.clients.vcr.patching import _builder
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
 from pytest_regen.errors import CassetteError, CassetteMissError
 
 URL = "https://api.example/v1/messages"
@@ -56,6 +60,23 @@ def test_threads_are_all_recorded(tmp_path: Path, client: str) -> None:
                 found = list(pool.map(ask, range(count)))
             assert found == [f"/{number}".encode() for number in range(count)]
             assert (run.recorded, run.played) == ((count, 0) if mode == "once" else (0, count))
+
+
+def test_threads_are_all_recorded_by_a_test_marked_vcr(tmp_path: Path) -> None:
+    """Also with a cassette inside another one, which leaves vcrpy as it was."""
+    path, count = tmp_path / "c.yaml", 24
+    before = vcr.patch.force_reset, VCRHTTPSConnection._baseclass
+    options = VcrOptions("c.yaml", tmp_path, "once", {}, (), lambda _: None)
+    with serving({"/*": lambda asked: Answer(asked.target.encode())}) as address:
+        with watched_cassette(options), use_cassette(tmp_path / "inner.yaml", mode="once"):
+            fetched("urllib", f"{address}/inner")
+        with watched_cassette(options), ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: fetched("urllib", f"{address}/{number}"), range(count)))
+
+    file = read_cassette(path)
+    assert file is not None
+    assert len({one.key for one in file.interactions}) == count
+    assert (vcr.patch.force_reset, VCRHTTPSConnection._baseclass) == before
 
 
 def test_threads_with_a_block_each_lose_nothing(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from pytest_regen.cassettes.values import Interaction, by_lower_name, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["patched_clients", "uninstalled_clients"]
+__all__ = ["kept_while_sending", "patched_clients", "uninstalled_clients"]
 
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
@@ -66,7 +66,7 @@ def patched_clients(run: CassetteInUse) -> Iterator[None]:
 
 
 def _patch(patches: ExitStack) -> None:
-    patches.enter_context(_kept_while_sending())
+    patches.enter_context(kept_while_sending())
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
@@ -76,7 +76,7 @@ def _patch(patches: ExitStack) -> None:
 
 
 @contextmanager
-def _kept_while_sending() -> Iterator[None]:
+def kept_while_sending() -> Iterator[None]:
     """Keep vcrpy from taking its patches back while it makes a connection and sends a request.
 
     It takes them from all threads: what others send in the meantime is recorded by nobody. Only
@@ -84,6 +84,10 @@ def _kept_while_sending() -> Iterator[None]:
     https, which is given its own, and those of httplib2, for which all is left as it is.
     """
     before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass  # noqa: SLF001 - vcrpy's
+    if base.__module__ == __name__:
+        # A cassette inside another one.
+        yield
+        return
 
     def reset() -> AbstractContextManager[None]:
         connection = sys._getframe(1).f_locals.get("self")  # noqa: SLF001 - nothing else tells
@@ -107,7 +111,7 @@ def _knowing_itself(base: Any) -> Any:  # noqa: ANN401 - a class
     names = {**made.__globals__, base.__name__: base}
     init = FunctionType(made.__code__, names, made.__name__, made.__defaults__, made.__closure__)
     init.__kwdefaults__ = made.__kwdefaults__
-    return type(base.__name__, (base,), {"__init__": init})
+    return type(base.__name__, (base,), {"__init__": init, "__module__": __name__})
 
 
 @cache
