@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vcr.request import Request
 from planted_secrets import PLANTED
 
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions
@@ -88,17 +87,6 @@ def test_a_request_read_from_a_file_can_be_replayed(tmp_path: Path) -> None:
         assert "python" not in written(tmp_path)
 
         assert post(tmp_path, url, Sized(b"hello"), "none") == b'{"said": "yes"}'
-
-
-def test_a_recording_is_written_by_a_vcrpy_that_knows_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Requests have the property ``body_bytes`` since 8.2 only."""
-    monkeypatch.delattr(Request, "body_bytes", raising=False)
-
-    with serving(b'{"said": "yes"}') as url:
-        post(tmp_path, url, b"hello")
-        assert post(tmp_path, url, b"hello", "none") == b'{"said": "yes"}'
 
 
 def test_answers_are_clean(tmp_path: Path) -> None:
