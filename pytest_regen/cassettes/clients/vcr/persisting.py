@@ -11,8 +11,7 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
-from pytest_regen.cassettes.files.building import header_pairs, wire_body, with_status
+from pytest_regen.cassettes.files.building import wire_body, with_status
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
@@ -31,6 +30,7 @@ from pytest_regen.cassettes.files.writing import LARGE_BODY, checked_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
+from pytest_regen.cassettes.values import by_lower_name, text_of_header
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
 __all__ = ["Persister", "Rewriting"]
@@ -319,7 +319,7 @@ def _scrubbed_response(response: Mapping[str, Any]) -> dict[str, Any]:
     body = (response.get("body") or {}).get("string")
     if not isinstance(body, bytes):
         return {**response, "headers": headers}
-    lower = dict(header_pairs(headers))
+    lower = by_lower_name(headers)
     plain, _ = decoded_body(body, lower)
     kinds = hidden_in_stream(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
     if kinds:
