@@ -220,7 +220,7 @@ def _as_it_came(item: Mapping[str, Any], response: Mapping[str, Any]) -> None:
 def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
     """Return what vcrpy writes without large bodies, which were searched when scrubbed."""
     requests, responses = cassette["requests"], cassette["responses"]
-    sizes = [_size(request.body_bytes) for request in requests]
+    sizes = [_size(_body_of(request)) for request in requests]
     sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
     if max(sizes, default=0) <= LARGE_BODY:
         return cassette
@@ -228,7 +228,7 @@ def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
         **cassette,
         "requests": [
             type(one)(one.method, one.uri, b"", one.headers)
-            if _size(one.body_bytes) > LARGE_BODY
+            if _size(_body_of(one)) > LARGE_BODY
             else one
             for one in requests
         ],
@@ -239,6 +239,13 @@ def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
             for one in responses
         ],
     }
+
+
+def _body_of(request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
+    """Return the body of a request, in one piece where it can be."""
+    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
+    is_cut = isinstance(body, list) and all(isinstance(piece, bytes) for piece in body)
+    return b"".join(body) if is_cut else body
 
 
 def _size(body: object) -> int:
@@ -288,9 +295,7 @@ def _scrubbed(cassette: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scrubbed_request(request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
-    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
-    if isinstance(body, list) and all(isinstance(piece, bytes) for piece in body):
-        body = b"".join(body)
+    body = _body_of(request)
     if isinstance(body, bytes):
         plain = unpacked(body)
         clean = clean_body(plain)
