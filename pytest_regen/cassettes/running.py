@@ -175,17 +175,22 @@ class CassetteRun:
         if not exchange.is_kept:
             return
         try:
-            interaction = self._kept(exchange)
-            with self._writing:
-                if not self._is_finished:
-                    self._writer.append(interaction, exchange.source, exchange.model)
-                    self._recorded.append(interaction)
-                    return
+            is_kept = not self._is_finished and self._append(exchange)
         except CassetteError as error:
             raise self.signal(error) from None
-        other = self._other()
+        other = None if is_kept else self._other()
         if other is not None:
             other.record(exchange)
+
+    def _append(self, exchange: WireExchange) -> bool:
+        """Keep an exchange; return whether the run had not ended by then."""
+        interaction = self._kept(exchange)
+        with self._writing:
+            if self._is_finished:
+                return False
+            self._writer.append(interaction, exchange.source, exchange.model)
+            self._recorded.append(interaction)
+        return True
 
     def record_apart(self, exchange: WireExchange) -> Future[None]:
         """Do what ``record`` does in another thread: an event loop must not wait for a file.

@@ -219,7 +219,7 @@ class CassetteWriter:
         if room is None or len(text) - room[0] > _TAIL:
             return None
         end, indent = room
-        at = _behind_lines(data, text.count("\n", 0, end))
+        at = _start_of_last(data, text.count("\n", end))
         return _Room(at, indent, "\r\n" if data[:at].endswith(b"\r\n") else "\n")
 
     def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
@@ -251,12 +251,12 @@ class _Room(NamedTuple):
     line_end: str
 
 
-def _behind_lines(data: bytes, count: int) -> int:
-    """Return where so many lines end."""
-    at = 0
-    for _ in range(count):
-        at = data.index(b"\n", at) + 1
-    return at
+def _start_of_last(data: bytes, ends: int) -> int:
+    """Return where the last lines of a file start, going by how often a line ends in them."""
+    at = len(data)
+    for _ in range(ends + 1):
+        at = data.rindex(b"\n", 0, at)
+    return at + 1
 
 
 def keep_answers(path: Path) -> None:
