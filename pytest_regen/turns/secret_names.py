@@ -3,6 +3,7 @@
 A leaf: standard library only.
 """
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -12,7 +13,10 @@ from typing import Final
 __all__ = [
     "PASSWORDS",
     "is_harmless_name",
+    "is_mixed",
+    "is_one_time_code",
     "is_password_of",
+    "is_path",
     "is_placeholder",
     "is_private_name",
     "is_uuid",
@@ -33,8 +37,13 @@ _PRIVATE: Final = (
     *("session", "sessionid", "private_key_id", "privatekeyid"),
     *PASSWORDS,
 )
-_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS)$")
+_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS|W|w)$")
 """``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
+_CODES: Final = frozenset(
+    {"code", "codeverifier", "samlresponse", "assertion", "ticket", "jwt", "otp", "hmac"}
+    | {"sid", "session", "sessionid", "appid"}
+)
+"""Parameters by which somebody logs in or stays so, and that have other uses: ``?code=DE``."""
 _HARMLESS: Final = (
     # What names a place, a page or a repetition, and opens nothing.
     *(
@@ -43,19 +52,24 @@ _HARMLESS: Final = (
             *("cache", "idempotency", "partition", "routing", "sort", "primary", "foreign"),
             *("public", "resource", "storage", "object", "s3", "index", "group", "dedup"),
             *("deduplication", "lookup", "translation", "row", "range", "shard", "message"),
+            *("page", "next", "continuation", "cursor", "start", "evaluated"),
         )
     ),
     *(
         f"{what}token"
         for what in (
             *("page", "next", "continuation", "cursor", "sync", "delta", "pagination", "paging"),
-            *("resume", "resumption", "idempotency", "clientrequest", "eos", "bos", "pad"),
+            *("resume", "resumption", "skip", "start", "starting", "scroll", "offset"),
+            *("idempotency", "clientrequest", "eos", "bos", "pad"),
         )
     ),
     # Of a description of media streams (SDP): drawn for one call, and gone with it.
     "icepwd",
 )
 _SEPARATORS = re.compile(r"[-_.\s]+")
+_PATH = re.compile(r"[\w .=@~:-]*(?:/[\w .=@~:-]*)+")
+_FOLDER = re.compile(r"(?:^|/)[a-z]{3,}[_-]?(?=/)")
+_EXTENSION = re.compile(r"[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}$")
 _JOINTS = re.compile(r"[-_./+=~%]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
@@ -71,6 +85,7 @@ _PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ")
 _SHORTEST: Final = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORTEST_PASSWORD: Final = 4
+_SHORTEST_MIXED: Final = 8
 _BITS: Final = 3.0
 """Shannon bits a character: below stand words, repetitions and counters."""
 
@@ -152,13 +167,44 @@ def is_password_of(name: str, value: str) -> bool:
     lower = name.lower()
     if lower.endswith(PASSWORDS):
         return _is_password(value)
+    if is_placeholder(value) or (lower == "key" and is_path(value)):
+        return False
+    if _PASS.search(name) and is_mixed(value):
+        return True
     # With the name of a scheme: "Token ...".
     *scheme, last = value.split(" ")
     if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or not looks_random(last):
         return False
-    if is_placeholder(last):
+    is_id = lower.endswith(("session", "sessionid")) and is_uuid(last)
+    return not (is_id or is_placeholder(last))
+
+
+def is_path(value: str) -> bool:
+    """Whether a value names a file, as the key of an object in a store does."""
+    return _EXTENSION.search(value) is not None or (
+        _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a short value changes between small letters, large ones and digits as no name does.
+
+    ``newPassword2`` changes at every fourth letter, what was drawn at every second.
+    """
+    if len(value) < _SHORTEST_MIXED or not any(map(str.isdigit, value)):
         return False
-    return not (lower.endswith(("session", "sessionid")) and is_uuid(last))
+    signs = [(one.islower(), one.isupper(), one.isdigit()) for one in value]
+    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    return changes * 5 >= len(value) * 2 and any(map(str.isalpha, value))
+
+
+def is_one_time_code(name: str, value: str) -> bool:
+    """Whether a parameter of an address or a form is there to log in with, or to stay so.
+
+    Going by its name it may be anything (``code=DE``): it has to look random, too, and be no id.
+    """
+    plain = _SEPARATORS.sub("", name.lower())
+    return plain in _CODES and looks_random(value) and not is_uuid(value)
 
 
 def is_uuid(value: str) -> bool:
