@@ -56,6 +56,8 @@ _OPENING: Final = ("{", "[")
 _CLOSING: Final = ("}", "]")
 _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.MULTILINE)
 """An event of a stream, or a line of JSON."""
+_PASSWORD_FIELDS: Final = frozenset({"pass", "pw"})
+"""Of a form of a login: elsewhere they say how a test ended."""
 _FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
@@ -198,7 +200,8 @@ def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
 def _without_credential(pair: re.Match[str]) -> str:
     # As Rails and PHP nest them: ``user[password]``.
     name, value = unquote_plus(pair[2]).rstrip("]"), unquote_plus(pair[3])
-    if is_password_of(name, value) or is_one_time_code(name, value):
+    kind = "password" if name.lower() in _PASSWORD_FIELDS else name
+    if is_password_of(kind, value) or is_one_time_code(name, value):
         return f"{pair[1]}[{ASSIGNED}]"
     # A blank is a plus there, and what stands behind it no word of its own.
     clean = scrub_text(value) if "+" in pair[3] else value

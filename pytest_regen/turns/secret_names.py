@@ -12,6 +12,7 @@ from typing import Final
 
 __all__ = [
     "PASSWORDS",
+    "changes_often",
     "is_harmless_name",
     "is_mixed",
     "is_one_time_code",
@@ -34,14 +35,15 @@ PASSWORDS: Final = (
 """What names of fields that hold a password end with, in small letters."""
 _PRIVATE: Final = (
     *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
-    *("session", "sessionid", "private_key_id", "privatekeyid"),
+    *("authentication", "session", "sessionid", "private_key_id", "privatekeyid"),
+    *("secret_key_base", "secretkeybase"),
     *PASSWORDS,
 )
 _PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS|W|w)$")
 """``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
 _CODES: Final = frozenset(
-    {"code", "codeverifier", "samlresponse", "assertion", "ticket", "jwt", "otp", "hmac"}
-    | {"sid", "session", "sessionid", "appid"}
+    {"code", "codeverifier", "devicecode", "samlresponse", "assertion", "ticket", "jwt", "otp"}
+    | {"hmac", "bearer", "sid", "session", "sessionid", "appid"}
 )
 """Parameters by which somebody logs in or stays so, and that have other uses: ``?code=DE``."""
 _HARMLESS: Final = (
@@ -80,8 +82,8 @@ _CODE = re.compile(
     r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
 )
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
-_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ")
-"""Keys that stand in web pages: their vendors call them public."""
+_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ", "AWS4-HMAC-SHA256")
+"""Keys that stand in web pages (their vendors call them public), and the name of a scheme."""
 _SHORTEST: Final = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORTEST_PASSWORD: Final = 4
@@ -193,9 +195,14 @@ def is_mixed(value: str) -> bool:
     """
     if len(value) < _SHORTEST_MIXED or not any(map(str.isdigit, value)):
         return False
+    return changes_often(value) and any(map(str.isalpha, value))
+
+
+def changes_often(value: str) -> bool:
+    """Whether two of five signs are of another sort than the one before: case, digit, sign."""
     signs = [(one.islower(), one.isupper(), one.isdigit()) for one in value]
     changes = sum(one != after for one, after in itertools.pairwise(signs))
-    return changes * 5 >= len(value) * 2 and any(map(str.isalpha, value))
+    return changes * 5 >= len(value) * 2
 
 
 def is_one_time_code(name: str, value: str) -> bool:
@@ -231,9 +238,14 @@ def _is_password(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether a text is so irregular that somebody must have drawn it."""
-    if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
+    if len(value) < _SHORTEST or _CODE.fullmatch(value):
         return False
-    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
+    if _WORDY.fullmatch(value) and not (value.isalnum() and changes_often(value)):
+        return False
+    if not any(map(str.isalpha, value)):
+        return False
+    # Of twenty letters and digits drawn at random every thirtieth has no digit.
+    if not any(map(str.isdigit, value)) and not (value.isalpha() and changes_often(value)):
         return False
     if value.startswith(_PUBLISHED) or _is_spelt(value):
         return False

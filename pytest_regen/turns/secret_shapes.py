@@ -397,6 +397,10 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
                 ("htpasswd -",),
                 rf"htpasswd[ \t]+-\w*b\w*[ \t]+\S{{1,200}}[ \t]+\S{{1,100}}[ \t]+{_ARGUMENT}",
             ),
+            (
+                ("IDENTIFIED BY '", "WITH PASSWORD '", "WITH PASSWORD = '"),
+                r"(?:IDENTIFIED BY|WITH PASSWORD(?: =)?) '([^'\s\\\[][^'\s\\]{2,200})'",
+            ),
             (("net user ",), rf"net user[ \t]+\S{{1,100}}[ \t]+{_ARGUMENT}(?=[ \t]+/add)"),
             (
                 ("machine ",),

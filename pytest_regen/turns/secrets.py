@@ -26,7 +26,7 @@ ASSIGNED: Final = "assigned-secret"
 """The kind of what has no shape of its own, but is random and stands behind ``key=``."""
 
 _STEMS: Final = {
-    "key": "(?:(?<=private_key)_id|(?<=privatekey)id)?",
+    "key": "(?:(?<=private_key)_id|(?<=privatekey)id|(?<=secret_key)_base)?",
     "token": "",
     "secret": "",
     "pass": "(?:word|wd|phrase|code|wort|ord|(?<=de_pass)e|(?<=depass)e|(?<=de pass)e)?",
@@ -80,11 +80,12 @@ _BLOCK = r"(?:[|>][+-]?\r?\n[ \t]+)?"
 _BEHIND = re.compile(
     # What closes a name, in code, JSON or Markdown, and the type it may be declared with.
     _ATTRIBUTE + r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
-    rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*{_BLOCK}"""
+    rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*{_BLOCK}(?:<[a-z]{{1,10}}>)?"""
     # What opens a value; a function that is given a name and what to take instead; a scheme.
     r"""["'`*({]{0,4}(?:[\w.]{2,30}\(["'][^"'\n]{1,60}["'],[ ]?["'])?"""
     r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ]|base64:)?""" + _VALUE
 )
+_FLAG: Final = "--pass"
 _PATTERNS: Final = (
     # Of a command; as .netrc has it; in an address in the place of a user.
     (
@@ -96,6 +97,8 @@ _PATTERNS: Final = (
         "--",
     ),
     (re.compile(rf"password[ \t]+{_VALUE}"), "password "),
+    (re.compile(r"--pass(?:word|phrase|wd)[ \t]+[\"']?([^\s\"'`<>&;,]{8,200})"), _FLAG),
+    (re.compile(rf"(?i:cookie)[\"']?:[ \t]*[\w.-]{{1,60}}={_VALUE}"), "cookie"),
     # But for Sentry, whose addresses stand in web pages.
     (re.compile(rf"://{_VALUE}(?=@(?!o[0-9]+\.ingest\.))"), "://"),
 )
@@ -107,15 +110,19 @@ _PASSWORD = re.compile(
 _ELEMENT = re.compile(
     # Of XML: text, or that of the next element, as a list of properties has it.
     r"(?:\s[^<>]{0,200})?>\s{0,20}(?:<!\[CDATA\[)?([^<>\s][^<>]{2,500}?)\s{0,20}(?:\]\]>)?</"
-    r"|</(?:key|name)>\s{0,40}<(?:string|value)>([^<>\s][^<>]{2,500})</",
+    r"|</(?:key|name|th|td|dt)>\s{0,40}(?:<(?:string|value|td|dd)>\s{0,40}){1,2}"
+    r"([^<>\s][^<>]{2,500})</",
     re.IGNORECASE,
 )
 _TAG = re.compile(
-    r"<(?:[A-Za-z][\w-]{0,30}:)?[\w.-]{0,60}\Z|<(?:key|name)>[\w .-]{0,60}\Z", re.IGNORECASE
+    r"<(?:[A-Za-z][\w-]{0,30}:)?[\w.-]{0,60}\Z|<(?:key|name|th|td|dt)>[\w .-]{0,60}\Z",
+    re.IGNORECASE,
 )
 _VARIABLE = re.compile(rf"[ \t]+[\"']?{_VALUE}")
-_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-"""Of a Dockerfile, of fish, of Windows: ``ENV API_KEY ...``."""
+_VARIABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+")
+"""Of a Dockerfile, of fish, of Windows, of a file of cookies: ``ENV API_KEY ...``."""
+_ARGUMENT = re.compile(r"""["'][ ]?,[ ]?["']([^\s"'`]{8,500})["'][ ]?\)""")
+"""Of a function that is given a name and its value: ``define("DB_PASSWORD", "...")``."""
 _MEMBER = re.compile(r'"[ \t]*:[ \t]*"([^"\\\n]{4,200})"')
 """Of JSON in a text: there a password is recognized as in JSON itself."""
 _PAIR = re.compile(r"""=([^\s"'`<>&;,]{4,200})""")
@@ -288,7 +295,7 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     seen = lean.lower()
     known = (_ASCII if text.isascii() else _ANY)[is_long]
     stems = [stem for stem in known if stem in seen]
-    patterns = [one for one in _PATTERNS if one[1] in seen] if is_long else []
+    patterns = [one for one in _PATTERNS if one[1] in seen and (is_long or one[1] == _FLAG)]
     if not stems and not patterns:
         return []
     # The one letter whose lower case is two would move all places behind it.
@@ -296,7 +303,7 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     found = {span for stem in stems for span in _behind(text, lowered, stem)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
-        found.update(match.span(1) for match in matches if looks_random(match[1]))
+        found.update(m.span(1) for m in matches if looks_random(m[1]) or _is_drawn(m[1]))
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if not kept or start >= kept[-1][1]:
@@ -444,7 +451,11 @@ def _otherwise_behind(text: str, at: int, end: int) -> tuple[int, int] | None:
             number = 1 if element[1] else 2
             name = tag[0].lstrip("<").rpartition(":")[2].rpartition(">")[2] + text[at:end]
             return element.span(number) if is_password_of(name, element[number]) else None
-    if behind in _BLANKS and text[end - 1].isupper():
+    if behind in _QUOTES:
+        value = _ARGUMENT.match(text, end)
+        is_one = value and (looks_random(value[1]) or _is_drawn(value[1]))
+        return value.span(1) if value and is_one and not is_placeholder(value[1]) else None
+    if behind in _BLANKS:
         value = _VARIABLE.match(text, end)
         if value and looks_random(value[1]) and not is_placeholder(value[1]):
             before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
@@ -455,6 +466,7 @@ def _otherwise_behind(text: str, at: int, end: int) -> tuple[int, int] | None:
 
 _ELEMENT_GOES_ON: Final = frozenset({">", "<", " ", "\t", "\r", "\n"})
 _BLANKS: Final = frozenset({" ", "\t"})
+_QUOTES: Final = frozenset({'"', "'"})
 
 
 def _signed(text: str, end: int) -> tuple[int, int] | None:

@@ -327,7 +327,9 @@ def test_prose_in_a_form() -> None:
     ("name", "value"),
     [
         ("user[password]", "hunter2hunter"),
+        ("pass", "hgklqWzxvbNM"),
         ("code", MIXED[:40]),
+        ("device_code", MIXED[:40]),
         ("code_verifier", MIXED[:43]),
         ("SAMLResponse", base64.b64encode(MIXED[:70].encode()).decode()),
         ("ticket", f"ST-{MIXED[:30]}"),
