@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_regen.cassettes.diff_files import DiffFiles
+from pytest_regen.cassettes.files.appending import stamp_of
 from pytest_regen.cassettes.files.places import partial_path
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction
 from pytest_regen.cassettes.keys import keys_of, request_key
@@ -36,7 +37,8 @@ class Player:
         self.path = path
         self.exists = file is not None
         # Asked now: a miss is told inside event loops, too, which must not wait for a file.
-        self._is_left = file is None and partial_path(path).exists()
+        # A name that is too long for it is told where something is to be written.
+        self._is_left = file is None and stamp_of(partial_path(path)) is not None
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder)
         self.tape = Tape(

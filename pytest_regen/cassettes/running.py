@@ -176,6 +176,8 @@ class CassetteRun:
         try:
             interaction = self._kept(exchange)
             with self._writing:
+                if self._is_finished:
+                    return
                 self._writer.append(interaction, exchange.source, exchange.model)
                 self._recorded.append(interaction)
         except CassetteError as error:
@@ -274,7 +276,8 @@ class CassetteRun:
         """
         self._player.files.write()
         self._apart.shutdown()
-        self._is_finished = True
+        with self._writing:
+            self._is_finished = True
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
             unplayed = self.tape.unplayed if drops else ()

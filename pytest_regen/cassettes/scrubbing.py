@@ -50,6 +50,8 @@ _SEVERAL = re.compile(
     r"(?:(?:api|access|secret|private|auth|refresh)[-_ ]?(?:key|token)|secret|passwd|password)s$",
     re.IGNORECASE,
 )
+_SAYS_NOTHING: Final = frozenset({float, int, bool, type(None)})
+"""Types of JSON values that hold no text."""
 _SHORTEST: Final = 8
 """Characters: below, a text holds no credential, nor one in use."""
 _OPENING: Final = ("{", "[")
@@ -131,6 +133,8 @@ def _scrubbed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
+        if _SAYS_NOTHING.issuperset(map(type, value)):
+            return value  # embeddings: one by one millions of numbers would take seconds
         return [_member(_before(value, number), item, change) for number, item in enumerate(value)]
     return value
 

@@ -5,6 +5,7 @@ tests without its marks, so that they cost nothing.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,7 +114,9 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 
     mark = request.node.get_closest_marker("default_cassette")
     if mark is None:
-        return plain_cassette_name(request.node)
+        return plain_cassette_name(
+            request.node, lambda: Path(request.getfixturevalue("vcr_cassette_dir"))
+        )
     if not mark.args:
         raise pytest.UsageError("default_cassette needs a name: default_cassette('name.yaml')")
     return str(mark.args[0])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import vcr
 import yaml
@@ -16,6 +17,8 @@ from recorded import outcome, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import Interaction, read_cassette, use_cassette
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
 from pytest_regen.cassettes.files.format import FIRST_LINE, header_text, interaction_text
 from pytest_regen.errors import CassetteUnreadableError
 
@@ -341,3 +344,81 @@ def test_a_replayed_turn_loads_no_sdk_and_no_client(path: Path) -> None:
 
     heavy = {"anthropic", "vcr", "httpx2", "pydantic", "filelock", "ssl", "asyncio", "pytest"}
     assert sorted(heavy & set(loaded)) == []
+
+
+OLD_HTTPX = """interactions:
+- request: {body: '', headers: {}, method: GET, uri: 'http://127.0.0.1:9/said'}
+  response:
+    content: 'ivy, in "deep" shade'
+    headers: {content-type: [text/plain], x-served-by: [oak]}
+    http_version: HTTP/1.1
+    status_code: 203
+version: 1
+"""
+
+
+def test_an_answer_in_the_layout_vcrpy_once_had_for_httpx(path: Path) -> None:
+    """With ``status_code`` and ``content``; vcrpy still plays it, and so do both readers here."""
+    path.write_text(OLD_HTTPX, "utf-8")
+
+    for cassette in (
+        use_cassette(path),
+        watched_cassette(VcrOptions("c", path.parent, "none", {}, (), lambda _: None)),
+    ):
+        with cassette:
+            said = httpx2.get("http://127.0.0.1:9/said")
+
+        assert (said.status_code, said.text) == (203, 'ivy, in "deep" shade')
+        assert said.headers["x-served-by"] == "oak"
+
+
+def test_a_key_that_stands_twice_with_one_value(path: Path) -> None:
+    """As editors and merges leave the last line: whichever counts, it says the same."""
+    path.write_text(f"{OLD_HTTPX}\nversion: 1\n", "utf-8")
+
+    file = read_cassette(path)
+
+    assert file is not None
+    assert len(file.interactions) == 1
+    path.write_text(f"{OLD_HTTPX}\nversion: 2\n", "utf-8")
+    with pytest.raises(CassetteUnreadableError, match="'version' stands twice"):
+        read_cassette(path)
+
+
+def test_names_in_several_spellings_and_values_as_bytes(path: Path) -> None:
+    """All values of a header are its values; vcrpy keeps what a client gave it as bytes so."""
+    path.write_text(
+        """
+interactions:
+- request:
+    body: null
+    headers: {X-Amz-Date: [!!binary MjAyNg==]}
+    method: GET
+    uri: https://a.example/
+  response:
+    body: {string: x}
+    headers:
+      Set-Cookie: [a=1]
+      set-cookie: b=2
+      X-D: ['1', '2']
+      x-d: ['1', '2']
+      Location: !!binary L2dyw7xu
+      ? !!binary RVRhZw==
+      : [W/7]
+    status: {code: 200, message: OK}
+version: 1
+""",
+        "utf-8",
+    )
+
+    file = read_cassette(path)
+
+    assert file is not None
+    found = file.interactions[0].interaction
+    assert found.request_headers == {"x-amz-date": ("2026",)}
+    assert found.response_headers == {
+        "set-cookie": ("a=1", "b=2"),
+        "x-d": ("1", "2"),
+        "location": ("/grün",),
+        "etag": ("W/7",),
+    }

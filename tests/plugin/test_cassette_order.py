@@ -235,10 +235,10 @@ def test_the_network_is_blocked_by_a_late_mark(project: Project, emulator: Emula
     """``block_network`` is read at the same time."""
     write_late(project, "block_network")
 
-    result = project.run("-p", "early", "-W", "ignore", "--tb=no")
+    outcomes = project.run("-p", "early", "-W", "ignore", "--tb=no").parseoutcomes()
 
     # What a fixture asks for fails its set-up.
-    assert result.parseoutcomes() == {"failed": COUNT - len(LATE), "errors": len(LATE)}
+    assert outcomes == {"failed": COUNT - len(LATE), "errors": len(LATE)}
     assert not emulator.requests
 
 

@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -324,6 +325,108 @@ def test_who_names_the_exception_of_vcrpy_gets_it(project: Project) -> None:
     write(project, CLIENTS, EXPECTING)
 
     project.run("-W", "ignore").assert_outcomes(passed=8)
+
+
+OUTCOMES = """
+    import unittest
+    from vcr.errors import CannotOverwriteExistingCassetteException
+
+    class Offline(Exception):
+        pass
+
+    def ask():
+        try:
+            plain_httpx2()
+        except Exception as error:
+            raise Offline("no service") from error
+
+    @pytest.fixture
+    def asking():
+        ask()
+
+    @pytest.fixture
+    def skipping():
+        try:
+            ask()
+        except Offline:
+            pytest.skip("no service")
+
+    @pytest.mark.vcr
+    class TestSkipped:
+        def test_called(self):
+            try:
+                ask()
+            except Offline:
+                pytest.skip("no service")
+
+        def test_set_up(self, skipping):
+            pass
+
+        def test_as_unittest_does(self):
+            try:
+                ask()
+            except Offline as error:
+                raise unittest.SkipTest("no service") from error
+
+        @pytest.mark.anyio
+        async def test_in_a_coroutine(self):
+            try:
+                async with httpx2.AsyncClient() as client:
+                    await client.get(BASE)
+            except Exception:
+                pytest.skip("no service")
+
+    @pytest.mark.vcr
+    class TestExpectedToFail:
+        @pytest.mark.xfail(raises=Offline)
+        def test_with_the_error_of_the_client(self):
+            ask()
+
+        @pytest.mark.xfail(raises=CannotOverwriteExistingCassetteException)
+        def test_with_that_of_vcrpy(self):
+            plain_httpx2()
+
+        @pytest.mark.xfail(raises=Offline)
+        def test_set_up(self, asking):
+            pass
+
+        def test_by_a_call(self):
+            try:
+                ask()
+            except Offline:
+                pytest.xfail("no service")
+
+    @pytest.mark.vcr
+    class TestPassed:
+        def test_fixture_wanted_by_the_test(self, request):
+            with pytest.raises(Offline):
+                request.getfixturevalue("asking")
+
+    @pytest.mark.vcr
+    class TestFailed(unittest.TestCase):
+        def test_case_of_unittest(self):
+            ask()
+
+    @pytest.mark.vcr
+    @pytest.mark.xfail(raises=ValueError)
+    def test_failed_with_another_error():
+        ask()
+"""
+
+
+def test_what_becomes_of_a_test_depends_on_what_it_raised(project: Project) -> None:
+    """Skipped, expected to fail, passed: as if the exception of vcrpy were not looked at.
+
+    Only a failure is shown as the miss behind it; the others are told at the end of the run.
+    """
+    write(project, CLIENTS, OUTCOMES)
+
+    result = project.run("-W", "ignore")
+
+    result.assert_outcomes(skipped=5, xfailed=4, passed=1, failed=2)
+    assert [said[:15] for said in reasons(result)] == ["no cassette at "] * 2
+    listed = [line.split("::")[1] for line in result.outlines if line.startswith("miss: ")]
+    assert Counter(listed) == {"TestSkipped": 5, "TestExpectedToFail": 4, "TestPassed": 1}
 
 
 FAILING = """

@@ -130,3 +130,25 @@ def test_a_test_marked_vcr_shows_none(project: Project) -> None:
 
     assert len(list((project.path / "cassettes" / "test_talk").iterdir())) == 2
     assert revealing(project) == []
+
+
+@pytest.mark.parametrize("mark", ["vcr", "cassette"])
+def test_what_pytest_recording_named_by_one_is_found(project: Project, mark: str) -> None:
+    """A suite that switches has its cassettes already; they are no orphans and keep their names."""
+    write(project)
+    path = project.path / "test_talk.py"
+    text = path.read_text("utf-8")
+    vcr = text.replace("mark.cassette", "mark.vcr").replace("(cassette, ", "(")
+    path.write_text(vcr, "utf-8")
+    project.run("--record-mode=once").assert_outcomes(passed=2)
+    folder = project.path / "cassettes" / "test_talk"
+    theirs = {f"test_talk[{key}].yaml" for key in (SECRET, OTHER)}
+    for file, name in zip(sorted(folder.iterdir()), sorted(theirs), strict=True):
+        file.rename(folder / name)
+
+    path.write_text(vcr if mark == "vcr" else text, "utf-8")
+    result = project.run("--record-mode=none", "-W", "ignore")
+
+    result.assert_outcomes(passed=2)
+    result.stdout.no_fnmatch_line("*orphan*")
+    assert {file.name for file in folder.iterdir()} == theirs

@@ -515,16 +515,23 @@ def _refuse(node: Any, why: str) -> NoReturn:  # noqa: ANN401 - PyYAML's nodes
 
 
 def _refuse_twice(node: Any) -> bool:  # noqa: ANN401 - PyYAML's nodes
-    """Refuse a mapping that names a key twice; return whether others are merged into it."""
-    seen: set[tuple[str, str]] = set()
+    """Refuse a mapping that names a key twice; return whether others are merged into it.
+
+    The same plain value under both is no choice that another parser could make otherwise.
+    """
+    seen: dict[tuple[str, str], Any] = {}
     for key, value in node.value:
         if key.id == "scalar":
-            if (key.tag, key.value) in seen:
+            other = seen.setdefault((key.tag, key.value), value)
+            if other is not value and not _is_same_scalar(other, value):
                 _refuse(key, f"the key {key.value!r} stands twice")
-            seen.add((key.tag, key.value))
         if key.tag.endswith(":merge") and len(value.value) > _MERGED:
             _refuse(key, f"more than {_MERGED} mappings are merged into one")
     return any(tag.endswith(":merge") for tag, _ in seen)
+
+
+def _is_same_scalar(one: Any, other: Any) -> bool:  # noqa: ANN401 - PyYAML's nodes
+    return one.id == other.id == "scalar" and (one.tag, one.value) == (other.tag, other.value)
 
 
 def _placed(construct: Any) -> Any:  # noqa: ANN401 - functions of PyYAML's

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_regen.atomic import refuse_obstacle
 from pytest_regen.cassettes.files.appending import (
+    append_or_nothing,
     append_whole,
     insert_whole,
     recover,
@@ -108,12 +109,10 @@ class CassetteWriter:
             if self._partial is None:
                 self._metadata = _metadata(source, model)
                 self._partial = self._claimed_partial()
-                # Head and recording in one: a cassette without any does not load.
-                whole = header_text(self._metadata) + text
-                self._partial.write_text(whole, "utf-8", newline="\n")
-            else:
-                with self._partial.open("a", encoding="utf-8", newline="\n") as file:
-                    file.write(text)
+                self._partial.write_bytes(b"")
+            # Head and recording in one: a cassette without any does not load.
+            head = "" if self._recorded else header_text(self._metadata)
+            append_or_nothing(self._partial, (head + text).encode())
         except (OSError, ValueError) as error:
             raise unwritable(self._path, error) from None
         self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
@@ -136,10 +135,11 @@ class CassetteWriter:
             with _locked(self._path):
                 refuse_obstacle(self._path)
                 recover(self._path)
-                if self._partial is None:
-                    self._drop(leaving)
-                else:
+                if self._partial is not None and self._recorded:
                     self._promote(self._partial, leaving)
+                else:
+                    self._drop(leaving)
+                if self._partial is not None:
                     self._partial.unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(self._path, error) from None
@@ -155,7 +155,7 @@ class CassetteWriter:
     @property
     def partial(self) -> Path | None:
         """The partial file of this run, once something was recorded."""
-        return self._partial
+        return self._partial if self._recorded else None
 
     def _promote(self, partial: Path, drop: Counter[str]) -> None:
         old = self._current()

@@ -88,7 +88,7 @@ class _CassetteHooks:
             raise
         except BaseException as caught:  # noqa: BLE001 - the miss itself is one
             error, result = caught, None
-        missed = _missed(item, error)
+        missed = _untold_miss(item, error)
         if missed is not None and error is None:
             missed = with_exemption(missed, EXEMPTION["cassette"])
         if missed is not None:
@@ -128,10 +128,7 @@ class _CassetteHooks:
         try:
             return (yield)
         except BaseException as caught:
-            # The next test that wants the fixture has another cassette, which knows of no miss.
-            told = _missed_by_vcrpy(request._pyfuncitem, caught)  # noqa: SLF001 - the test
-            if told is None and not isinstance(caught, Exception):
-                told = _cassette_error(caught)
+            told = None if isinstance(caught, Exception) else _cassette_error(caught)
             if told is None:
                 raise
             error = told.with_traceback(caught.__traceback__)
@@ -157,29 +154,64 @@ class _CassetteHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Show what is missing at the line that asked for it, and in the line of the summary."""
         error = call.excinfo.value if call.excinfo is not None else None
-        if error is None:
-            return (yield)
-        told = _missed(item, error) if call.when == "setup" else None
-        told = told or _cassette_error(error)
-        if told is None:
-            return (yield)
-        whole = item.config.option.fulltrace
-        lines = error.__traceback__ if whole else own_lines(item, error.__traceback__)
-        call.excinfo = pytest.ExceptionInfo.from_exception(
-            told.with_traceback(lines or error.__traceback__)
-        )
+        told = None
+        if error is not None:
+            told = _untold_miss(item, error) if call.when == "setup" else None
+            told = told or _cassette_error(error)
+        if told is not None and error is not None:
+            has_lines = _show(item, call, told, error)
+            report = yield
+            _shorten(item, call, report, has_lines=has_lines)
+            return report
         report = yield
-        if lines is None:
-            report.longrepr = call.excinfo.getrepr(style="value")
-        # Else the summary would start with the name of our class.
-        crash = getattr(report.longrepr, "reprcrash", None)
-        if crash is not None:
-            crash.message = str(told)
-        if crash is not None and lines is None:
-            # What is left is a line of ours, which says nothing to anybody.
-            path, line, _ = item.reportinfo()
-            crash.path, crash.lineno = str(path), (line or 0) + 1
+        # Not before: whether a test is skipped, or fails as expected, goes by what it raised.
+        if report.failed and call.excinfo is not None:
+            error = call.excinfo.value
+            told = _miss_of_vcrpy(item, error)
+            if told is not None:
+                has_lines = _show(item, call, told, error)
+                report.longrepr = pytest.TestReport.from_item_and_call(item, call).longrepr
+                _shorten(item, call, report, has_lines=has_lines)
         return report
+
+
+def _show(
+    item: pytest.Item, call: pytest.CallInfo[None], told: CassetteError, error: BaseException
+) -> bool:
+    """Put ``told`` where pytest looks for ``error``, at the lines of the project that asked.
+
+    Returns:
+        Whether there are such lines.
+    """
+    whole = item.config.option.fulltrace
+    lines = error.__traceback__ if whole else own_lines(item, error.__traceback__)
+    call.excinfo = pytest.ExceptionInfo.from_exception(
+        told.with_traceback(lines or error.__traceback__)
+    )
+    return lines is not None
+
+
+def _shorten(
+    item: pytest.Item,
+    call: pytest.CallInfo[None],
+    report: pytest.TestReport,
+    *,
+    has_lines: bool,
+) -> None:
+    """Let the line of the summary say what is missing, and show no lines but the project's."""
+    if call.excinfo is None:
+        return
+    if not has_lines:
+        report.longrepr = call.excinfo.getrepr(style="value")
+    # Else the summary would start with the name of our class.
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is None:
+        return
+    crash.message = str(call.excinfo.value)
+    if not has_lines:
+        # What is left is a line of ours, which says nothing to anybody.
+        path, line, _ = item.reportinfo()
+        crash.path, crash.lineno = str(path), (line or 0) + 1
 
 
 def _telling(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
@@ -209,11 +241,12 @@ def _cassette_error(error: BaseException) -> CassetteError | None:
     return next((found for one in inner if (found := _cassette_error(one))), None)
 
 
-def _missed(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
-    """Return the first miss that the test has not told itself."""
+def _untold_miss(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+    """Return the first miss that a test has not told itself, and that it fails with."""
     own = item.stash.get(CASSETTE, None)
     if own is None:
-        return _missed_by_vcrpy(item, failure)
+        # A miss is vcrpy's exception there; the test does with it what it likes.
+        return _miss_of_vcrpy(item, None)
     missed = own.take_untold_miss()
     told = missed or failure
     if isinstance(told, CassetteMissError):
@@ -221,10 +254,12 @@ def _missed(item: pytest.Item, failure: BaseException | None) -> CassetteError |
     return missed
 
 
-def _missed_by_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
     """Return the miss of a test marked ``vcr`` that is behind its failure."""
     run = item.stash.get(VCR_RUN, None)
-    missed = None if run is None else run.take_untold_miss(failure)
+    if run is None:
+        return None
+    missed = run.take_untold_miss(failure)
     if missed is not None:
         _note_miss(item, run.path, missed)
     return missed

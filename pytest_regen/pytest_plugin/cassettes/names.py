@@ -1,6 +1,7 @@
 """Where cassettes lie, and what their files are called."""
 
 import re
+from collections.abc import Callable
 from hashlib import md5
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def cassette_of_test(item: pytest.Item, named: str | None = None) -> Path:
     named = cassette_mark(item).name or named
     if named is not None:
         return _named_cassette(item, folder / item.path.stem, named)
-    name = plain_cassette_name(item)
+    name = plain_cassette_name(item, lambda: folder / item.path.stem)
     if len(name.encode()) > _LONGEST_NAME:
         name = safe_file_name(name)
     return folder / item.path.stem / f"{name}.yaml"
@@ -62,15 +63,31 @@ def mode_to_record(path: Path) -> str:
     return "new_episodes" if path.exists() else "once"
 
 
-def plain_cassette_name(item: pytest.Item) -> str:
-    """Return the name pytest-recording gives a test's cassette, so that a suite may switch."""
+def plain_cassette_name(item: pytest.Item, folder: Callable[[], Path]) -> str:
+    """Return the name pytest-recording gives a test's cassette, so that a suite may switch.
+
+    Of a parameter that is a credential another one stands in its place, unless that plugin has
+    recorded the test.
+
+    Args:
+        item: the test.
+        folder: says where its cassette is, if that matters.
+    """
     cls = getattr(item, "cls", None)
     name = f"{cls.__name__}.{item.name}" if cls is not None else item.name
-    clean = scrub_text(name)
-    if clean != name:
-        # A test with a credential as parameter; two of them are two cassettes.
-        name = f"{clean}-{text_hash(name).removeprefix('sha256:')[:8]}"
-    return name.translate(_FORBIDDEN)
+    clean, theirs = scrub_text(name), name.translate(_FORBIDDEN)
+    if clean == name or _is_recorded(folder(), theirs):
+        return theirs
+    # Two of them are two cassettes.
+    return f"{clean}-{text_hash(name).removeprefix('sha256:')[:8]}".translate(_FORBIDDEN)
+
+
+def _is_recorded(folder: Path, name: str) -> bool:
+    """Whether there is a cassette of this name, of whatever suffix the serializer chose."""
+    try:
+        return any(file.name.startswith(f"{name}.") for file in folder.iterdir())
+    except OSError:
+        return False
 
 
 def vcr_file_name(name: str, suffix: str) -> str:
@@ -137,7 +154,11 @@ def vcr_cassettes(item: pytest.Item) -> tuple[Path, ...]:
         return ()
     folder = item.path.parent / "cassettes" / item.path.stem
     default = item.get_closest_marker("default_cassette")
-    named = str(default.args[0]) if default and default.args else plain_cassette_name(item)
+    named = (
+        str(default.args[0])
+        if default and default.args
+        else plain_cassette_name(item, lambda: folder)
+    )
     named = vcr_file_name(named, ".yaml")
     names = [named, *(str(one) for each in item.iter_markers("vcr") for one in each.args)]
     # With and without a suffix: the suite's own configuration chooses it.

@@ -79,6 +79,8 @@ class _Gate:
         def call(connection: socket.socket, address: Any) -> Any:  # noqa: ANN401 - as sockets take it
             host = _host(connection.family, address)
             if not getattr(self._inside, "pair", False) and not self._is_open(host):
+                # Callers close it for an OSError only; nobody connects it after this.
+                connection.close()
                 raise RuntimeError(
                     f"Network is disabled for host {host!r}\n"
                     "  next: allow it with @pytest.mark.block_network(allowed_hosts=['…']), or "

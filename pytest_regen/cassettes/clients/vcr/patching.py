@@ -4,7 +4,7 @@ vcrpy's own lookup, files and filters have no part in this: its patches ask a ca
 whether it can play a response, play it, or keep a new one, and the object put there asks ours.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -19,10 +19,10 @@ from pytest_regen.cassettes.clients.active import CassetteInUse, in_use, innermo
 from pytest_regen.cassettes.clients.connections import patch_connections
 from pytest_regen.cassettes.clients.passing import end_streams
 from pytest_regen.cassettes.clients.transports import patch_transports
-from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
+from pytest_regen.cassettes.clients.vcr.bodies import body_bytes
 from pytest_regen.cassettes.clients.websockets import patch_sockets
 from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.cassettes.values import Interaction, has_body
+from pytest_regen.cassettes.values import Interaction, by_lower_name, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import scrub_text
 
@@ -146,11 +146,11 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             WireExchange(
                 method=request.method,
                 uri=request.uri,
-                request_headers=_headers(request.headers),
+                request_headers=by_lower_name(request.headers),
                 request_body=_sent(request, run),
                 status=int(response["status"]["code"]),
                 reason=str(response["status"].get("message") or ""),
-                response_headers=_headers(response["headers"]),
+                response_headers=by_lower_name(response["headers"]),
                 response_body=body_bytes((response.get("body") or {}).get("string")),
             )
         )
@@ -185,18 +185,3 @@ def _response(taken: Interaction) -> dict[str, Any]:
         "headers": headers,
         "body": {"string": taken.response_body},
     }
-
-
-def _headers(
-    headers: Mapping[str, Any] | Iterable[tuple[str, Any]],
-) -> dict[str, tuple[str, ...]]:
-    # Of tornado vcrpy hands on pairs.
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return {
-        str(name): tuple(text_of_header(value) for value in _listed(values))
-        for name, values in pairs
-    }
-
-
-def _listed(values: object) -> Iterable[object]:
-    return values if isinstance(values, list | tuple) else (values,)
