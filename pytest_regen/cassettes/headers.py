@@ -263,11 +263,10 @@ def _is_token(name: str, value: str) -> bool:
 
 
 def _without_credential(pair: re.Match[str]) -> str:
-    name, value = unquote(pair[1]), unquote(pair[2])
+    name, value = unquote(pair[1]).rstrip("]"), unquote(pair[2])
     # As the request that follows will be kept, where all of these lose their values.
-    is_one = is_private_name(name) or (
-        is_private_parameter(name)
-        and (looks_random(value) or name.lower().endswith(("sig", "signature")))
+    is_one = is_private_parameter(name, value) and (
+        is_private_name(name) or looks_random(value) or name.lower().endswith(("sig", "signature"))
     )
     return f"{pair[1]}={quote('[scrubbed]')}" if is_one else pair[0]
 

@@ -234,7 +234,7 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     parts = urlsplit(exchange.uri)
     pairs.append(unquote(parts.netloc.rpartition("@")[0]))
     found += [pair.partition(":")[2] for pair in pairs]
-    found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name)]
+    found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name, value)]
     found += cookie_credentials(exchange.response_headers)
     long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
     # Longer ones first: one may be part of another.
