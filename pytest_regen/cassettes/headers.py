@@ -22,7 +22,7 @@ from pytest_regen.cassettes.scrubbing import (
     scrubbed_path,
     stable_origin,
 )
-from pytest_regen.cassettes.values import Headers
+from pytest_regen.cassettes.values import Headers, by_lower_name
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.secret_names import is_password_of, is_private_name, looks_random
 from pytest_regen.turns.secrets import ASSIGNED, scrub_text
@@ -157,10 +157,9 @@ def kept_request_headers(
 ) -> dict[str, tuple[str, ...]]:
     """Return the request headers a cassette keeps, by name."""
     kept = {}
-    for given, values in headers.items():
-        name = given.lower()
+    for name, values in by_lower_name(headers).items():
         if (name in _REQUEST_HEADERS or rules.keeps(name)) and not rules.drops(name):
-            kept[name] = tuple(_clean(name, str(value), literal) for value in values)
+            kept[name] = tuple(_clean(name, value, literal) for value in values)
     return dict(sorted(kept.items()))
 
 
@@ -182,7 +181,7 @@ def kept_response_headers(
             a local one does, addresses at that server are kept as the recording names it.
         has_body: whether the answer may have a body; else the length it tells is kept.
     """
-    lower = {name.lower(): tuple(map(str, values)) for name, values in headers.items()}
+    lower = by_lower_name(headers)
     hop = {
         name.strip().lower() for value in lower.get("connection", ()) for name in value.split(",")
     }
@@ -264,11 +263,10 @@ def _is_token(name: str, value: str) -> bool:
 
 
 def _without_credential(pair: re.Match[str]) -> str:
-    name, value = unquote(pair[1]), unquote(pair[2])
+    name, value = unquote(pair[1]).rstrip("]"), unquote(pair[2])
     # As the request that follows will be kept, where all of these lose their values.
-    is_one = is_private_name(name) or (
-        is_private_parameter(name)
-        and (looks_random(value) or name.lower().endswith(("sig", "signature")))
+    is_one = is_private_parameter(name, value) and (
+        is_private_name(name) or looks_random(value) or name.lower().endswith(("sig", "signature"))
     )
     return f"{pair[1]}={quote('[scrubbed]')}" if is_one else pair[0]
 

@@ -27,7 +27,13 @@ from pytest_regen.cassettes.scrubbing import (
     stable_uri,
 )
 from pytest_regen.cassettes.strict_json import json_or_none, too_deep
-from pytest_regen.cassettes.values import Headers, Interaction, StreamEnd, has_body
+from pytest_regen.cassettes.values import (
+    Headers,
+    Interaction,
+    StreamEnd,
+    by_lower_name,
+    has_body,
+)
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.encodings import letters_in
 from pytest_regen.turns.secret_names import is_private_name, looks_random
@@ -71,7 +77,7 @@ class WireExchange:
 
         One whose client wanted no more than the head did not break off.
         """
-        types = ",".join(_lower(self.response_headers).get("content-type", ()))
+        types = ",".join(by_lower_name(self.response_headers).get("content-type", ()))
         return self.end != "cut" or "text/event-stream" in types
 
     @property
@@ -111,7 +117,7 @@ def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     try:
         content, headers = decoded_body(
             exchange.response_body,
-            _lower(exchange.response_headers),
+            by_lower_name(exchange.response_headers),
             is_whole=exchange.end == "complete",
         )
     except UndecodableBodyError as error:
@@ -184,7 +190,7 @@ def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
     """
     body = exchange.request_body
     try:
-        plain, _ = decoded_body(body, _lower(exchange.request_headers))
+        plain, _ = decoded_body(body, by_lower_name(exchange.request_headers))
     except UndecodableBodyError as error:
         raise _unreadable("request", error) from error
     if plain != body and clean_body(plain, literal) != plain:
@@ -214,10 +220,6 @@ def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
         )
 
 
-def _lower(headers: Headers) -> dict[str, tuple[str, ...]]:
-    return {name.lower(): tuple(values) for name, values in headers.items()}
-
-
 def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     """Return the credentials of a request, and those its answer hands out, of whatever shape."""
     found: list[str] = []
@@ -232,7 +234,7 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     parts = urlsplit(exchange.uri)
     pairs.append(unquote(parts.netloc.rpartition("@")[0]))
     found += [pair.partition(":")[2] for pair in pairs]
-    found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name)]
+    found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name, value)]
     found += cookie_credentials(exchange.response_headers)
     long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
     # Longer ones first: one may be part of another.

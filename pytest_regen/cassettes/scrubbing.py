@@ -10,7 +10,13 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, ur
 from pytest_regen.cassettes.json_text import rewritten
 from pytest_regen.cassettes.paths import leaves
 from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.turns.secret_names import is_harmless_name, is_password_of, is_private_name
+from pytest_regen.turns.secret_names import (
+    is_harmless_name,
+    is_one_time_code,
+    is_password_of,
+    is_path,
+    is_private_name,
+)
 from pytest_regen.turns.secret_shapes import SECRET_SHAPES
 from pytest_regen.turns.secrets import ASSIGNED, find_secrets, scrub_text, secrets_with_values
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
@@ -52,6 +58,8 @@ _OPENING: Final = ("{", "[")
 _CLOSING: Final = ("}", "]")
 _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.MULTILINE)
 """An event of a stream, or a line of JSON."""
+_PASSWORD_FIELDS: Final = frozenset({"pass", "pw"})
+"""Of a form of a login: elsewhere they say how a test ended."""
 _FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
@@ -194,8 +202,10 @@ def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
 
 
 def _without_credential(pair: re.Match[str]) -> str:
-    name, value = unquote_plus(pair[2]), unquote_plus(pair[3])
-    if is_password_of(name, value):
+    # As Rails and PHP nest them: ``user[password]``.
+    name, value = unquote_plus(pair[2]).rstrip("]"), unquote_plus(pair[3])
+    kind = "password" if name.lower() in _PASSWORD_FIELDS else name
+    if is_password_of(kind, value) or is_one_time_code(name, value):
         return f"{pair[1]}[{ASSIGNED}]"
     # A blank is a plus there, and what stands behind it no word of its own.
     clean = scrub_text(value) if "+" in pair[3] else value
@@ -290,9 +300,15 @@ def scrubbed_path(path: str) -> str:
     return _ENCODED_KIND.sub(r"[\1]", path) if "%5" in path else path
 
 
-def is_private_parameter(name: str) -> bool:
-    """Whether a parameter of an address is there to hold a credential."""
-    if is_harmless_name(name):
+def is_private_parameter(name: str, value: str) -> bool:
+    """Whether a parameter of an address holds a credential.
+
+    Going by its name, whatever its value, but for what has other uses: a key may name a file, and
+    addresses that differ in it ask for different things.
+    """
+    if is_one_time_code(name, value):
+        return True
+    if is_harmless_name(name) or (name.lower() == "key" and is_path(value)):
         return False
     words = {word.lower() for word in _WORDS.findall(name)}
     return is_private_name(name) or not words.isdisjoint(_PRIVATE_PARAMETERS)
@@ -302,6 +318,6 @@ def scrubbed_query(query: str) -> str:
     """Return a query without the values of parameters that are named like credentials."""
     kept = []
     for name, value in parse_qsl(query, keep_blank_values=True):
-        clean = "[scrubbed]" if is_private_parameter(name) else scrub_text(value)
+        clean = "[scrubbed]" if is_private_parameter(name, value) else scrub_text(value)
         kept.append((scrub_text(name), clean))
     return "&".join(f"{quote(name)}={quote(value)}" for name, value in kept)

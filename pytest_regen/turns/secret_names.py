@@ -3,6 +3,7 @@
 A leaf: standard library only.
 """
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -11,8 +12,12 @@ from typing import Final
 
 __all__ = [
     "PASSWORDS",
+    "changes_often",
     "is_harmless_name",
+    "is_mixed",
+    "is_one_time_code",
     "is_password_of",
+    "is_path",
     "is_placeholder",
     "is_private_name",
     "is_uuid",
@@ -30,11 +35,17 @@ PASSWORDS: Final = (
 """What names of fields that hold a password end with, in small letters."""
 _PRIVATE: Final = (
     *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
-    *("session", "sessionid", "private_key_id", "privatekeyid"),
+    *("authentication", "session", "sessionid", "private_key_id", "privatekeyid"),
+    *("secret_key_base", "secretkeybase"),
     *PASSWORDS,
 )
-_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS)$")
+_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS|W|w)$")
 """``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
+_CODES: Final = frozenset(
+    {"code", "codeverifier", "devicecode", "samlresponse", "assertion", "ticket", "jwt", "otp"}
+    | {"hmac", "bearer", "sid", "session", "sessionid", "appid"}
+)
+"""Parameters by which somebody logs in or stays so, and that have other uses: ``?code=DE``."""
 _HARMLESS: Final = (
     # What names a place, a page or a repetition, and opens nothing.
     *(
@@ -43,19 +54,24 @@ _HARMLESS: Final = (
             *("cache", "idempotency", "partition", "routing", "sort", "primary", "foreign"),
             *("public", "resource", "storage", "object", "s3", "index", "group", "dedup"),
             *("deduplication", "lookup", "translation", "row", "range", "shard", "message"),
+            *("page", "next", "continuation", "cursor", "start", "evaluated"),
         )
     ),
     *(
         f"{what}token"
         for what in (
             *("page", "next", "continuation", "cursor", "sync", "delta", "pagination", "paging"),
-            *("resume", "resumption", "idempotency", "clientrequest", "eos", "bos", "pad"),
+            *("resume", "resumption", "skip", "start", "starting", "scroll", "offset"),
+            *("idempotency", "clientrequest", "eos", "bos", "pad"),
         )
     ),
     # Of a description of media streams (SDP): drawn for one call, and gone with it.
     "icepwd",
 )
 _SEPARATORS = re.compile(r"[-_.\s]+")
+_PATH = re.compile(r"[\w .=@~:-]*(?:/[\w .=@~:-]*)+")
+_FOLDER = re.compile(r"(?:^|/)[a-z]{3,}[_-]?(?=/)")
+_EXTENSION = re.compile(r"[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}$")
 _JOINTS = re.compile(r"[-_./+=~%]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
@@ -66,11 +82,12 @@ _CODE = re.compile(
     r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
 )
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
-_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ")
-"""Keys that stand in web pages: their vendors call them public."""
+_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ", "AWS4-HMAC-SHA256")
+"""Keys that stand in web pages (their vendors call them public), and the name of a scheme."""
 _SHORTEST: Final = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORTEST_PASSWORD: Final = 4
+_SHORTEST_MIXED: Final = 8
 _BITS: Final = 3.0
 """Shannon bits a character: below stand words, repetitions and counters."""
 
@@ -152,13 +169,49 @@ def is_password_of(name: str, value: str) -> bool:
     lower = name.lower()
     if lower.endswith(PASSWORDS):
         return _is_password(value)
+    if is_placeholder(value) or (lower == "key" and is_path(value)):
+        return False
+    if _PASS.search(name) and is_mixed(value):
+        return True
     # With the name of a scheme: "Token ...".
     *scheme, last = value.split(" ")
     if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or not looks_random(last):
         return False
-    if is_placeholder(last):
+    is_id = lower.endswith(("session", "sessionid")) and is_uuid(last)
+    return not (is_id or is_placeholder(last))
+
+
+def is_path(value: str) -> bool:
+    """Whether a value names a file, as the key of an object in a store does."""
+    return _EXTENSION.search(value) is not None or (
+        _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a short value changes between small letters, large ones and digits as no name does.
+
+    ``newPassword2`` changes at every fourth letter, what was drawn at every second.
+    """
+    if len(value) < _SHORTEST_MIXED or not any(map(str.isdigit, value)):
         return False
-    return not (lower.endswith(("session", "sessionid")) and is_uuid(last))
+    return changes_often(value) and any(map(str.isalpha, value))
+
+
+def changes_often(value: str) -> bool:
+    """Whether two of five signs are of another sort than the one before: case, digit, sign."""
+    signs = [(one.islower(), one.isupper(), one.isdigit()) for one in value]
+    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    return changes * 5 >= len(value) * 2
+
+
+def is_one_time_code(name: str, value: str) -> bool:
+    """Whether a parameter of an address or a form is there to log in with, or to stay so.
+
+    Going by its name it may be anything (``code=DE``): it has to look random, too, and be no id.
+    """
+    plain = _SEPARATORS.sub("", name.lower())
+    return plain in _CODES and looks_random(value) and not is_uuid(value)
 
 
 def is_uuid(value: str) -> bool:
@@ -185,9 +238,14 @@ def _is_password(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether a text is so irregular that somebody must have drawn it."""
-    if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
+    if len(value) < _SHORTEST or _CODE.fullmatch(value):
         return False
-    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
+    if _WORDY.fullmatch(value) and not (value.isalnum() and changes_often(value)):
+        return False
+    if not any(map(str.isalpha, value)):
+        return False
+    # Of twenty letters and digits drawn at random every thirtieth has no digit.
+    if not any(map(str.isdigit, value)) and not (value.isalpha() and changes_often(value)):
         return False
     if value.startswith(_PUBLISHED) or _is_spelt(value):
         return False

@@ -6,7 +6,7 @@ package without a scanner around it (``benchmarks/secrets.py`` runs both beside 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -17,6 +17,10 @@ _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"
 """Nothing before it, or what is no letter, or one that is percent-encoded."""
 _END = r"(?![A-Za-z0-9])"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_MIXED = r"(?=[A-Za-z_-]{0,60}[0-9])(?=[a-z0-9_-]{0,60}[A-Z])(?=[A-Z0-9_-]{0,60}[a-z])"
+"""Letters of both cases and digits: what is drawn at random, and no name."""
+_OPTIONS = r"(?:[ \t][^\n]{0,400}?)?"
+_ARGUMENT = r"[\"']?([^\s\"'`|\\\[][^\s\"'`|\\]{2,200})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +46,14 @@ class SecretShape:
         """The pattern, compiled. Where it has a group, that is what is to be replaced."""
         return re.compile(self.regex)
 
-    def spans(self, text: str, marks: Iterable[str]) -> Iterator[tuple[int, int]]:
-        """Yield where credentials of this kind stand, those of one mark after those of another.
-
-        Args:
-            text: the text.
-            marks: those of its marks that stand there.
-        """
-        pattern = self.pattern
-        for mark in marks:
-            at = text.find(mark)
-            while at >= 0:
-                match = pattern.match(text, max(0, at - self.ahead))
-                if match:
-                    yield match.span(pattern.groups)
-                at = text.find(mark, match.end() if match and match.end() > at else at + 1)
+    def spans(self, text: str, mark: str) -> Iterator[tuple[int, int]]:
+        """Yield where credentials of this kind stand whose mark is this one, in order."""
+        pattern, at = self.pattern, text.find(mark)
+        while at >= 0:
+            match = pattern.match(text, max(0, at - self.ahead))
+            if match:
+                yield match.span(pattern.groups)
+            at = text.find(mark, match.end() if match and match.end() > at else at + 1)
 
     def drawn_part(self, found: str) -> str:
         """Return what of a found text differs from one credential of this kind to the next."""
@@ -276,6 +273,28 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefixed("stackhawk-key", "hawk.", r"[A-Za-z0-9_-]{20}\.[A-Za-z0-9_-]{20}"),
     _prefixed("defined-token", "dnkey-", r"[A-Za-z0-9=_-]{26}-[A-Za-z0-9=_-]{50,}"),
     _prefixed("scalingo-token", "tk-us- tk-eu-", r"[A-Za-z0-9_-]{40,}"),
+    _prefixed("modal-token", "ak- as-", rf"{_MIXED}[A-Za-z0-9]{{22}}{_END}"),
+    _prefixed("chroma-key", "ck-", rf"{_MIXED}[A-Za-z0-9]{{44}}{_END}"),
+    _prefixed("brave-key", "BSA", rf"{_MIXED}[A-Za-z0-9_-]{{28}}{_END}"),
+    _prefixed("1password-secret-key", "A3-", r"[A-Z0-9]{6}(?:-[A-Z0-9]{5,6}){5}"),
+    _prefixed("instagram-token", "IGQV IGAA", rf"{_MIXED}[A-Za-z0-9_-]{{90,}}"),
+    _prefixed("llama-key", "LLM|", r"[0-9]{10,20}\|[A-Za-z0-9_-]{20,}"),
+    _prefixed("onfido-token", "api_live. api_sandbox.", r"[A-Za-z0-9_-]{11}\.[A-Za-z0-9_-]{32}"),
+    _prefixed("retool-token", "retool_01", r"[A-Za-z0-9]{20,}"),
+    _prefixed("svix-token", "sk_ testsk_", rf"{_MIXED}[A-Za-z0-9_-]{{32,}}(?:\.[a-z]{{2,3}})?"),
+    _prefixed("lob-key", "live_ test_", rf"[0-9a-f]{{35}}{_END}"),
+    _prefixed("mergify-key", "mka_", r"[A-Za-z0-9]{40,}"),
+    _prefixed("deno-token", "ddp_ ddo_", r"[A-Za-z0-9]{36,}"),
+    _prefixed("valtown-token", "vtwn_", r"[A-Za-z0-9]{30,}"),
+    _prefixed("stytch-secret", "secret-live- secret-test-", r"[A-Za-z0-9_-]{30,}={0,2}"),
+    _prefixed("polar-token", "polar_oat_ polar_pat_", r"[A-Za-z0-9_]{30,}"),
+    _prefixed("confluent-secret", "cflt", rf"{_MIXED}[A-Za-z0-9+/]{{60,}}"),
+    _prefixed("thunderstore-token", "tss_", r"[A-Za-z0-9]{40,}"),
+    _prefixed("beamer-token", "b_", rf"{_MIXED}[A-Za-z0-9=_-]{{44}}{_END}"),
+    _prefixed("twitter-token", "A" * 20, r"A{0,3}[A-Za-z0-9]{15,40}%(?:2[BF]|3D)[A-Za-z0-9%]{30,}"),
+    _prefixed("intra42-secret", "s-s4t2ud- s-s4t2af-", r"[0-9a-f]{64}"),
+    _prefixed("django-key", "django-insecure-", r"[^\s\"'`\\]{30,}"),
+    _shape("fcm-key", ":APA91b", r"[A-Za-z0-9_-]{11}:APA91b[A-Za-z0-9_-]{100,}", ahead=11),
     _prefixed("samsara-token", "samsara_api_", r"[A-Za-z0-9]{25,}"),
     _prefixed("mongodb-secret", "mdb_sa_sk_", r"[A-Za-z0-9_-]{35,}"),
     _prefixed("pubnub-key", "sec-c-", r"(?:[A-Za-z0-9+/]{40,}={0,2}|" + _UUID + ")"),
@@ -362,6 +381,41 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         ("curl ", "wget "),
         r"(?:curl|wget)(?:[ \t][^\n]{0,400}?)?[ \t](?:-u|--user|--proxy-user)[ =]?[\"']?"
         r"[^\s:\"'@]{1,100}:([^\s\"'`]{3,200})",
+        has_blanks=True,
+    ),
+    *(
+        SecretShape("command-password", marks, regex, has_blanks=True)
+        for marks, regex in (
+            (("sshpass ",), rf"sshpass[ \t]+-p[ \t]*{_ARGUMENT}"),
+            (("docker login ", "podman login "), rf"\w+ login{_OPTIONS}[ \t]-p[ \t]+{_ARGUMENT}"),
+            (("redis-cli ",), rf"redis-cli{_OPTIONS}[ \t]-a[ \t]+{_ARGUMENT}"),
+            (
+                ("mysql ", "mysqldump ", "mysqladmin ", "mariadb "),
+                rf"\w+{_OPTIONS}[ \t]-p(?!assw|ort|rot|ipe){_ARGUMENT}",
+            ),
+            (
+                ("htpasswd -",),
+                rf"htpasswd[ \t]+-\w*b\w*[ \t]+\S{{1,200}}[ \t]+\S{{1,100}}[ \t]+{_ARGUMENT}",
+            ),
+            (
+                ("IDENTIFIED BY '", "WITH PASSWORD '", "WITH PASSWORD = '"),
+                r"(?:IDENTIFIED BY|WITH PASSWORD(?: =)?) '([^'\s\\\[][^'\s\\]{2,200})'",
+            ),
+            (("net user ",), rf"net user[ \t]+\S{{1,100}}[ \t]+{_ARGUMENT}(?=[ \t]+/add)"),
+            (
+                ("machine ",),
+                r"machine\s{1,20}\S{1,200}\.\S{1,200}\s{1,20}login\s{1,20}\S{1,100}\s{1,20}password\s+"
+                + _ARGUMENT,
+            ),
+            (("::add-mask::",), rf"::add-mask::{_ARGUMENT}"),
+        )
+    ),
+    # A line of .pgpass: a server, its port, a database, a user.
+    SecretShape(
+        "database-password",
+        (":5432:",),
+        r"[^\s:]{1,100}:[^\s:]{1,100}:([^\s:\"',\\\[][^\s:\"',\\]{3,200})",
+        -len(":5432:"),
         has_blanks=True,
     ),
     SecretShape(

@@ -1,5 +1,6 @@
 """Credentials in a text, found and replaced. A leaf: standard library only."""
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -9,7 +10,9 @@ from pytest_regen.turns.encodings import hidden_parts, runs, shading, unescaped
 from pytest_regen.turns.secret_names import (
     PASSWORDS,
     is_harmless_name,
+    is_mixed,
     is_password_of,
+    is_path,
     is_placeholder,
     is_private_name,
     is_uuid,
@@ -23,18 +26,19 @@ ASSIGNED: Final = "assigned-secret"
 """The kind of what has no shape of its own, but is random and stands behind ``key=``."""
 
 _STEMS: Final = {
-    "key": "(?:(?<=private_key)_id|(?<=privatekey)id)?",
+    "key": "(?:(?<=private_key)_id|(?<=privatekey)id|(?<=secret_key)_base)?",
     "token": "",
     "secret": "",
     "pass": "(?:word|wd|phrase|code|wort|ord|(?<=de_pass)e|(?<=depass)e|(?<=de pass)e)?",
     "pwd": "",
+    "_pw": "",
     "credential": "",
     "auth": "(?:orization)?",
     "session": "(?:id)?",
     "sig": "(?:nature)?",
 }
 """What private names begin with, and how they go on: few have to be looked for in all of a text."""
-_OF_PASSWORDS: Final = ("pass", "pwd")
+_OF_PASSWORDS: Final = ("pass", "pwd", "_pw")
 _FOREIGN: Final = (
     "kennwort",
     "wachtwoord",
@@ -66,32 +70,59 @@ _VALUE = f"({_SIGNS}{{16,512}})"
 """What is looked at of a value. Bounded: of many names in a row each would be read to the end."""
 _REST = re.compile(f"{_SIGNS}*")
 _IS = r"[ \t](?:is|ist|lautet|est|es)[ \t]"
-_ATTRIBUTE = r"""(?:["'][ \t]+(?i:value|val|default|content)(?=[ \t]*=))?"""
-"""As XML has it: the name is the value of one attribute, the value that of the next."""
+_ATTRIBUTE = (
+    r"""(?:["'][ \t]+(?:[\w-]{1,30}=["'][^"'<>]{0,60}["'][ \t]+){0,4}"""
+    r"""(?i:value|val|default|content)(?=[ \t]*=)|["']?\r?\n[ \t]+value(?=:[ \t]))?"""
+)
+"""As XML and YAML have it: the name is the value of one attribute, the value that of a later."""
+_BLOCK = r"(?:[|>][+-]?\r?\n[ \t]+)?"
+"""A text of YAML that begins in the next line."""
 _BEHIND = re.compile(
     # What closes a name, in code, JSON or Markdown, and the type it may be declared with.
     _ATTRIBUTE + r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
-    rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*"""
+    rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*{_BLOCK}(?:<[a-z]{{1,10}}>)?"""
     # What opens a value; a function that is given a name and what to take instead; a scheme.
     r"""["'`*({]{0,4}(?:[\w.]{2,30}\(["'][^"'\n]{1,60}["'],[ ]?["'])?"""
     r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ]|base64:)?""" + _VALUE
 )
+_FLAG: Final = "--pass"
 _PATTERNS: Final = (
     # Of a command; as .netrc has it; in an address in the place of a user.
     (
         re.compile(
-            r"(?<![\w-])--[A-Za-z][\w-]{0,40}?(?i:key|token|secret|password|passwd|pwd|auth)"
+            r"(?<![\w-])--(?=[A-Za-z])[\w-]{0,40}?"
+            r"(?i:key|token|secret|password|passwd|passphrase|pwd|auth)"
             rf"[ \t]+[\"']?{_VALUE}"
         ),
         "--",
     ),
     (re.compile(rf"password[ \t]+{_VALUE}"), "password "),
-    (re.compile(rf"://{_VALUE}(?=@)"), "://"),
+    (re.compile(r"--pass(?:word|phrase|wd)[ \t]+[\"']?([^\s\"'`<>&;,]{8,200})"), _FLAG),
+    (re.compile(rf"(?i:cookie)[\"']?:[ \t]*[\w.-]{{1,60}}={_VALUE}"), "cookie"),
+    # But for Sentry, whose addresses stand in web pages.
+    (re.compile(rf"://{_VALUE}(?=@(?!o[0-9]+\.ingest\.))"), "://"),
 )
 """Where else a random value is a credential, each with what must stand there."""
 _PASSWORD = re.compile(
-    _ATTRIBUTE + r"""["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*)["'`]?([^\s"'`<>&;,]{8,200})"""
+    _ATTRIBUTE + r"""["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*|\((?=["']))"""
+    rf"""{_BLOCK}["'`]?([^\s"'`<>&;,]{{8,200}})"""
 )
+_ELEMENT = re.compile(
+    # Of XML: text, or that of the next element, as a list of properties has it.
+    r"(?:\s[^<>]{0,200})?>\s{0,20}(?:<!\[CDATA\[)?([^<>\s][^<>]{2,500}?)\s{0,20}(?:\]\]>)?</"
+    r"|</(?:key|name|th|td|dt)>\s{0,40}(?:<(?:string|value|td|dd)>\s{0,40}){1,2}"
+    r"([^<>\s][^<>]{2,500})</",
+    re.IGNORECASE,
+)
+_TAG = re.compile(
+    r"<(?:[A-Za-z][\w-]{0,30}:)?[\w.-]{0,60}\Z|<(?:key|name|th|td|dt)>[\w .-]{0,60}\Z",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(rf"[ \t]+[\"']?{_VALUE}")
+_VARIABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+")
+"""Of a Dockerfile, of fish, of Windows, of a file of cookies: ``ENV API_KEY ...``."""
+_ARGUMENT = re.compile(r"""["'][ ]?,[ ]?["']([^\s"'`]{8,500})["'][ ]?\)""")
+"""Of a function that is given a name and its value: ``define("DB_PASSWORD", "...")``."""
 _MEMBER = re.compile(r'"[ \t]*:[ \t]*"([^"\\\n]{4,200})"')
 """Of JSON in a text: there a password is recognized as in JSON itself."""
 _PAIR = re.compile(r"""=([^\s"'`<>&;,]{4,200})""")
@@ -205,11 +236,15 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
     lean = _without_large_base64(text)
     long = _long_words(lean)
     for shape, marks in _possible(lean, long):
-        for start, end in shape.spans(text, marks):
-            # Between two marks of one kind there may be one credential.
-            if "\0" not in text[start:end] and _is_real(text, shape, start, end):
-                edits.append(_Edit(start, end, f"[{shape.name}]", (shape.name,)))
-                text = _blanked(text, edits[-1:])
+        for mark in marks:
+            # All of one mark at once: each time the whole text is copied.
+            found_here = [
+                _Edit(start, end, f"[{shape.name}]", (shape.name,))
+                for start, end in shape.spans(text, mark)
+                if "\0" not in text[start:end] and _is_real(text, shape, start, end)
+            ]
+            edits += found_here
+            text = _blanked(text, found_here)
     if view is None:
         found = [_Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned(text, lean, long)]
         edits += found
@@ -239,9 +274,11 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
 
 def _blanked(text: str, edits: Iterable[_Edit]) -> str:
     """Return a text of the same length that says nothing where it is to be replaced."""
-    for start, end, *_ in edits:
-        text = text[:start] + "\0" * (end - start) + text[end:]
-    return text
+    pieces, at = [], 0
+    for start, end, *_ in sorted(edits):
+        pieces += [text[at:start], "\0" * (end - start)]
+        at = end
+    return "".join([*pieces, text[at:]]) if pieces else text
 
 
 def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
@@ -258,7 +295,7 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     seen = lean.lower()
     known = (_ASCII if text.isascii() else _ANY)[is_long]
     stems = [stem for stem in known if stem in seen]
-    patterns = [one for one in _PATTERNS if one[1] in seen] if is_long else []
+    patterns = [one for one in _PATTERNS if one[1] in seen and (is_long or one[1] == _FLAG)]
     if not stems and not patterns:
         return []
     # The one letter whose lower case is two would move all places behind it.
@@ -266,7 +303,7 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     found = {span for stem in stems for span in _behind(text, lowered, stem)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
-        found.update(match.span(1) for match in matches if looks_random(match[1]))
+        found.update(m.span(1) for m in matches if looks_random(m[1]) or _is_drawn(m[1]))
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if not kept or start >= kept[-1][1]:
@@ -311,8 +348,10 @@ def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
     while at >= 0:
         match = _NAMES[stem].match(lowered, at)
         name, end = (match[0], match.end()) if match else (stem, at)
-        span = _value_behind(text, end, name)
-        if span and _is_named(text, at, end, name):
+        span = _value_behind(text, end, name) or _otherwise_behind(text, at, end)
+        if span and _names_file(text, at, name, span):
+            span = None
+        elif span and _is_named(text, at, end, name):
             yield span
         elif not span and text[end : end + 1] in _CELL_ENDS:
             yield from _column(text, at, end)
@@ -362,16 +401,91 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     if value and looks_random(value[1]):
         is_id = name in {"session", "sessionid"} and is_uuid(value[1])
         return None if is_id or is_placeholder(value[1]) else value.span(1)
-    if not name.endswith((*PASSWORDS, "passe")):
-        return None
+    if not name.endswith((*PASSWORDS, "passe", "pass", "_pw")):
+        return _signed(text, end)
+    kind = name if name in {"pass", "_pw"} else "password"
     value = _MEMBER.match(text, end)
     if value:
-        return value.span(1) if is_password_of("password", value[1]) else None
+        return value.span(1) if is_password_of(kind, value[1]) else None
     value = _PAIR.match(text, end)
     if value and _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end):
-        return value.span(1) if is_password_of("password", value[1]) else None
+        return value.span(1) if is_password_of(kind, value[1]) else None
     value = _PASSWORD.match(text, end)
-    return value.span(1) if value and _is_drawn(value[1]) else None
+    if value is None:
+        return None
+    # A variable of a shell: what stands behind it is no code.
+    is_variable = text[end] == "=" and text[end - 1].isupper()
+    is_one = _is_drawn(value[1]) or (is_variable and _is_literal(value[1]))
+    return value.span(1) if is_one else None
+
+
+def _is_literal(value: str) -> bool:
+    """Whether what stands behind ``PASSWORD=`` is one, and no word, variable or expression."""
+    signs = [(one.islower(), one.isupper()) for one in value]
+    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return (
+        (has_both or changes * 5 >= len(value) * 2)
+        and not any(sign in value for sign in "([{$.\\")
+        and is_password_of("password", value)
+    )
+
+
+def _names_file(text: str, at: int, name: str, span: tuple[int, int]) -> bool:
+    """Whether a name is ``key``, and the value that of an object in a store."""
+    if name != "key" or text[at - 1 : at].isalnum() or text[at - 1 : at] in _JOINTS:
+        return False
+    return is_path(text[slice(*span)])
+
+
+_JOINTS: Final = frozenset("_-.")
+
+
+def _otherwise_behind(text: str, at: int, end: int) -> tuple[int, int] | None:
+    """Return where a credential stands in an element of XML or behind a variable, if anywhere."""
+    behind = text[end : end + 1]
+    if behind in _ELEMENT_GOES_ON and text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
+        element = _ELEMENT.match(text, end)
+        tag = element and _TAG.search(text, max(0, at - _LONGEST_NAME), at)
+        if element and tag:
+            number = 1 if element[1] else 2
+            name = tag[0].lstrip("<").rpartition(":")[2].rpartition(">")[2] + text[at:end]
+            return element.span(number) if is_password_of(name, element[number]) else None
+    if behind in _QUOTES:
+        value = _ARGUMENT.match(text, end)
+        is_one = value and (looks_random(value[1]) or _is_drawn(value[1]))
+        return value.span(1) if value and is_one and not is_placeholder(value[1]) else None
+    if behind in _BLANKS:
+        value = _VARIABLE.match(text, end)
+        if value and looks_random(value[1]) and not is_placeholder(value[1]):
+            before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
+            name = f"{before[0] if before else ''}{text[at:end]}"
+            return value.span(1) if _VARIABLE_NAME.fullmatch(name) else None
+    return None
+
+
+_ELEMENT_GOES_ON: Final = frozenset({">", "<", " ", "\t", "\r", "\n"})
+_BLANKS: Final = frozenset({" ", "\t"})
+_QUOTES: Final = frozenset({'"', "'"})
+
+
+def _signed(text: str, end: int) -> tuple[int, int] | None:
+    """Return where a value of many signs stands, as frameworks draw theirs: ``SECRET_KEY=b$!2``."""
+    value = _SIGNED.match(text, end)
+    if value is None:
+        return None
+    # A next parameter, or what is percent-encoded, is no sign of its own.
+    signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
+    digits = sum(map(str.isdigit, value[1]))
+    enough = signs >= (2 if is_mixed(value[1]) else _FEWEST_SIGNS)
+    return value.span(1) if enough and digits > 1 else None
+
+
+_SIGNED = re.compile(
+    r"""["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9!@#$%^&*(_=+)-]{24,200})(?=["'\s]|\Z)"""
+)
+_QUOTED = re.compile(r"&[\w.-]*=|%[0-9A-Fa-f]{2}")
+_FEWEST_SIGNS: Final = 4
 
 
 def _is_named(text: str, at: int, end: int, name: str) -> bool:
@@ -380,7 +494,7 @@ def _is_named(text: str, at: int, end: int, name: str) -> bool:
         return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
     before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
     whole = f"{before[0] if before else ''}{text[at:end]}"
-    if name in {"pass", "credential"}:
+    if name in {"pass", "_pw", "credential"}:
         return is_private_name(whole)
     return not is_harmless_name(whole)
 
@@ -391,7 +505,11 @@ def _is_drawn(value: str) -> bool:
     return (
         any(map(str.islower, value))
         and any(map(str.isupper, value))
-        and (digits > 1 or (digits == 1 and any(sign in value for sign in "!@#$%^*?~|")))
+        and (
+            digits > 1
+            or is_mixed(value)
+            or (digits == 1 and any(sign in value for sign in "!@#$%^*?~|"))
+        )
         and not any(sign in value for sign in "([{")
         and not is_placeholder(value)
     )

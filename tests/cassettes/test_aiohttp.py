@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Answer, serving
 from small_site import EVENTS, Site, small_site, told_headers
 
 from pytest_regen.cassettes import read_cassette, use_cassette
@@ -398,3 +399,18 @@ def test_an_answer_that_no_cassette_was_asked_for_is_an_error(path: Path) -> Non
         use_cassette(path, mode="once"),
     ):
         _builder()._cassette.append(Request("GET", "http://127.0.0.1/x", None, {}), answer)
+
+
+def test_odd_headers_are_kept(path: Path) -> None:
+    """A name in two spellings, and bytes that are no UTF-8, of which aiohttp makes half text."""
+    odd = (("x-d", "1"), ("X-D", "2"), ("x-d", "1"), ("x-of", "gr\xfcn"))
+
+    async def work(session: Any, address: str) -> Any:
+        async with session.get(address) as response:
+            return response.headers.getall("x-d"), response.headers["x-of"]
+
+    with serving({"/": Answer(headers=odd)}) as address:
+        with use_cassette(path, mode="once"):
+            assert run(work, address) == (["1", "2", "1"], "gr\udcfcn")
+        with use_cassette(path):
+            assert run(work, address) == (["1", "2", "1"], "gr\xfcn")

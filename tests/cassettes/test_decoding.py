@@ -45,6 +45,10 @@ PACKED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "x-gzip": ("x-gzip", gzip.compress),
     "deflate": ("deflate", zlib.compress),
     "raw deflate": ("deflate", raw_deflate),
+    "gzip of two members": (
+        "gzip",
+        lambda data: gzip.compress(data[:99]) + gzip.compress(data[99:]),
+    ),
     "br": ("br", brotli),
     "zstd": ("zstd", zstd),
     "zstd in two frames": ("zstd", lambda data: zstd(data[:99]) + zstd(data[99:])),
@@ -120,8 +124,26 @@ def test_several_encodings_are_undone_in_turn() -> None:
     assert decoded("identity", TEXT) == TEXT
 
 
+def test_what_stands_behind_gzip_is_none_of_the_body() -> None:
+    """Some files are padded; no client minds."""
+    assert decoded("gzip", gzip.compress(TEXT) + bytes(512)) == TEXT
+
+
 @pytest.mark.parametrize("name", ["made-up", "compress"])
 def test_an_unknown_encoding_is_refused(name: str) -> None:
-    """By its name."""
+    """By its name, where the body cannot be read and so not searched."""
     with pytest.raises(UndecodableBodyError, match=name):
-        decoded(name, TEXT)
+        decoded(name, zlib.compress(TEXT))
+
+
+@pytest.mark.parametrize("name", ["utf-8", "none", "made-up"])
+def test_text_in_an_unknown_encoding_is_text(name: str) -> None:
+    """Every client hands it on as it came."""
+    assert decoded(name, TEXT) == TEXT
+    assert decoded(name, b"") == b""
+
+
+def test_what_was_uploaded_in_pieces_is_as_it_was() -> None:
+    """S3 tells of an object how it came there, as if that were an encoding."""
+    assert decoded("aws-chunked", bytes(range(256))) == bytes(range(256))
+    assert decoded("gzip,aws-chunked", gzip.compress(TEXT)) == TEXT

@@ -1,5 +1,6 @@
 """Cassettes where no file can be, or none that may be read or written."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from cassette_work import ask, exchange
 from command_line import command
 from killing import run_alone
 
-from pytest_regen.cassettes import RecordMode, use_cassette
+from pytest_regen.cassettes import RecordMode, read_cassette, use_cassette
 from pytest_regen.errors import CassetteUnreadableError
 
 Put = Callable[[Path], None]
@@ -204,6 +205,19 @@ def test_a_file_that_may_not_grow_keeps_the_old(
     assert (home / "c.yaml").read_bytes() == before
     assert ask(home / "c.yaml", "old") == "played"
     assert ask(home / "c.yaml", "next", mode="new_episodes") == "recorded"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits")
+def test_what_there_was_no_room_for_leaves_no_trace(tmp_path: Path) -> None:
+    """Recordings before and after it are kept, whole, though the test swallows the error."""
+    said = run_alone("cassette_work:record_when_there_is_room_again", tmp_path)
+
+    assert said.count("the cassette cannot be written") == 2
+    for name, kept in (("first", ["0", "2"]), ("second", ["1", "2"])):
+        file = read_cassette(tmp_path / f"{name}.yaml")
+        assert file is not None
+        bodies = [json.loads(one.interaction.request_body) for one in file.interactions]
+        assert [body["say"] for body in bodies] == kept
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full")

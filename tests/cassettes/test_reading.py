@@ -383,3 +383,42 @@ def test_a_key_that_stands_twice_with_one_value(path: Path) -> None:
     path.write_text(f"{OLD_HTTPX}\nversion: 2\n", "utf-8")
     with pytest.raises(CassetteUnreadableError, match="'version' stands twice"):
         read_cassette(path)
+
+
+def test_names_in_several_spellings_and_values_as_bytes(path: Path) -> None:
+    """All values of a header are its values; vcrpy keeps what a client gave it as bytes so."""
+    path.write_text(
+        """
+interactions:
+- request:
+    body: null
+    headers: {X-Amz-Date: [!!binary MjAyNg==]}
+    method: GET
+    uri: https://a.example/
+  response:
+    body: {string: x}
+    headers:
+      Set-Cookie: [a=1]
+      set-cookie: b=2
+      X-D: ['1', '2']
+      x-d: ['1', '2']
+      Location: !!binary L2dyw7xu
+      ? !!binary RVRhZw==
+      : [W/7]
+    status: {code: 200, message: OK}
+version: 1
+""",
+        "utf-8",
+    )
+
+    file = read_cassette(path)
+
+    assert file is not None
+    found = file.interactions[0].interaction
+    assert found.request_headers == {"x-amz-date": ("2026",)}
+    assert found.response_headers == {
+        "set-cookie": ("a=1", "b=2"),
+        "x-d": ("1", "2"),
+        "location": ("/grün",),
+        "etag": ("W/7",),
+    }

@@ -6,16 +6,17 @@ import random
 import uuid
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from planted_secrets import KINDS, NAMED, NEWER, UNLISTED, core
+from planted_secrets import KINDS, MIXED, NAMED, NEWER, UNLISTED, core
 
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
-from pytest_regen.cassettes.recording import clean_body
+from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_value
 from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
 from pytest_regen.cassettes.values import Interaction
@@ -189,6 +190,25 @@ IDS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(f"{name}={MIXED[:36]}" for name in ("pageToken", "cursor", "after", "startingToken")),
+        *("list-type=2&key=images/photo_0001.jpg", "code=DE&state=BY", "session_id=" + UUIDS[0]),
+    ],
+)
+def test_addresses_of_pages_and_files_stay_apart(query: str) -> None:
+    """A cursor opens nothing: neither the address nor the answer that repeats it is changed."""
+    value = query.rpartition("=")[2]
+    url = f"https://api.example.org/items?{query}"
+    said = json.dumps({"next": value}).encode()
+
+    kept = kept_exchange(WireExchange("GET", url, {}, b"", 200, "OK", {}, said))
+
+    assert value in unquote(kept.uri)
+    assert kept.response_body == said
+
+
 def test_ids_and_hashes_stay_as_they_are() -> None:
     """As values, names and words, wherever no name says that they are credentials."""
     for one in (*UUIDS, *HASHES, *IDS):
@@ -236,7 +256,25 @@ def test_images_stay_as_they_are(size: int) -> None:
         {"code": "cache_write_5m_tokens=usage.cache_write_5m_tokens"},
         {"url": "https://example.org:8080?email=joe@example.org"},
         {"prompt_cache_key": "project-cache-e2e-4711-a1B2c3D4"},
-        {"nextPageToken": "Ch9tb2RlbHMvdmVvLTMuMS1nZW5lcmF0ZS1wcmV2"},
+        *(
+            {name: "Ch9tb2RlbHMvdmVvLTMuMS1nZW5lcmF0ZS1wcmV2"}
+            for name in (
+                *("pageToken", "nextPageToken", "continuation_token", "startingToken"),
+                *("$skiptoken", "page_key", "LastEvaluatedKey", "ExclusiveStartKey"),
+            )
+        ),
+        {"Key": "logs/2026/11/part-00000-2fa62b61-064d-449f-8c1e-0123456789ab.snappy.parquet"},
+        {"text": "<Key>logs/2026/11/part-00000-2fa62b61-064d-449f.snappy.parquet</Key>"},
+        {"dsn": "https://99631f8b1a2c4d5e99631f8b1a2c4d5e@o1.ingest.sentry.io/1"},
+        {"text": '<label for="password">Password</label><th class="password">Minimum 8</th>'},
+        {"text": '<xs:element name="password" type="xs:string"/><password>required</password>'},
+        {"text": "DB_PASSWORD=${DB_PASSWORD} PASSWORD=Config.password TOKEN=$(cat token)"},
+        {"text": "machine learning login with password authentication; docker login -p $TOKEN"},
+        {"text": "password = newPassword2 mysql -u root -p app; see SECRET_KEY below"},
+        {"pass": "2026-11-22", "passes": "3 of 4"},
+        {"text": "Authorization: AWS4-HMAC-SHA256; the session-key rotation-of-2026-11 policy"},
+        {"text": "set('password', 'getpass(prompt)'); --password when it must be, --passphrase x"},
+        {"text": "api_key: AbstractSingletonProxyFactoryBean; PASSWORD = 'required' is no SQL"},
         {"sessionId": "2fa62b61-064d-449f-8c1e-0123456789ab"},
         {"resource-key": "5bdbe824-1b45-4c52-9455-1fa2ca81b7ed"},
         {"storage_key": "c108269c-cf1e-4ac6-a7e4-5a456cc9fdb7/8a7f6e5d"},

@@ -323,6 +323,31 @@ def test_prose_in_a_form() -> None:
         assert clean.endswith("+and+more&page=2")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("user[password]", "hunter2hunter"),
+        ("pass", "hgklqWzxvbNM"),
+        ("code", MIXED[:40]),
+        ("device_code", MIXED[:40]),
+        ("code_verifier", MIXED[:43]),
+        ("SAMLResponse", base64.b64encode(MIXED[:70].encode()).decode()),
+        ("ticket", f"ST-{MIXED[:30]}"),
+    ],
+)
+def test_what_a_form_logs_in_with(name: str, value: str) -> None:
+    """Nested fields, codes and tickets; as a parameter of an address they are kept no less."""
+    body = urlencode({"a": "b", name: value}).encode()
+    url = f"{URL}?{urlencode({name: value})}"
+
+    kept = kept_exchange(
+        WireExchange("POST", url, JSON, body, 302, "", {"location": (url,)}, value.encode())
+    )
+
+    assert value not in interaction_text(kept)
+    assert request_key("POST", url, body) == kept.key
+
+
 @pytest.mark.parametrize("password", ["Tr0ub4dor&3", "hunter2", "q!w?"])
 def test_a_password_in_a_form(password: str) -> None:
     """Whatever its length; what stands beside it stays."""

@@ -259,6 +259,8 @@ def test_what_is_encoded_many_times_ends() -> None:
 PIECES = [
     *("password=", "key: ", "eyJ-", "a/", "--key ", "%41", "\\", "&#", "pa-", "cio", "key,a\n"),
     *("-----BEGIN PRIVATE KEY-----", "curl -u ", "://a:", '"password":"a', "?sig=", "md-", "+"),
+    *("<password>", "<key>token</key><string>", 'password" a="b" ', "API_KEY ", "mysql -u ", "A"),
+    *("machine a login b ", "redis-cli ", "htpasswd -b ", ":5432:", "SECRET_KEY=$", "token: |\n "),
 ]
 
 

@@ -213,7 +213,7 @@ BAD: Final[Mapping[str, Bad]] = {
         vcr=False,
     ),
     "coding": Bad(
-        yaml.safe_dump(foreign("x", {"content-encoding": ["rot13"]})).encode(),
+        yaml.safe_dump(foreign(b"\x00x", {"content-encoding": ["rot13"]})).encode(),
         2,
         "'rot13'",
         vcr=False,

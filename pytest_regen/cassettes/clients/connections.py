@@ -13,10 +13,10 @@ from typing import Any
 
 from pytest_regen.cassettes.answers import pieces_of, playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, innermost
-from pytest_regen.cassettes.clients.passing import PassingAnswer, grouped
+from pytest_regen.cassettes.clients.passing import PassingAnswer
 from pytest_regen.cassettes.clients.websockets import refuse_websocket
 from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.values import Interaction, by_lower_name, text_of_header
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.interception import CassetteMiss
 
@@ -219,16 +219,16 @@ async def _tape(
     body: bytes,
 ) -> None:
     """Keep an answer: a stream of events while it passes, any other before it is handed on."""
-    headers = grouped(response.headers.items())
+    headers = by_lower_name(response.headers.items())
     if response.headers.get("content-encoding", "").lower() in _DECODED:
-        headers = {n: v for n, v in headers.items() if n.lower() != "content-encoding"}
+        del headers["content-encoding"]
     exchange = WireExchange(
         method=request.method,
         uri=str(request.url),
-        request_headers=grouped(request.headers.items()),
+        request_headers=by_lower_name(request.headers.items()),
         request_body=body,
         status=response.status,
-        reason=response.reason or "",
+        reason=text_of_header(response.reason or ""),
         response_headers=headers,
         response_body=b"",
     )

@@ -3,14 +3,14 @@
 import asyncio
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from pytest_regen.cassettes.clients.active import CassetteInUse
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import StreamEnd
 
-__all__ = ["PassingAnswer", "end_streams", "grouped", "written"]
+__all__ = ["PassingAnswer", "end_streams", "written"]
 
 _STEP = 0.02
 """Seconds: pieces that arrive within one step of each other are kept as one."""
@@ -135,11 +135,3 @@ def _sizes(encoding: str) -> Callable[[bytes], int | None]:
             return None  # the client will say so, or does not mind
 
     return size
-
-
-def grouped(headers: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Return headers by name, each with all of its values."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, value in headers:
-        found[name] = (*found.get(name, ()), value)
-    return found

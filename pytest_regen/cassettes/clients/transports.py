@@ -13,10 +13,10 @@ from typing import Any
 
 from pytest_regen.cassettes.answers import pieces_of, playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, innermost
-from pytest_regen.cassettes.clients.passing import PassingAnswer, grouped
+from pytest_regen.cassettes.clients.passing import PassingAnswer
 from pytest_regen.cassettes.clients.websockets import refuse_websocket
 from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.cassettes.values import BROKEN_OFF, Interaction
+from pytest_regen.cassettes.values import BROKEN_OFF, Interaction, by_lower_name
 
 __all__ = ["patch_transports"]
 
@@ -124,11 +124,11 @@ def _taped(
     exchange = WireExchange(
         method=request.method,
         uri=str(request.url),
-        request_headers=grouped(request.headers.multi_items()),
+        request_headers=by_lower_name(request.headers.multi_items()),
         request_body=body,
         status=response.status_code,
         reason=response.reason_phrase,
-        response_headers=grouped(response.headers.multi_items()),
+        response_headers=by_lower_name(response.headers.multi_items()),
         response_body=b"",
     )
     answer = PassingAnswer(run, exchange, str(response.headers.get("content-encoding") or ""))

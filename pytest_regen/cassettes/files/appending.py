@@ -11,7 +11,15 @@ import stat
 from io import FileIO
 from pathlib import Path
 
-__all__ = ["Stamp", "append_whole", "insert_whole", "read_whole", "recover", "stamp_of"]
+__all__ = [
+    "Stamp",
+    "append_or_nothing",
+    "append_whole",
+    "insert_whole",
+    "read_whole",
+    "recover",
+    "stamp_of",
+]
 
 Stamp = tuple[int, int, int]
 """Inode, size and time of change: whether a file is still the one that was read."""
@@ -26,6 +34,22 @@ def stamp_of(path: Path) -> Stamp | None:
     except (OSError, ValueError):
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def append_or_nothing(path: Path, data: bytes) -> None:
+    """Append to a file that nobody else reads or writes yet, which is made if it is not there.
+
+    Raises:
+        OSError: the disk is full or the file cannot be written; it ends where it did.
+    """
+    with path.open("ab", buffering=0) as file:
+        at = file.tell()
+        try:
+            _put(file, at, data)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                file.truncate(at)
+            raise
 
 
 def append_whole(path: Path, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """One parsed interaction as a value, or the error that says what is wrong with it."""
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
@@ -10,9 +10,9 @@ from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_
 from pytest_regen.cassettes.files.parsing import unreadable
 from pytest_regen.cassettes.json_text import LAYOUTS, restored
 from pytest_regen.cassettes.strict_json import json_bytes
-from pytest_regen.cassettes.values import Interaction, StreamEnd
+from pytest_regen.cassettes.values import Interaction, StreamEnd, by_lower_name
 
-__all__ = ["built_interaction", "header_pairs", "wire_body", "with_status"]
+__all__ = ["built_interaction", "wire_body", "with_status"]
 
 _OURS: Final = frozenset(
     {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
@@ -203,11 +203,4 @@ def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:
     headers = part["headers"] if is_ours else part.get("headers")
-    return dict(header_pairs(_mapping(headers, "headers"))) if headers else {}
-
-
-def header_pairs(headers: Mapping[Any, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield headers as they are compared: names in lower case, values as tuples of text."""
-    for name, values in headers.items():
-        listed: Iterable[object] = values if isinstance(values, list | tuple) else [values]
-        yield str(name).lower(), tuple(str(value) for value in listed)
+    return by_lower_name(_mapping(headers, "headers")) if headers else {}

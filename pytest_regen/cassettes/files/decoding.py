@@ -12,6 +12,9 @@ _LARGEST = 1 << 28
 """Bytes: a few kilobytes can be made to stand for more than there is memory."""
 
 _PIECE = 1 << 12
+_UNCHANGED = frozenset({"", "identity", "aws-chunked"})
+"""Encodings that leave a body as it is. S3 notes the last one, which is how it was uploaded."""
+
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
 _BINARY = re.compile("[\x00-\x08\x0e-\x1f\ud800-\udfff]")
@@ -40,12 +43,12 @@ def decoded_body(
         is_whole: whether it ended where it should; otherwise what is there is decoded.
 
     Raises:
-        UndecodableBodyError: the encoding is unknown, its decoder is not installed, or the body is
-            broken or far too large.
+        UndecodableBodyError: the encoding is unknown and the body no text, the decoder is not
+            installed, or the body is broken or far too large.
     """
     kept = {n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}}
     names = [n.strip().lower() for n in ",".join(headers.get("content-encoding", ())).split(",")]
-    for name in reversed([n for n in names if n and n != "identity"]):
+    for name in reversed([n for n in names if n not in _UNCHANGED]):
         body = _decoded(name, body, is_whole=is_whole)
     return body, kept
 
@@ -89,10 +92,11 @@ def unpacked_file(data: bytes) -> bytes:
 
 def _decoded(name: str, body: bytes, *, is_whole: bool) -> bytes:
     decode = _DECODERS.get(name)
+    if not body or (decode is None and not _is_binary(body)):
+        # Some servers call "utf-8" an encoding: clients hand on as it is what they do not know.
+        return body
     if decode is None:
         raise UndecodableBodyError(f"the body has the unknown content encoding {name!r}")
-    if not body:
-        return body
     plain, ended = decode(body)
     if is_whole and not ended:
         raise UndecodableBodyError("the compressed body is broken: it ends too early")
@@ -102,7 +106,10 @@ def _decoded(name: str, body: bytes, *, is_whole: bool) -> bytes:
 def _gzip(body: bytes) -> tuple[bytes, bool]:
     if not _GZIP_MAGIC.startswith(body[:2]):
         return body, True
-    return _inflated(body, 16 + zlib.MAX_WBITS)
+    try:
+        return _frames(body, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), _GZIP_MAGIC)
+    except zlib.error as error:
+        raise UndecodableBodyError(f"the compressed body is broken: {error}") from error
 
 
 def _deflate(body: bytes) -> tuple[bytes, bool]:
@@ -144,20 +151,8 @@ def _zstd(body: bytes) -> tuple[bytes, bool]:
     if not _ZSTD_MAGIC.startswith(body[:4]):
         return _plain_text(body, "it does not begin as zstd does"), True
     module = _installed("zstd")
-    decoder = _zstd_decoder(module)
-
-    def steps() -> Iterator[bytes]:
-        nonlocal decoder
-        for piece in _pieces(body):
-            rest = piece
-            while rest:
-                if decoder.eof:  # a body may be of several frames
-                    decoder = _zstd_decoder(module)
-                yield decoder.decompress(rest)
-                rest = decoder.unused_data if decoder.eof else b""
-
     try:
-        return _joined(steps()), decoder.eof
+        return _frames(body, lambda: _zstd_decoder(module))
     except module.ZstdError as error:
         return _plain_text(body, error), True
 
@@ -165,6 +160,31 @@ def _zstd(body: bytes) -> tuple[bytes, bool]:
 def _zstd_decoder(module: Any) -> Any:  # noqa: ANN401 - either of the modules
     decoder = module.ZstdDecompressor()
     return decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder
+
+
+def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[bytes, bool]:
+    """Return what a body of one or several frames says, and whether the last of them ended.
+
+    Args:
+        body: the frames, and behind them what is none.
+        make: returns a decoder for one.
+        mark: what each begins with.
+    """
+    decoder = make()
+
+    def steps() -> Iterator[bytes]:
+        nonlocal decoder
+        for piece in _pieces(body):
+            rest = piece
+            while rest:
+                if decoder.eof:
+                    if not mark.startswith(rest[: len(mark)]):
+                        return
+                    decoder = make()
+                yield decoder.decompress(rest)
+                rest = decoder.unused_data if decoder.eof else b""
+
+    return _joined(steps()), decoder.eof
 
 
 def _installed(name: str) -> Any:  # noqa: ANN401 - a module

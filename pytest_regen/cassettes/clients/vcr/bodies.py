@@ -6,7 +6,7 @@ from typing import Any
 from pytest_regen.cassettes.strict_json import json_bytes
 from pytest_regen.errors import CassetteError
 
-__all__ = ["body_bytes", "comparable_bytes", "text_of_header"]
+__all__ = ["body_bytes", "comparable_bytes"]
 
 
 def body_bytes(body: Any) -> bytes:  # noqa: ANN401 - as the patched client gave it
@@ -38,11 +38,6 @@ def comparable_bytes(body: Any) -> bytes:  # noqa: ANN401 - as above
         return body_bytes(body)
     except CassetteError:
         return b""
-
-
-def text_of_header(value: object) -> str:
-    """Return the value of a header."""
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def _is_bytes(value: object) -> bool:

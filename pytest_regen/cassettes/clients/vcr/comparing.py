@@ -11,9 +11,9 @@ from vcr.serialize import deserialize
 from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes
-from pytest_regen.cassettes.files.building import header_pairs
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
 from pytest_regen.cassettes.strict_json import json_or_none
+from pytest_regen.cassettes.values import by_lower_name
 
 __all__ = ["VcrpyCannotReadError", "lost_for_vcrpy"]
 
@@ -80,7 +80,7 @@ def _body_of(played: Any) -> bytes:  # noqa: ANN401 - vcrpy's
     body = body_bytes((played.get("body") or {}).get("string"))
     headers = {str(n): v for n, v in (played.get("headers") or {}).items()}
     try:
-        return decoded_body(body, dict(header_pairs(headers)))[0]
+        return decoded_body(body, by_lower_name(headers))[0]
     except UndecodableBodyError:
         return body
 

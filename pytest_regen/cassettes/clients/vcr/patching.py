@@ -4,29 +4,33 @@ vcrpy's own lookup, files and filters have no part in this: its patches ask a ca
 whether it can play a response, play it, or keep a new one, and the object put there asks ours.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any
 
+import vcr.patch
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
+from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes.answers import playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, in_use, innermost
 from pytest_regen.cassettes.clients.connections import patch_connections
 from pytest_regen.cassettes.clients.passing import end_streams
 from pytest_regen.cassettes.clients.transports import patch_transports
-from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, text_of_header
+from pytest_regen.cassettes.clients.vcr.bodies import body_bytes
 from pytest_regen.cassettes.clients.websockets import patch_sockets
 from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.cassettes.values import Interaction, has_body
+from pytest_regen.cassettes.values import Interaction, by_lower_name, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["patched_clients", "uninstalled_clients"]
+__all__ = ["kept_while_sending", "patched_clients", "uninstalled_clients"]
 
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
@@ -62,12 +66,52 @@ def patched_clients(run: CassetteInUse) -> Iterator[None]:
 
 
 def _patch(patches: ExitStack) -> None:
+    patches.enter_context(kept_while_sending())
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
     patch_sockets(patches)
     if find_spec("aiohttp") is not None:
         patch_connections(patches)
+
+
+@contextmanager
+def kept_while_sending() -> Iterator[None]:
+    """Keep vcrpy from taking its patches back while it makes a connection and sends a request.
+
+    It takes them from all threads: what others send in the meantime is recorded by nobody. Only
+    two kinds of connection look for patched names while they are made: that of ``http.client`` for
+    https, which is given its own, and those of httplib2, for which all is left as it is.
+    """
+    before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass  # noqa: SLF001 - vcrpy's
+    if base.__module__ == __name__:
+        # A cassette inside another one.
+        yield
+        return
+
+    def reset() -> AbstractContextManager[None]:
+        connection = sys._getframe(1).f_locals.get("self")  # noqa: SLF001 - nothing else tells
+        kind = getattr(connection, "_baseclass", base).__module__
+        return before() if kind.startswith("httplib2") else nullcontext()
+
+    vcr.patch.force_reset, VCRHTTPSConnection._baseclass = reset, _knowing_itself(base)  # noqa: SLF001 - as above
+    try:
+        yield
+    finally:
+        vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base  # noqa: SLF001 - as above
+
+
+@cache
+def _knowing_itself(base: Any) -> Any:  # noqa: ANN401 - a class
+    """Return a class like that of ``http.client``, which finds itself while another has its name.
+
+    It says ``super(HTTPSConnection, self)``.
+    """
+    made = base.__init__
+    names = {**made.__globals__, base.__name__: base}
+    init = FunctionType(made.__code__, names, made.__name__, made.__defaults__, made.__closure__)
+    init.__kwdefaults__ = made.__kwdefaults__
+    return type(base.__name__, (base,), {"__init__": init, "__module__": __name__})
 
 
 @cache
@@ -146,11 +190,11 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             WireExchange(
                 method=request.method,
                 uri=request.uri,
-                request_headers=_headers(request.headers),
+                request_headers=by_lower_name(request.headers),
                 request_body=_sent(request, run),
                 status=int(response["status"]["code"]),
                 reason=str(response["status"].get("message") or ""),
-                response_headers=_headers(response["headers"]),
+                response_headers=by_lower_name(response["headers"]),
                 response_body=body_bytes((response.get("body") or {}).get("string")),
             )
         )
@@ -185,18 +229,3 @@ def _response(taken: Interaction) -> dict[str, Any]:
         "headers": headers,
         "body": {"string": taken.response_body},
     }
-
-
-def _headers(
-    headers: Mapping[str, Any] | Iterable[tuple[str, Any]],
-) -> dict[str, tuple[str, ...]]:
-    # Of tornado vcrpy hands on pairs.
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return {
-        str(name): tuple(text_of_header(value) for value in _listed(values))
-        for name, values in pairs
-    }
-
-
-def _listed(values: object) -> Iterable[object]:
-    return values if isinstance(values, list | tuple) else (values,)

@@ -11,8 +11,7 @@ from vcr.request import Request
 from vcr.serialize import deserialize, serialize
 from vcr.serializers import jsonserializer, yamlserializer
 
-from pytest_regen.cassettes.clients.vcr.bodies import text_of_header
-from pytest_regen.cassettes.files.building import header_pairs, wire_body, with_status
+from pytest_regen.cassettes.files.building import wire_body, with_status
 from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body, unpacked
 from pytest_regen.cassettes.files.parsing import (
     guarded_loader,
@@ -31,6 +30,7 @@ from pytest_regen.cassettes.files.writing import LARGE_BODY, checked_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.recording import clean_body
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
+from pytest_regen.cassettes.values import by_lower_name, text_of_header
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 
 __all__ = ["Persister", "Rewriting"]
@@ -220,7 +220,7 @@ def _as_it_came(item: Mapping[str, Any], response: Mapping[str, Any]) -> None:
 def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
     """Return what vcrpy writes without large bodies, which were searched when scrubbed."""
     requests, responses = cassette["requests"], cassette["responses"]
-    sizes = [_size(request.body_bytes) for request in requests]
+    sizes = [_size(_body_of(request)) for request in requests]
     sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
     if max(sizes, default=0) <= LARGE_BODY:
         return cassette
@@ -228,7 +228,7 @@ def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
         **cassette,
         "requests": [
             type(one)(one.method, one.uri, b"", one.headers)
-            if _size(one.body_bytes) > LARGE_BODY
+            if _size(_body_of(one)) > LARGE_BODY
             else one
             for one in requests
         ],
@@ -239,6 +239,13 @@ def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
             for one in responses
         ],
     }
+
+
+def _body_of(request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
+    """Return the body of a request, in one piece where it can be."""
+    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
+    is_cut = isinstance(body, list) and all(isinstance(piece, bytes) for piece in body)
+    return b"".join(body) if is_cut else body
 
 
 def _size(body: object) -> int:
@@ -288,9 +295,7 @@ def _scrubbed(cassette: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scrubbed_request(request: Any) -> Any:  # noqa: ANN401 - vcrpy's own type
-    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
-    if isinstance(body, list) and all(isinstance(piece, bytes) for piece in body):
-        body = b"".join(body)
+    body = _body_of(request)
     if isinstance(body, bytes):
         plain = unpacked(body)
         clean = clean_body(plain)
@@ -314,7 +319,7 @@ def _scrubbed_response(response: Mapping[str, Any]) -> dict[str, Any]:
     body = (response.get("body") or {}).get("string")
     if not isinstance(body, bytes):
         return {**response, "headers": headers}
-    lower = dict(header_pairs(headers))
+    lower = by_lower_name(headers)
     plain, _ = decoded_body(body, lower)
     kinds = hidden_in_stream(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
     if kinds:
