@@ -1,6 +1,7 @@
 """A cassette in use: meanwhile every request of the process is recorded or replayed."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -81,10 +82,27 @@ class CassetteRun:
         self._refused: CassetteError | None = None
         """Why nothing can be recorded; asked when the block begins, for event loops cannot wait."""
         self._is_finished = False
+        self._process = os.getpid()
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
         """Whether a miss crosses clients as a signal that none retries; else it is an error."""
+
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether this is a copy, in a process forked from the one that opened the cassette."""
+        return os.getpid() != self._process
+
+    @property
+    def _lost(self) -> CassetteError | None:
+        """Why nothing can be recorded in a copy of a forked process."""
+        if not self._is_inherited:
+            return None
+        return CassetteError(
+            f"{self.path.name} was opened by another process, and this one records nothing into it",
+            why="what a forked process records is lost to the one it was forked from",
+            hint="record in one process, or open a cassette in the one that asks",
+        )
 
     def __repr__(self) -> str:
         played = f"{self.played} of {len(self.tape)} played"
@@ -154,8 +172,9 @@ class CassetteRun:
                     return _played_at(stored.interaction, uri)
                 if self.is_replay_only:
                     raise self._player.missed(method, uri, sent)
-            if self._refused is not None:
-                raise self._refused
+            refusal = self._refused or self._lost
+            if refusal is not None:
+                raise refusal
         except CassetteError as error:
             raise self.signal(error) from None
         return None
@@ -320,7 +339,8 @@ class CassetteRun:
         """Return what carries ``error`` past clients that retry; it is reported at the end, too."""
         signal = CassetteMiss(error)
         self._pending.append(signal)
-        return signal if self.signals_misses else error
+        # A worker of a pool ends with what is no Exception, and the pool waits for its answer.
+        return signal if self.signals_misses and not self._is_inherited else error
 
 
 @contextlib.contextmanager

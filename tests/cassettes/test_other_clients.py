@@ -1,6 +1,9 @@
 """Clients that vcrpy patches: what it hands on as a body is compared and kept as what was sent."""
 
 import io
+import subprocess
+import sys
+import textwrap
 import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -167,3 +170,36 @@ def test_a_body_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
             send(body)
 
         assert comparable_bytes(body) == b""
+
+
+FORKED = """
+    import multiprocessing, sys, urllib.request
+    from pytest_regen.cassettes import use_cassette
+
+    def ask(_):
+        urllib.request.urlopen("http://127.0.0.1:9/nothing-listens")
+
+    if __name__ == "__main__":
+        with use_cassette(sys.argv[1], mode=sys.argv[2]):
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                pool.map(ask, [1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="fork")
+@pytest.mark.parametrize(
+    ("mode", "says"), [("none", "no cassette at"), ("once", "was opened by another process")]
+)
+def test_a_forked_worker_is_told(tmp_path: Path, mode: str, says: str) -> None:
+    """Its pool gets an error it can hand on: neither waits for ever nor loses a recording."""
+    program = tmp_path / "forked.py"
+    program.write_text(textwrap.dedent(FORKED), "utf-8")
+
+    done = subprocess.run(
+        [sys.executable, program, tmp_path / "c.yaml", mode],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert says in done.stderr.splitlines()[-3], done.stderr
+    assert not (tmp_path / "c.yaml").exists()
