@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_regen.cassettes.clients.active import all_in_use
 from pytest_regen.cassettes.clients.blocking import blocked_sockets
 from pytest_regen.cassettes.files.places import name_parts, note_folder
 from pytest_regen.cassettes.files.reading import CassetteFile, StoredInteraction, read_cassette
@@ -171,17 +172,25 @@ class CassetteRun:
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
-        if not exchange.is_kept or self._is_finished:
+        if not exchange.is_kept:
             return
         try:
-            interaction = self._kept(exchange)
-            with self._writing:
-                if self._is_finished:
-                    return
-                self._writer.append(interaction, exchange.source, exchange.model)
-                self._recorded.append(interaction)
+            is_kept = not self._is_finished and self._append(exchange)
         except CassetteError as error:
             raise self.signal(error) from None
+        other = None if is_kept else self._other()
+        if other is not None:
+            other.record(exchange)
+
+    def _append(self, exchange: WireExchange) -> bool:
+        """Keep an exchange; return whether the run had not ended by then."""
+        interaction = self._kept(exchange)
+        with self._writing:
+            if self._is_finished:
+                return False
+            self._writer.append(interaction, exchange.source, exchange.model)
+            self._recorded.append(interaction)
+        return True
 
     def record_apart(self, exchange: WireExchange) -> Future[None]:
         """Do what ``record`` does in another thread: an event loop must not wait for a file.
@@ -192,9 +201,20 @@ class CassetteRun:
             return self._apart.submit(self.record, exchange)
         except RuntimeError:
             # The block ended meanwhile.
+            other = self._other()
+            if other is not None:
+                return other.record_apart(exchange)
             ended: Future[None] = Future()
             ended.set_result(None)
             return ended
+
+    def _other(self) -> "CassetteRun | None":
+        """Return a run with the same cassette that is in use when this one has ended.
+
+        Of threads that have a block each, the last to begin one serves all, and may end first.
+        """
+        runs = (run for run in all_in_use() if isinstance(run, CassetteRun) and run is not self)
+        return next((run for run in runs if run.path == self.path), None)
 
     def _kept(self, exchange: WireExchange) -> Interaction:
         matching = self._player.matching

@@ -4,15 +4,25 @@ Not when it is collected: until then hooks, other plugins and fixtures of a wide
 marks, and pytest-recording looks at them as late as that.
 """
 
+import sys
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 import pytest
 
-__all__ = ["RECORDING_PLUGIN", "given_what_marks_ask_for", "look_again"]
+__all__ = [
+    "OTHERS",
+    "RECORDING_PLUGIN",
+    "given_what_marks_ask_for",
+    "look_again",
+    "other_that_serves",
+]
 
 RECORDING_PLUGIN = "regen-recording"
 """Name under which the marks, fixtures and options of pytest-recording are registered."""
+
+OTHERS = {"pytest_recording.plugin": "recording", "pytest_vcr": "vcr"}
+"""Other plugins that serve tests marked ``vcr``: their modules, and the names to block them by."""
 
 _OURS = frozenset({"cassette", "regen"})
 _THEIRS = frozenset({"vcr", "block_network", "default_cassette", "allowed_hosts"})
@@ -21,6 +31,12 @@ _FIXTURES = ("cassette", "block_network", "vcr")
 
 _SET_UP: pytest.StashKey[pytest.Item] = pytest.StashKey()
 """The test that is being set up."""
+
+
+def other_that_serves(manager: pytest.PytestPluginManager) -> str | None:
+    """Return the module of another plugin that is loaded and serves tests marked ``vcr``."""
+    loaded = ((name, sys.modules.get(name)) for name in OTHERS)
+    return next((name for name, one in loaded if one and manager.is_registered(one)), None)
 
 
 def given_what_marks_ask_for(item: pytest.Item) -> Generator[None, object, object]:

@@ -4,7 +4,6 @@ Every run of every suite that has the package installed passes through here, so 
 not needed to find out that there is nothing to do is imported inside the hooks.
 """
 
-import sys
 from collections.abc import Generator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -22,9 +21,11 @@ from pytest_regen.pytest_plugin.fixtures import (
     scenario_session,
 )
 from pytest_regen.pytest_plugin.marked_fixtures import (
+    OTHERS,
     RECORDING_PLUGIN,
     given_what_marks_ask_for,
     look_again,
+    other_that_serves,
 )
 from pytest_regen.pytest_plugin.options import add_markers, add_options, is_reported, is_used
 from pytest_regen.pytest_plugin.stash import (
@@ -48,46 +49,51 @@ __all__ = [
     "scenario_session",
 ]
 
-_THEIRS = "pytest_recording.plugin"
-
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Register options and ini values; those of pytest-recording where it is not there."""
+    """Register options and ini values; those of pytest-recording where no other plugin is."""
     add_options(parser)
     _serve_recording(pluginmanager, decides=_is_of_a_conftest(pluginmanager))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
-    """Serve the marks of pytest-recording unless it was loaded by now: options are read next."""
+    """Serve the marks of pytest-recording unless another does by now: options are read next."""
     result = yield
     _serve_recording(early_config.pluginmanager, decides=True)
     return result
 
 
 def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> None:
-    """Register the marks, fixtures and options of pytest-recording, if that plugin does not.
+    """Register the marks, fixtures and options of pytest-recording, if no other plugin has them.
 
     Args:
         manager: knows what is loaded.
-        decides: whether it is too late for the other plugin to be loaded; until then it may be,
+        decides: whether it is too late for another plugin to be loaded; until then it may be,
             by an option, the environment, a conftest or because it is installed.
     """
-    theirs = sys.modules.get(_THEIRS)
-    if manager.has_plugin(RECORDING_PLUGIN) or (theirs and manager.is_registered(theirs)):
+    if manager.has_plugin(RECORDING_PLUGIN) or other_that_serves(manager) is not None:
         return
-    if decides or manager.is_blocked("recording") or find_spec("pytest_recording") is None:
-        from pytest_regen.pytest_plugin import recording_plugin  # noqa: PLC0415 - not beside it
+    if decides or not any(_may_be_loaded(module, manager) for module in OTHERS):
+        from pytest_regen.pytest_plugin import recording_plugin  # noqa: PLC0415 - not beside one
 
         manager.register(recording_plugin, RECORDING_PLUGIN)
 
 
+def _may_be_loaded(module: str, manager: pytest.PytestPluginManager) -> bool:
+    """Whether another plugin is installed, and nothing blocks it."""
+    return (
+        not manager.is_blocked(OTHERS[module]) and find_spec(module.partition(".")[0]) is not None
+    )
+
+
 def _is_of_a_conftest(manager: pytest.PytestPluginManager) -> bool:
-    """Whether a conftest loads this plugin, and not the other one after it."""
+    """Whether a conftest loads this plugin, and not another one after it."""
     loaded = [one for name, one in manager.list_name_plugin() if name.endswith("conftest.py")]
-    return bool(loaded) and not any(_THEIRS in _plugins_of(conftest) for conftest in loaded)
+    others = [name for conftest in loaded for name in _plugins_of(conftest) if name in OTHERS]
+    return bool(loaded) and not others
 
 
 def _plugins_of(conftest: object) -> Sequence[str]:

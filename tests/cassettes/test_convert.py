@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,20 @@ def test_the_old_file_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) 
     path.write_bytes(old)
     assert converted(capsys, "sub/c.yaml", "--no-backup")[1]["files"][0]["backup"] is None
     assert len(list(folder.rglob("*.orig*"))) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links")
+def test_a_link_stays_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it points to is converted; others may share it."""
+    path = foreign(folder / "shared" / "c.yaml", {"a": 1})
+    old = path.read_bytes()
+    (folder / "link.yaml").symlink_to(path)
+
+    assert converted(capsys, "link.yaml")[1]["files"][0]["status"] == "converted"
+
+    assert (folder / "link.yaml").is_symlink()
+    assert path.read_bytes().startswith(FIRST_LINE.encode())
+    assert (folder / "link.yaml.orig").read_bytes() == old
 
 
 def test_many_files_and_folders(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,23 @@
 """Clients that vcrpy patches: what it hands on as a body is compared and kept as what was sent."""
 
 import io
+import threading
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import vcr.patch
+from loopback import Answer, Asked, serving
 from vcr.request import Request
+from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes import read_cassette, use_cassette
 from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, comparable_bytes
 from pytest_regen.cassettes.clients.vcr.patching import _builder
+from pytest_regen.cassettes.clients.vcr.run import VcrOptions
+from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
 from pytest_regen.errors import CassetteError, CassetteMissError
 
 URL = "https://api.example/v1/messages"
@@ -26,6 +34,81 @@ def send(body: Any, answer: Any = ANSWER) -> bool:
     else:
         target.append(request, answer)
     return is_recorded
+
+
+def fetched(client: str, url: str) -> bytes:
+    """Return an answer, by a client that makes a connection for it."""
+    if client == "urllib":
+        with urllib.request.urlopen(url) as response:
+            return bytes(response.read())
+    module = pytest.importorskip(client)
+    found = module.request("GET", url)
+    return bytes(found.data if client == "urllib3" else found.content)
+
+
+@pytest.mark.parametrize("client", ["urllib", "urllib3", "requests"])
+def test_threads_are_all_recorded(tmp_path: Path, client: str) -> None:
+    """The patches of vcrpy serve all threads, also while one makes a connection or sends."""
+    path, count = tmp_path / "c.yaml", 24
+
+    def ask(number: int) -> bytes:
+        return fetched(client, f"{address}/{number}")
+
+    with serving({"/*": lambda asked: Answer(asked.target.encode())}) as address:
+        for mode in ("once", "none"):
+            with use_cassette(path, mode=mode) as run, ThreadPoolExecutor(8) as pool:
+                found = list(pool.map(ask, range(count)))
+            assert found == [f"/{number}".encode() for number in range(count)]
+            assert (run.recorded, run.played) == ((count, 0) if mode == "once" else (0, count))
+
+
+def test_threads_are_all_recorded_by_a_test_marked_vcr(tmp_path: Path) -> None:
+    """Also with a cassette inside another one, which leaves vcrpy as it was."""
+    path, count = tmp_path / "c.yaml", 24
+    before = vcr.patch.force_reset, VCRHTTPSConnection._baseclass
+    options = VcrOptions("c.yaml", tmp_path, "once", {}, (), lambda _: None)
+    with serving({"/*": lambda asked: Answer(asked.target.encode())}) as address:
+        with watched_cassette(options), use_cassette(tmp_path / "inner.yaml", mode="once"):
+            fetched("urllib", f"{address}/inner")
+        with watched_cassette(options), ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: fetched("urllib", f"{address}/{number}"), range(count)))
+
+    file = read_cassette(path)
+    assert file is not None
+    assert len({one.key for one in file.interactions}) == count
+    assert (vcr.patch.force_reset, VCRHTTPSConnection._baseclass) == before
+
+
+def test_threads_with_a_block_each_lose_nothing(tmp_path: Path) -> None:
+    """The last to begin one serves all of them, and may end before their answers come."""
+    path, count = tmp_path / "c.yaml", 6
+    began, sent = threading.Barrier(count + 1), threading.Barrier(count + 1)
+    may_send, may_answer = threading.Event(), threading.Event()
+
+    def ask(number: int) -> None:
+        with use_cassette(path, mode="once"):
+            began.wait(10)
+            may_send.wait(10)
+            fetched("urllib", f"{address}/{number}")
+
+    def answer(asked: Asked) -> Answer:
+        sent.wait(10)
+        may_answer.wait(10)
+        return Answer(asked.target.encode())
+
+    with serving({"/*": answer}) as address, ThreadPoolExecutor(count) as pool:
+        asking = [pool.submit(ask, number) for number in range(count)]
+        began.wait(10)
+        with use_cassette(path, mode="once"):
+            may_send.set()
+            sent.wait(10)
+        may_answer.set()
+        for one in asking:
+            one.result(10)
+
+    file = read_cassette(path)
+    assert file is not None
+    assert len({one.key for one in file.interactions}) == count
 
 
 @pytest.mark.parametrize(

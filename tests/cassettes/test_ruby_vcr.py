@@ -147,6 +147,20 @@ def test_a_body_that_cannot_be_read_is_refused(folder: Path, body: str, said: st
     assert said in refused.value.why
 
 
+@pytest.mark.parametrize(
+    "body", ["!ruby/object:Gem::Installer\n        i: x", "!ruby/regexp /x/", "!ruby/hash:A {a: 1}"]
+)
+def test_an_object_of_ruby_is_never_made(folder: Path, body: str) -> None:
+    """Nor told as broken YAML: loading the file elsewhere could run code."""
+    path = write(folder, ONE.replace('\'{"model":"m","input":"grün"}\'', body))
+
+    with pytest.raises(CassetteUnreadableError, match="cannot be read") as caught:
+        read_cassette(path)
+
+    assert "asks for a Ruby object (!ruby/" in caught.value.why
+    assert "could run code" in caught.value.hint
+
+
 def test_a_test_that_is_marked_vcr_is_told(folder: Path) -> None:
     """For that vcrpy reads; the advice is one that works."""
     path = write(folder, ONE)

@@ -375,19 +375,43 @@ def test_a_kill_while_a_file_of_vcrpy_is_added_to_is_never_seen(path: Path) -> N
     assert not journal.exists()
 
 
+@pytest.mark.parametrize(("mark", "line_end"), [("", "\r\n"), ("\ufeff", "\n"), ("\ufeff", "\r\n")])
+def test_what_is_added_to_a_file_of_windows_has_its_line_ends(
+    path: Path, mark: str, line_end: str
+) -> None:
+    """Version control turns them, and editors put a mark in front; both stay."""
+    before = mark + of_vcrpy(path).replace("\n", line_end)
+    path.write_text(before, "utf-8", newline="")
+
+    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+        run.record(exchange_of("ü\r\nnew: 1\n\n".encode(), b"said\r\n \n"))
+
+    text = path.read_bytes().decode()
+    version = f"version: 1{line_end}"
+    assert text.startswith(before.removesuffix(version))
+    assert text.endswith(version)
+    assert text.count("\n") == text.count(line_end)
+    with use_cassette(path, http_clients=False) as run:
+        taken = run.take("POST", "http://a.invalid/x", "ü\r\nnew: 1\n\n".encode())
+    assert taken is not None
+    assert taken.response_body == b"said\r\n \n"
+    assert len(yaml.safe_load(text)["interactions"]) == 3
+
+
 def test_a_file_of_vcrpy_that_cannot_be_added_to_is_written_anew(path: Path) -> None:
-    """One with line ends of Windows, and one that is a single line of YAML."""
-    text = of_vcrpy(path)
-    for content in (text.replace("\n", "\r\n"), json.dumps(yaml.safe_load(text))):
-        path.write_text(content, "utf-8", newline="")
+    """One that is a single line of YAML; for vcrpy, too, its answers are what they were."""
+    data = yaml.safe_load(of_vcrpy(path))
+    data["interactions"][0]["response"]["body"]["string"] = '{"a":[1,2]}'
+    path.write_text(json.dumps(data), "utf-8", newline="")
 
-        with use_cassette(path, mode="new_episodes", http_clients=False) as run:
-            run.record(exchange_of(b'{"new": 1}'))
+    with use_cassette(path, mode="new_episodes", http_clients=False) as run:
+        run.record(exchange_of(b'{"new": 1}'))
 
-        file = read_cassette(path)
-        assert file is not None
-        assert file.is_laid_out
-        assert len(file.interactions) == 3
+    file = read_cassette(path)
+    assert file is not None
+    assert file.is_laid_out
+    assert len(file.interactions) == 3
+    assert asked_of(path, [b'{"n": 0}', b'{"n": 1}']) == [b'{"a":[1,2]}', b"one\ntwo"]
 
 
 def test_line_ends_of_windows_are_not_mixed(path: Path) -> None:

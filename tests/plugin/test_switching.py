@@ -301,15 +301,24 @@ def test_a_file_that_is_no_cassette_is_told(suite: Project, content: str) -> Non
     result.stdout.fnmatch_lines(["*test_a.yaml*cannot be read*"])
 
 
+OTHERS = {
+    "pytest_recording.plugin": ("pytest-recording", "recording"),
+    "pytest_vcr": ("pytest-vcr", "vcr"),
+}
+
+
+@pytest.mark.parametrize("module", OTHERS)
 @pytest.mark.parametrize("early", [True, False], ids=["theirs-first", "ours-first"])
-def test_beside_pytest_recording_ours_steps_back(
+def test_beside_another_plugin_ours_steps_back(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     early: bool,  # noqa: FBT001 - a case
+    module: str,
 ) -> None:
     """One line says so; its options and fixtures are its own, whichever was loaded first."""
-    theirs = pytester.mkpydir("pytest_recording")
-    (theirs / "plugin.py").write_text(textwrap.dedent("""
+    package, _, inner = module.partition(".")
+    theirs = pytester.mkpydir(package) / f"{inner or '__init__'}.py"
+    theirs.write_text(textwrap.dedent("""
         import pytest
         def pytest_addoption(parser):
             parser.addoption("--record-mode", default=None)
@@ -323,21 +332,27 @@ def test_beside_pytest_recording_ours_steps_back(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini("[pytest]\n")
     pytester.makepyfile("import pytest\n@pytest.mark.vcr\ndef test_a(vcr): assert vcr == 'theirs'")
-    plugins = ["pytest_recording.plugin", "pytest_regen.pytest_plugin.plugin"]
+    plugins = [module, "pytest_regen.pytest_plugin.plugin"]
     order = plugins if early else plugins[::-1]
 
     result = pytester.runpytest_subprocess(*(f"-p{name}" for name in order), "--strict-markers")
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["pytest-recording is loaded and serves the tests marked vcr*"])
+    name, blocked = OTHERS[module]
+    result.stdout.fnmatch_lines(
+        [f"{name} is loaded and serves the tests marked vcr*no:{blocked},*"]
+    )
 
 
-def test_blocked_by_p_no_ours_serves(suite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``-p no:recording`` hands the marks to us although the package is installed."""
-    suite.pytester.mkpydir("pytest_recording")
+@pytest.mark.parametrize("module", OTHERS)
+def test_blocked_by_p_no_ours_serves(
+    suite: Project, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    """``-p no:…`` hands the marks to us although the package is installed."""
+    suite.pytester.mkpydir(module.partition(".")[0])
     monkeypatch.syspath_prepend(suite.path)
 
-    suite.run("-p", "no:recording").assert_outcomes(passed=1)
+    suite.run("-p", f"no:{OTHERS[module][1]}").assert_outcomes(passed=1)
 
 
 def test_a_record_mode_may_be_of_vcrpys_enum(pytester: pytest.Pytester) -> None:

@@ -674,6 +674,126 @@ def test_blocked():
         get("/echo")
 """
 
+MISSING: Final = """
+import unittest
+
+import pytest
+from service import get
+from vcr.errors import CannotOverwriteExistingCassetteException
+
+pytestmark = pytest.mark.vcr(record_mode="none")
+
+
+class Offline(Exception):
+    pass
+
+
+def ask():
+    try:
+        get("/nobody/recorded")
+    except Exception as error:
+        raise Offline from error
+
+
+@pytest.fixture
+def asking():
+    ask()
+
+
+@pytest.fixture
+def skipping():
+    try:
+        ask()
+    except Offline:
+        pytest.skip("no service")
+
+
+@pytest.fixture
+def asking_at_the_end():
+    yield
+    ask()
+
+
+def test_skipped():
+    try:
+        ask()
+    except Offline:
+        pytest.skip("no service")
+
+
+def test_skipped_in_set_up(skipping):
+    pass
+
+
+def test_expected_by_a_call():
+    try:
+        ask()
+    except Offline:
+        pytest.xfail("no service")
+
+
+@pytest.mark.xfail(raises=Offline)
+def test_expected():
+    ask()
+
+
+@pytest.mark.xfail(raises=CannotOverwriteExistingCassetteException)
+def test_expected_of_vcrpy():
+    get("/nobody/recorded")
+
+
+@pytest.mark.xfail(raises=Offline)
+def test_expected_in_set_up(asking):
+    pass
+
+
+@pytest.mark.xfail(raises=ValueError)
+def test_not_expected():
+    ask()
+
+
+def test_caught():
+    with pytest.raises(Offline):
+        ask()
+
+
+def test_fixture_wanted_by_the_test(request):
+    with pytest.raises(Offline):
+        request.getfixturevalue("asking")
+
+
+def test_in_set_up(asking):
+    pass
+
+
+def test_at_the_end(asking_at_the_end):
+    pass
+
+
+class TestCase(unittest.TestCase):
+    def test_failed(self):
+        ask()
+
+    def test_skipped(self):
+        try:
+            ask()
+        except Offline:
+            self.skipTest("no service")
+
+    @unittest.expectedFailure
+    def test_expected(self):
+        ask()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_skipped_in_a_coroutine(anyio_backend):
+    try:
+        ask()
+    except Offline:
+        pytest.skip("no service")
+"""
+
 SUITE: Final = {
     "conftest.py": CONFTEST,
     "service.py": SERVICE,
@@ -682,6 +802,7 @@ SUITE: Final = {
     "test_options.py": OPTIONS,
     "sub/test_fixtures.py": FIXTURES,
     "test_blocked.py": BLOCKED,
+    "test_missing.py": MISSING,
     "late/conftest.py": LATE_CONFTEST,
     "late/test_late.py": LATE,
 }

@@ -10,7 +10,7 @@ from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError
 
-__all__ = ["CassetteInUse", "in_use", "innermost"]
+__all__ = ["CassetteInUse", "all_in_use", "in_use", "innermost"]
 
 
 class CassetteInUse(Protocol):
@@ -60,6 +60,11 @@ def innermost(uri: str) -> CassetteInUse | None:
     # Without the lock, which is held while clients are patched: an event loop may ask.
     runs = _active.runs
     return runs[-1] if runs and not runs[-1].passes(uri) else None
+
+
+def all_in_use() -> tuple[CassetteInUse, ...]:
+    """Return the cassettes in use, innermost last."""
+    return _active.runs
 
 
 @contextmanager

@@ -50,7 +50,7 @@ _TAGS = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAGS}str", f"{_TAGS}map", f"{_TAGS}seq"
 _OF_RUBY = "http_interactions"
 
-_PYTHON_TAG = re.compile(r"!!python/[^\s]*|tag:yaml\.org,2002:python/[^\s>]*")
+_OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)(?P<python>python/)[^\s>]*|!ruby/[^\s>]*")
 _REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
 _HEAD = re.compile(r"(?:\A|\n)interactions:[ \t]*\n(?=( *)- )")
 _TAIL = re.compile(r"\n[^\s#-]")
@@ -288,12 +288,13 @@ def _composed(
 
 def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
     """Return the error for what PyYAML stumbled over."""
-    tag = _PYTHON_TAG.search(problem)
+    tag = _OBJECT_TAG.search(problem)
     if not tag:
         return unreadable(path, f"the YAML is broken: {problem}", line=line)
+    language = "Python" if tag["python"] else "Ruby"
     return unreadable(
         path,
-        f"the file asks for a Python object ({tag[0].rstrip(chr(39))})",
+        f"the file asks for a {language} object ({tag[0].rstrip(chr(39))})",
         line=line,
         hint="do not load it: a cassette never needs that tag, and loading it could run code; "
         "delete the file and record it again",

@@ -96,8 +96,10 @@ class StoredInteraction:
 
     @property
     def text(self) -> str:
-        """Its YAML: as it stands in the file, or as this package would write it."""
-        return str(self._data, "utf-8") if self._data else interaction_text(self.interaction)
+        """Its YAML: as it stands in a file of ours, else with the bodies as vcrpy reads them."""
+        if self._data:
+            return str(self._data, "utf-8")
+        return interaction_text(self.interaction, lays_out=False)
 
     @cached_property
     def interaction(self) -> Interaction:

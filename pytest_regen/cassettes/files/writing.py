@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_regen.atomic import refuse_obstacle
 from pytest_regen.cassettes.files.appending import (
@@ -172,10 +172,9 @@ class CassetteWriter:
         if appends:
             append_whole(self._path, "".join(texts).encode())
         elif room is not None:
-            at, indent = room
             text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
-            checked_text(self._path, text)
-            insert_whole(self._path, at, textwrap.indent(text, indent).encode())
+            text = textwrap.indent(checked_text(self._path, text), room.indent)
+            insert_whole(self._path, room.at, text.replace("\n", room.line_end).encode())
         elif not kept and self._can_move(partial, metadata):
             # What was recorded is all there is, and stands whole in a file already.
             move_file(partial, self._path)
@@ -209,19 +208,19 @@ class CassetteWriter:
         # Line ends of a checkout on Windows are left as they are only by writing all anew.
         return same and old.is_laid_out and _starts_with(self._path, FIRST_LINE.encode())
 
-    def _room(self) -> tuple[int, str] | None:
-        """Return where a file of vcrpy has room for more, and what recordings are indented by."""
+    def _room(self) -> "_Room | None":
+        """Return where a file of vcrpy has room for more."""
         if is_packed(self._path):
             return None
         data = self._path.read_bytes()
-        # As it is read: without what would make places in the text others than in the file.
-        if checked_content(self._path, data) != data:
-            return None
-        text = data.decode()
+        # As it is read: a mark at its start and Windows' line ends make places in it others.
+        text = checked_content(self._path, data).decode()
         room = room_behind(text, self._path)
         if room is None or len(text) - room[0] > _TAIL:
             return None
-        return len(text[: room[0]].encode()), room[1]
+        end, indent = room
+        at = _start_of_last(data, text.count("\n", end))
+        return _Room(at, indent, "\r\n" if data[:at].endswith(b"\r\n") else "\n")
 
     def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
         if old is None:
@@ -241,6 +240,23 @@ class CassetteWriter:
                 self._lock = lock
                 return candidate
         raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
+
+
+class _Room(NamedTuple):
+    """Where a file of vcrpy has room for another recording, and how that is to stand there."""
+
+    at: int
+    """Bytes in front of it."""
+    indent: str
+    line_end: str
+
+
+def _start_of_last(data: bytes, ends: int) -> int:
+    """Return where the last lines of a file start, going by how often a line ends in them."""
+    at = len(data)
+    for _ in range(ends + 1):
+        at = data.rindex(b"\n", 0, at)
+    return at + 1
 
 
 def keep_answers(path: Path) -> None:

@@ -16,7 +16,7 @@ from pytest_regen.cassettes.files.reading import (
     content_of,
     read_cassette,
 )
-from pytest_regen.cassettes.files.replacing import replace_cassette, unwritable
+from pytest_regen.cassettes.files.replacing import behind_links, replace_cassette, unwritable
 from pytest_regen.cassettes.files.writing import checked_text
 from pytest_regen.cassettes.matching import Matching
 from pytest_regen.cassettes.playing import Player
@@ -165,7 +165,7 @@ def convert(plan: Conversion, backup: Path | None = None) -> None:
             backup.parent.mkdir(parents=True, exist_ok=True)
             with backup.open("xb") as file:
                 file.write(plan.path.read_bytes())
-        replace_cassette(plan.target, plan.text)
+        replace_cassette(behind_links(plan.target), plan.text)
     except OSError as error:
         raise unwritable(plan.target, error) from error
 

@@ -9,20 +9,13 @@ import pytest
 
 from pytest_regen.pytest_plugin.cassettes.notes import CassetteNote
 from pytest_regen.pytest_plugin.cassettes.orphans import is_full_run, orphans
-from pytest_regen.pytest_plugin.marked_fixtures import RECORDING_PLUGIN
+from pytest_regen.pytest_plugin.marked_fixtures import OTHERS, other_that_serves
 from pytest_regen.pytest_plugin.marks import cassette_mark
 
 __all__ = ["CassetteLog", "cassette_log"]
 
 _NAME = "regen-cassette-log"
 _DRIFTED = "regen/drifted"
-
-
-_STEPPED_BACK = CassetteNote(
-    "hint",
-    "pytest-recording is loaded and serves the tests marked vcr",
-    next="uninstall it, or pass -p no:recording, and pytest-regen does",
-)
 
 
 def cassette_log(config: pytest.Config) -> "CassetteLog":
@@ -81,9 +74,9 @@ class CassetteLog:
             vcr_cassettes,
         )
 
-        served = self._config.pluginmanager.has_plugin(RECORDING_PLUGIN)
-        if not served and any(item.get_closest_marker("vcr") is not None for item in items):
-            self.add([_STEPPED_BACK])
+        other = other_that_serves(self._config.pluginmanager)
+        if other and any(item.get_closest_marker("vcr") is not None for item in items):
+            self.add([_stepped_back(other)])
         for item in items:
             try:
                 own, files = own_cassette(item), vcr_cassettes(item)
@@ -136,3 +129,12 @@ class CassetteLog:
             terminalreporter.write_sep("=", "cassettes", yellow=True)
         for line in lines:
             terminalreporter.write_line(line)
+
+
+def _stepped_back(other: str) -> CassetteNote:
+    package = other.partition(".")[0].replace("_", "-")
+    return CassetteNote(
+        "hint",
+        f"{package} is loaded and serves the tests marked vcr",
+        next=f"uninstall it, or pass -p no:{OTHERS[other]}, and pytest-regen does",
+    )

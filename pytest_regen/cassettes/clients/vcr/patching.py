@@ -4,15 +4,19 @@ vcrpy's own lookup, files and filters have no part in this: its patches ask a ca
 whether it can play a response, play it, or keep a new one, and the object put there asks ours.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any
 
+import vcr.patch
 from vcr.cassette import Cassette
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
+from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes.answers import playable_headers
 from pytest_regen.cassettes.clients.active import CassetteInUse, in_use, innermost
@@ -26,7 +30,7 @@ from pytest_regen.cassettes.values import Interaction, by_lower_name, has_body
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.secrets import scrub_text
 
-__all__ = ["patched_clients", "uninstalled_clients"]
+__all__ = ["kept_while_sending", "patched_clients", "uninstalled_clients"]
 
 _TAKEN = "_regen_taken"
 """Where an answer waits on vcrpy's request, between being found and being played."""
@@ -62,12 +66,52 @@ def patched_clients(run: CassetteInUse) -> Iterator[None]:
 
 
 def _patch(patches: ExitStack) -> None:
+    patches.enter_context(kept_while_sending())
     for patcher in _builder().build():
         patches.enter_context(patcher)
     patch_transports(patches)
     patch_sockets(patches)
     if find_spec("aiohttp") is not None:
         patch_connections(patches)
+
+
+@contextmanager
+def kept_while_sending() -> Iterator[None]:
+    """Keep vcrpy from taking its patches back while it makes a connection and sends a request.
+
+    It takes them from all threads: what others send in the meantime is recorded by nobody. Only
+    two kinds of connection look for patched names while they are made: that of ``http.client`` for
+    https, which is given its own, and those of httplib2, for which all is left as it is.
+    """
+    before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass  # noqa: SLF001 - vcrpy's
+    if base.__module__ == __name__:
+        # A cassette inside another one.
+        yield
+        return
+
+    def reset() -> AbstractContextManager[None]:
+        connection = sys._getframe(1).f_locals.get("self")  # noqa: SLF001 - nothing else tells
+        kind = getattr(connection, "_baseclass", base).__module__
+        return before() if kind.startswith("httplib2") else nullcontext()
+
+    vcr.patch.force_reset, VCRHTTPSConnection._baseclass = reset, _knowing_itself(base)  # noqa: SLF001 - as above
+    try:
+        yield
+    finally:
+        vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base  # noqa: SLF001 - as above
+
+
+@cache
+def _knowing_itself(base: Any) -> Any:  # noqa: ANN401 - a class
+    """Return a class like that of ``http.client``, which finds itself while another has its name.
+
+    It says ``super(HTTPSConnection, self)``.
+    """
+    made = base.__init__
+    names = {**made.__globals__, base.__name__: base}
+    init = FunctionType(made.__code__, names, made.__name__, made.__defaults__, made.__closure__)
+    init.__kwdefaults__ = made.__kwdefaults__
+    return type(base.__name__, (base,), {"__init__": init, "__module__": __name__})
 
 
 @cache

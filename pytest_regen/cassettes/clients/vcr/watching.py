@@ -24,7 +24,7 @@ from vcr.request import Request
 
 from pytest_regen.cassettes.clients.blocking import unresolved_names
 from pytest_regen.cassettes.clients.vcr.bodies import comparable_bytes
-from pytest_regen.cassettes.clients.vcr.patching import uninstalled_clients
+from pytest_regen.cassettes.clients.vcr.patching import kept_while_sending, uninstalled_clients
 from pytest_regen.cassettes.clients.vcr.persisting import Persister, Rewriting
 from pytest_regen.cassettes.clients.vcr.run import VcrOptions, VcrRun
 from pytest_regen.cassettes.diff_files import DiffFiles
@@ -78,7 +78,11 @@ def watched_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         exists=path.exists(),
     )
     merged["custom_patches"] = (*merged["custom_patches"], *_refusals(run))
-    with _raising_what_is_not_written(run), _WatchedCassette.use(run=run, **merged) as cassette:
+    with (
+        kept_while_sending(),
+        _raising_what_is_not_written(run),
+        _WatchedCassette.use(run=run, **merged) as cassette,
+    ):
         run.cassette = cassette
         run.replays = cassette.write_protected
         try:
