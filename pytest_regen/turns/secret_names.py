@@ -175,10 +175,11 @@ def is_password_of(name: str, value: str) -> bool:
         return True
     # With the name of a scheme: "Token ...".
     *scheme, last = value.split(" ")
-    if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or not looks_random(last):
-        return False
     is_id = lower.endswith(("session", "sessionid")) and is_uuid(last)
-    return not (is_id or is_placeholder(last))
+    if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or is_id or is_placeholder(last):
+        return False
+    # Of twenty letters and digits drawn at random every thirtieth has no digit.
+    return looks_random(last) or (last.isalpha() and changes_often(last))
 
 
 def is_path(value: str) -> bool:
@@ -238,14 +239,9 @@ def _is_password(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether a text is so irregular that somebody must have drawn it."""
-    if len(value) < _SHORTEST or _CODE.fullmatch(value):
+    if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
         return False
-    if _WORDY.fullmatch(value) and not (value.isalnum() and changes_often(value)):
-        return False
-    if not any(map(str.isalpha, value)):
-        return False
-    # Of twenty letters and digits drawn at random every thirtieth has no digit.
-    if not any(map(str.isdigit, value)) and not (value.isalpha() and changes_often(value)):
+    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
         return False
     if value.startswith(_PUBLISHED) or _is_spelt(value):
         return False

@@ -86,7 +86,7 @@ _BEHIND = re.compile(
     r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ]|base64:)?""" + _VALUE
 )
 _FLAG: Final = "--pass"
-_PATTERNS: Final = (
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     # Of a command; as .netrc has it; in an address in the place of a user.
     (
         re.compile(
@@ -453,8 +453,10 @@ def _otherwise_behind(text: str, at: int, end: int) -> tuple[int, int] | None:
             return element.span(number) if is_password_of(name, element[number]) else None
     if behind in _QUOTES:
         value = _ARGUMENT.match(text, end)
-        is_one = value and (looks_random(value[1]) or _is_drawn(value[1]))
-        return value.span(1) if value and is_one and not is_placeholder(value[1]) else None
+        if value is None or is_placeholder(value[1]):
+            return None
+        is_password = text[at:end].lower().endswith(PASSWORDS) and _is_drawn(value[1])
+        return value.span(1) if is_password or looks_random(value[1]) else None
     if behind in _BLANKS:
         value = _VARIABLE.match(text, end)
         if value and looks_random(value[1]) and not is_placeholder(value[1]):

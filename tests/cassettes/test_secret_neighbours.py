@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from planted_secrets import IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
+from planted_secrets import HEX, IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
 
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writing import checked_text
@@ -254,6 +254,19 @@ def test_what_only_its_context_tells(secret: str) -> None:
         for part in (kept.request_body, kept.response_body):
             assert core(secret).encode() not in part, body
             assert find_secrets(part.decode()) == (), body
+        assert checked_text(Path("c.yaml"), interaction_text(kept))
+
+
+@pytest.mark.parametrize("beside", ["", f" {HEX[:40]}"])
+def test_what_is_let_stand_is_not_refused(beside: str) -> None:
+    """A file is searched as its texts are: what they may hold does not depend on its digits."""
+    for text in ("run -e API_KEY=aTtTCjUFcJgfrZIxgTsDypMi", "define('token', 'hG7kL9qW2zX4')"):
+        body = body_of({"said": text, "beside": beside}, "escaped")
+
+        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+
+        assert checked_text(Path("c.yaml"), interaction_text(kept))
+        assert kept.request_body == body
 
 
 @pytest.mark.parametrize(
