@@ -110,7 +110,8 @@ def _command(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
     ways = dict.fromkeys(tuple(_options(command)) for command in commands)
     options = next(iter(ways)) if len(ways) == 1 else _common_options(commands)
     tests = list(dict.fromkeys(note.test for note in notes))
-    if len(tests) <= _MANY:
+    # Before 8.2 pytest reads no arguments from a file.
+    if len(tests) <= _MANY or pytest.version_tuple[:2] < (8, 2):
         return node_command(config, *tests, options=options)
     named = shlex.split(node_command(config, *tests))[1:]
     # As they are: pytest keeps them in its cache, too.
