@@ -157,6 +157,6 @@ def first_turn(subject: Subject, folder: Path) -> str:
 ROWS: dict[str, Callable[[Subject, Path], str]] = {
     "first replayed turn, fresh process": first_turn,
     "wrong answers: threads x 24 / gather x 8, delays at random": concurrent,
-    "an unrecorded call through the SDK": missed,
+    "an unrecorded call through the SDK (ours: fixture `cassette`)": missed,
     "replayed 529 with Retry-After 1 s": retried,
 }
