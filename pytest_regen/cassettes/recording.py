@@ -65,6 +65,22 @@ class WireExchange:
     chunks: tuple[tuple[int, int], ...] = ()
     """Milliseconds since the answer began and decoded bytes that arrived then."""
 
+    @classmethod
+    def of(cls, found: Interaction) -> "WireExchange":
+        """Return the exchange that a recording tells of."""
+        return cls(
+            method=found.method,
+            uri=found.uri,
+            request_headers=found.request_headers,
+            request_body=found.request_body,
+            status=found.status,
+            reason=found.reason,
+            response_headers=found.response_headers,
+            response_body=found.response_body,
+            end=found.end,
+            chunks=found.chunks,
+        )
+
     def ended(
         self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
     ) -> "WireExchange":
@@ -153,18 +169,7 @@ def cleaned(found: Interaction) -> Interaction:
     Raises:
         CassetteError: its request is compressed, or its stream in pieces, and holds a credential.
     """
-    exchange = WireExchange(
-        method=found.method,
-        uri=found.uri,
-        request_headers=found.request_headers,
-        request_body=found.request_body,
-        status=found.status,
-        reason=found.reason,
-        response_headers=found.response_headers,
-        response_body=found.response_body,
-        end=found.end,
-        chunks=found.chunks,
-    )
+    exchange = WireExchange.of(found)
     try:
         literal = _credentials(exchange)
         _refuse_packed(exchange, literal)

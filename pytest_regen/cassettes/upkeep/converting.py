@@ -191,7 +191,7 @@ def _text(path: Path) -> str:
 
 
 def _made(file: CassetteFile, kept: Sequence[Interaction], *, lays_out: bool) -> str:
-    sources = [_exchange(one) for one in kept]
+    sources = list(map(WireExchange.of, kept))
     head = {
         **scrub_value(file.metadata),
         "source": ", ".join(sorted({one.source for one in sources})),
@@ -209,13 +209,6 @@ def _with_day(text: str, stored: StoredInteraction) -> str:
     before = stored.text
     day = _DAY.search(before, 0, before.find("\n  request:") + 1)
     return f"{head}\n{day[0]}{rest}" if day else text
-
-
-def _exchange(one: Interaction) -> WireExchange:
-    body, said = one.request_body, one.response_body
-    return WireExchange(
-        one.method, one.uri, {}, body, one.status, one.reason, one.response_headers, said
-    )
 
 
 # What changes
