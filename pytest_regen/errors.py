@@ -6,6 +6,7 @@ RegenError
 │   ├── UnknownTypeError          the store has no such type
 │   ├── UnknownPageError          the type has no such page
 │   └── MissingExtraError         a package of an extra is not installed (also an ImportError)
+├── KindError                     a method of a kind raised
 ├── DocumentError                 the API description cannot serve
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
@@ -119,6 +120,18 @@ class MissingExtraError(UsageError, ImportError):
     def __init__(self, what: str, *, extra: str, why: str = "", hint: str) -> None:
         super().__init__(what, why=why, hint=hint)
         self.extra = extra
+
+
+class KindError(RegenError):
+    """A method of a kind raised: the kind has to be corrected, no reply can help.
+
+    Args:
+        trace: the traceback, from the code of the kind on.
+    """
+
+    def __init__(self, what: str, *, trace: str, why: str = "", hint: str) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.trace = trace
 
 
 class DocumentError(RegenError):

@@ -16,6 +16,7 @@ VALUES = {
     "context.questions": 1,
     "context.values": 1,
     "settings": 1,
+    "units.kind": 2,
 }
 LEVELS = {
     "errors": 0,
@@ -41,6 +42,7 @@ LEVELS = {
     "emulator": 3,
     "regeneration": 4,
     "sessions": 4,
+    "units": 4,
     "testing": 5,
     "strategies": 5,
     "server": 5,
@@ -52,6 +54,7 @@ DRAWN = {
     ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
+    ("units", "regeneration"),
     ("validation", "stores"),
 }
 DOORS = {
