@@ -13,6 +13,7 @@ RegenError
 │       └── NothingToGenerateError  its answer is sound, and holds no type to generate
 ├── SourceError                   generated source cannot be taken apart or put together
 │   ├── BoundaryError             boundary lines do not pair up, or two blocks share a name
+│   ├── RegionError               the units of a file cannot be found, or a text cannot stand there
 │   └── MissingBlockError         no boundary block of that name (also a ValueError)
 ├── StoreError                    a store's folder cannot serve
 │   ├── StoreMissingError         no store at that path
@@ -169,6 +170,18 @@ class BoundaryError(SourceError):
         self.problem = problem
         self.line = line
         self.name = name
+
+
+class RegionError(SourceError):
+    """The units of a file cannot be told apart, or a text cannot stand among them.
+
+    Args:
+        line: of the file, counted from 1; 0 if no line is to blame.
+    """
+
+    def __init__(self, what: str, *, line: int = 0, why: str = "", hint: str) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.line = line
 
 
 class MissingBlockError(SourceError, ValueError):
