@@ -210,11 +210,11 @@ def ledger_places(view: "View") -> list[str]:
     return sorted({file[len(prefix) :].rpartition("/")[0] for file in found})
 
 
-def moved_ledger(view: "View", place: str, texts: Mapping[str, str]) -> Ledger | None:
-    """Return the ledger of the file that was moved to ``place``, recognised by its content.
+def moved_ledger(view: "View", texts: Mapping[str, str]) -> Ledger | None:
+    """Return the ledger of a file that was moved and has these texts now.
 
-    That is the one whose own file is gone and most of whose texts stand in this file; ``None`` where
-    there is none, or more than one.
+    That is the one whose own file is gone and most of whose texts are these; ``None`` where there
+    is none, or more than one.
     """
     found = []
     for other in ledger_places(view):

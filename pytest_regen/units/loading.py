@@ -74,11 +74,12 @@ def load_kinds(
     root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays the name the user gave
     found: list[KindOfFile] = []
     with _importable(root):
-        for name in settings.kinds:
-            found.append(KindOfFile(_as_kind(_imported(name, root), name), name))
+        found += [
+            KindOfFile(_as_kind(_imported(name, root), name), name) for name in settings.kinds
+        ]
         for key, value in settings.shipped.items():
-            for kind in _imported(SHIPPED[key], root)(value, root):
-                found.append(KindOfFile(kind, f"[tool.pytest-regen] {key}"))
+            made = _imported(SHIPPED[key], root)(value, root)
+            found += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in made]
         for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda one: one.name):
             origin = f"{point.name} ({_package_of(point)})"
             kind = _as_kind(_loaded(point, origin), origin)

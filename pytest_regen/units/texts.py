@@ -97,14 +97,14 @@ def put_text(
     if not same_text(kind, text, after[name].text if name in after else ""):
         what = "the text does not come back as it was put into the file"
         return Issue.of("SYNTAX", what, type_name=name)
-    return made
+    return str(made)
 
 
 def sides(text: str) -> tuple[str, str]:
     """Return the two versions of a file that git could not join."""
     ours: list[str] = []
     theirs: list[str] = []
-    taking = (ours, theirs)
+    taking: tuple[list[str], ...] = (ours, theirs)
     for line in text.splitlines(keepends=True):
         if re.match(r"<{7}(?: |$)", line):
             taking = (ours,)

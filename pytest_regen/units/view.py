@@ -1,7 +1,7 @@
 """What a claimed file holds at one moment, and what is wrong with each of its units."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -70,7 +70,7 @@ class FileUnits:
     @cached_property
     def fault(self) -> Issue | None:
         """Why no unit of the file can be told from another."""
-        if self.data is not None and self._not_text:
+        if self._not_text:
             return Issue.of("SYNTAX", self._not_text)
         try:
             _ = self._read
@@ -104,19 +104,17 @@ class FileUnits:
             KindError: the kind cannot say.
         """
         try:
-            found = call_kind(self.kind, "units", lambda: list(self.kind.units(self.path)))
+            found = call_kind(
+                self.kind, "units", lambda: list(self.kind.units(self.path)), where=self.place
+            )
         except KindError as error:
             if isinstance(error.__cause__, SourceError):
                 return ()  # The default reads the file, whose fault has its own words.
             raise
-        wrong = next((one for one in found if not isinstance(one, str) or not one), None)
-        if wrong is not None:
-            raise KindError(
-                f"{self.kind.title}.units gives {wrong!r:.80} for {self.place}",
-                trace="",
-                why="a unit has a name, which is a text that is not empty",
-                hint=f"correct {type(self.kind).__module__}.{type(self.kind).__qualname__}.units",
-            )
+        names: list[object] = list(found)
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise self._unusable("units", self.place, name, "a name is a text, and not empty")
         return tuple(dict.fromkeys(found))
 
     # What is remembered
@@ -128,7 +126,7 @@ class FileUnits:
         if own.entries or own.broken or self.data is None:
             return own
         texts = {name: one.text for name, one in self.texts.items()}
-        return moved_ledger(self.files, self.place, texts) or own
+        return moved_ledger(self.files, texts) or own
 
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
@@ -150,9 +148,10 @@ class FileUnits:
         text = call_kind(
             self.kind, "prompt", lambda: self.kind.prompt(self.bare_unit(name)), where=name
         )
-        if not isinstance(text, str) or not text.strip():
-            raise self._unusable("prompt", name, text, "it is a text that is not empty")
-        return text
+        given: object = text
+        if not isinstance(given, str) or not given.strip():
+            raise self._unusable("prompt", name, given, "a prompt is a text, and not empty")
+        return given
 
     def inputs(self, name: str) -> Inputs:
         """Return the hashes of what a unit would be made from now; raises KindError."""
@@ -232,10 +231,7 @@ class FileUnits:
         found, entry = self.texts.get(name), self.entry(name)
         line = found.line or None if found else None
         unit = self.unit(name)
-        is_missing = found is None or call_kind(
-            self.kind, "is_empty", lambda: self.kind.is_empty(unit), where=name
-        )
-        if is_missing:
+        if found is None or _is_blank(self.kind, unit):
             yield self._missing(name, found, entry)
             return
         fault = self.ledger.fault(name)
@@ -365,24 +361,16 @@ class FileUnits:
         """Return why a unit must not be asked for; empty where it may."""
         if self.path.is_symlink():
             return f"{self.place} is a symbolic link; replace it by the file itself"
-        for issue in self.issues(name):
-            match issue.code:
-                case "DRIFT":
-                    place = self.place
-                    return (
-                        "it was edited by hand; "
-                        f"keep it: {adopt_command(place, name)}; drop it: {rebuild_command(place, name)}"
-                    )
-                case "KIND_ERROR":
-                    return issue.message
-                case "LEDGER":
-                    return f"{issue.message}; record the text: {adopt_command(self.place, name)}"
-                case "CONFLICT":
-                    return f"{self.place} holds conflict markers of git: resolve them first"
-                case "SYNTAX" if self.fault is not None:
-                    return f"{issue.message}: correct the file first"
-                case _:
-                    continue
+        found = {issue.code: issue for issue in self.issues(name)}
+        keep = f"keep it: {adopt_command(self.place, name)}"
+        if "DRIFT" in found:
+            return f"it was edited by hand; {keep}; drop it: {rebuild_command(self.place, name)}"
+        if "KIND_ERROR" in found:
+            return found["KIND_ERROR"].message
+        if "LEDGER" in found:
+            return f"{found['LEDGER'].message}; {keep}"
+        if self.fault is not None:
+            return f"{found.get('CONFLICT', self.fault).message}: correct the file first"
         return ""
 
     def with_texts(
