@@ -296,11 +296,17 @@ class FileUnits:
             line = first_line + (at or 1) - 1 if first_line else None
             yield replace(issue, line=line, excerpt=issue.excerpt or excerpt)
 
+    @property
+    def has_conflict(self) -> bool:
+        """Whether the file holds conflict markers of git."""
+        return bool(_CONFLICT.search(self.text))
+
     def _conflict(self, name: str) -> Issue | None:
         """Return the issue of a unit in a file that git could not join."""
-        if not _CONFLICT.search(self.text):
+        marker = _CONFLICT.search(self.text)
+        if marker is None:
             return None
-        line = self.text.count("\n", 0, _CONFLICT.search(self.text).start()) + 1  # type: ignore[union-attr]  # searched above
+        line = self.text.count("\n", 0, marker.start()) + 1
         if name not in self.conflicting:
             message = f"{self.place} holds conflict markers of git; both sides have this unit alike"
             return Issue.of("CONFLICT", message, type_name=name, line=line)
@@ -346,14 +352,16 @@ class FileUnits:
             )
             for name in dict.fromkeys((*in_file, *recorded))
         ]
-        if self.ledger.broken:
-            known = {self.ledger.fault(name) for name in self.names}
-            found += [
-                Issue.of("ORPHAN", error.what)
-                for error in self.ledger.broken.values()
-                if error not in known
-            ]
+        found += [Issue.of("ORPHAN", self.ledger.broken[file].what) for file in self.unasked_files]
         return tuple(found)
+
+    @property
+    def unasked_files(self) -> tuple[str, ...]:
+        """Files of the ledger that cannot be read and belong to no unit that is asked for."""
+        if not self.ledger.broken:
+            return ()
+        asked = {entry_name(self.ledger.place, name) for name in self.names}
+        return tuple(file for file in self.ledger.broken if file not in asked)
 
     # What may come of it
 
