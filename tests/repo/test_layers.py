@@ -28,6 +28,7 @@ LEVELS = {
     "modes": 0,
     "file_names": 0,
     "thinking": 0,
+    "regions": 1,
     "locks": 1,
     "extras": 1,
     "turns": 2,
