@@ -13,11 +13,11 @@ import pytest
 
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.modes import stale_outcome
-from pytest_regen.plurals import counted
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.healing.records import add_warnings
-from pytest_regen.pytest_plugin.locate import from_here, text_from_here
-from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.selection import from_here, text_from_here
+from pytest_regen.pytest_plugin.summary import add_warnings
+from pytest_regen.text import plural
 from pytest_regen.units.loading import ProjectKinds, load_kinds
 from pytest_regen.units.naming import (
     adopt_command,
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from pytest_regen.units.view import FileUnits
 
 __all__ = [
-    "UnitFailure",
     "UnitFileNode",
     "UnitItem",
     "UnitSelection",
+    "WrongUnitError",
     "forget_units",
     "kinds_of",
     "select_units",
@@ -284,21 +284,21 @@ class UnitItem(pytest.Item):
         """Check the unit.
 
         Raises:
-            UnitFailure: something is wrong with it.
+            WrongUnitError: something is wrong with it.
             KindError: the kind cannot say which units there are.
         """
         failing, warned = self.check.gate(self.unit)
         if warned or failing:
-            add_warnings(self, warned, command=_ending_command(self.check, self.unit, warned))
+            add_warnings(self, warned, command=_ending_command(self.check, warned))
         if failing:
-            raise UnitFailure(self.check, self.unit, failing)
+            raise WrongUnitError(self.check, self.unit, failing)
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
     ) -> "str | TerminalRepr":
         """Return our own text without a traceback; anything unforeseen as pytest shows it."""
         error = excinfo.value
-        if not isinstance(error, UnitFailure | RegenError):
+        if not isinstance(error, WrongUnitError | RegenError):
             return super().repr_failure(excinfo, style)
         text = excinfo.getrepr(style="value")
         for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
@@ -307,9 +307,9 @@ class UnitItem(pytest.Item):
                 entry.lines += ["", *error.trace.splitlines()]
         crash = text.reprcrash
         if crash is not None:
-            crash.message = error.summary if isinstance(error, UnitFailure) else error.what
+            crash.message = error.summary if isinstance(error, WrongUnitError) else error.what
             crash.path = str(self.file)
-            crash.lineno = (isinstance(error, UnitFailure) and error.issues[0].line) or 1
+            crash.lineno = (isinstance(error, WrongUnitError) and error.issues[0].line) or 1
         return text
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -318,7 +318,7 @@ class UnitItem(pytest.Item):
         return self.file, found.line - 1 if found and found.line else None, self.nodeid
 
 
-class UnitFailure(AssertionError):
+class WrongUnitError(AssertionError):
     """Something is wrong with a unit. The text is worded when it is shown."""
 
     def __init__(self, check: FileCheck, name: str, issues: Sequence[Issue]) -> None:
@@ -331,7 +331,7 @@ class UnitFailure(AssertionError):
 
     def __str__(self) -> str:
         here = f"{self.check.here}::{encoded_name(self.name)}"
-        parts = [f"{here}: {counted(len(self.issues), 'error')}"]
+        parts = [f"{here}: {plural(len(self.issues), 'error')}"]
         parts += [_issue_text(self.check, issue) for issue in self.issues]
         parts[-1] += "".join(f"\n{line}" for line in self._commands())
         if self.healing:
@@ -365,7 +365,7 @@ class UnitFailure(AssertionError):
             yield f"  or:            {command('regenerate', here, name)}"
 
 
-def _ending_command(check: FileCheck, name: str, warnings: Iterable[Issue]) -> str:
+def _ending_command(check: FileCheck, warnings: Iterable[Issue]) -> str:
     """Return the command that ends warnings."""
     codes = [issue.code for issue in warnings]
     if "STALE" in codes:

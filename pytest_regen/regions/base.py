@@ -108,7 +108,8 @@ def line_at(text: str, index: int) -> int:
 
 def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
     """Return ``text`` with each range ``start:end`` replaced; ranges do not overlap."""
-    pieces, position = [], 0
+    pieces: list[str] = []
+    position = 0
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         pieces += (text[position:start], new)
         position = end

@@ -8,10 +8,9 @@ import json
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from json.decoder import scanstring
 from typing import Any, Final, Literal
 
 from pytest_regen.errors import RegionError
@@ -36,7 +35,9 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _PLAIN: Final = re.compile(
     r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.+-])|(?:true|false|null)(?!\w)"
 )
-_CLOSERS: Final = {"{": "}", "[": "]"}
+_scan_string: Final[Callable[[str, int, bool], tuple[str, int]]] = vars(json.decoder)["scanstring"]
+"""The standard library's own reader of strings, in C; its type stubs leave it out."""
+_CLOSERS: Final = {"object": "}", "list": "]"}
 
 
 @dataclass(eq=False, slots=True)
@@ -168,7 +169,7 @@ class _Json:
         if not self.at:
             return ()
         path = _existing(root, self.at)
-        return path if path is not None and _walk(root, path).kind in {"object", "list"} else None
+        return path if path is not None and _walk(root, path).kind in _CLOSERS else None
 
     def _names(self, paths: Sequence[_Path]) -> list[str]:
         """Return the names of values: keys joined by dots, pointers where that is ambiguous."""
@@ -181,7 +182,14 @@ class _Json:
 
     def _path(self, root: _Value, name: str) -> _Path:
         """Return the path on which a unit that is not there is to stand."""
-        return _path(root, name, flat=self.flat)
+        base = _path(root, self.at) if self.at else ()
+        rest = name.removeprefix(".".join(map(str, base)) + ".") if base else name
+        if rest.startswith("/"):
+            return _path(root, rest)
+        here: _Value | None = root
+        for key in base:
+            here = _child(here, key)
+        return (*base, *_path(here, rest, flat=self.flat))
 
     def _select(self, value: _Value) -> Iterator[tuple[_Path, _Value]]:
         """Yield the values below ``value`` that are units."""
@@ -204,7 +212,7 @@ class JsonStrings(_Json):
     """
 
     def _select(self, value: _Value) -> Iterator[tuple[_Path, _Value]]:
-        open_ = [((), value)] if value.kind in {"object", "list"} else []
+        open_ = [((), value)] if value.kind in _CLOSERS else []
         stack: list[tuple[_Path, Iterator[_Member]]] = [(p, iter(v.members)) for p, v in open_]
         while stack:
             path, members = stack[-1]
@@ -220,6 +228,7 @@ class JsonStrings(_Json):
         return value.string
 
     def written(self, name: str, new: str, style: "_Style", indent: str) -> str:  # noqa: ARG002 - a string is one line
+        """Return the text as a JSON string."""
         return style.string(new)
 
 
@@ -229,8 +238,12 @@ class JsonValues(_Json):
     The text of a unit is the JSON of its value, its lines without the indentation of its key.
     """
 
+    def __init__(self, *, at: str = "") -> None:
+        """Describe where units stand: ``at`` names their object or list, by default the root."""
+        super().__init__(at=at, flat=True)
+
     def same(self, old: str, new: str) -> bool:
-        """Return whether two texts are the same JSON value; keys may come in any order."""
+        """Return whether two texts are the same JSON value, in whatever order keys come."""
         try:
             return old == new or _decoded(old) == _decoded(new)
         except RegionError:
@@ -249,6 +262,11 @@ class JsonValues(_Json):
         return source
 
     def written(self, name: str, new: str, style: "_Style", indent: str) -> str:
+        """Return the JSON with its lines indented.
+
+        Raises:
+            RegionError: it is no JSON.
+        """
         new = unix_line_ends(new).strip("\ufeff \t\n")
         if not new:
             raise RegionError(
@@ -290,7 +308,7 @@ class _Style:
         )
 
     def string(self, text: str) -> str:
-        """Return a string as JSON; half of a character is always escaped, as no file can hold it."""
+        """Return a string as JSON; lone surrogates are escaped, as no file can hold them."""
         written = json.dumps(text, ensure_ascii=self.ascii_only)
         return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", written)
 
@@ -451,49 +469,52 @@ def _read(text: str) -> _Value:
     at = _skip(text, int(text.startswith("\ufeff")))
     if at == len(text):
         return _Value("object", at, at)
-    open_: list[_Value] = []
-    key: tuple[str, int] | None = None
-    while True:
-        value = _value(text, at)
-        if open_:
-            _attach(text, open_[-1], key, value)
-        else:
-            root = value
-        if value.kind in {"object", "list"}:
-            open_.append(value)
-            if len(open_) > _MAX_DEPTH:
-                raise _defect(text, at, f"nests values deeper than {_MAX_DEPTH} levels")
+    root = _value(text, at)
+    open_, at = _begin(text, [], root)
+    while open_:
+        parent = open_[-1]
+        key, start = _key(text, at) if parent.kind == "object" else (None, at)
+        value = _value(text, start)
+        _attach(text, parent, key, at, value)
+        open_, at = _begin(text, open_, value)
+    if at != len(text):
+        raise _defect(text, at, "goes on behind the end of the JSON value")
+    return root
+
+
+def _begin(text: str, open_: list[_Value], value: _Value) -> tuple[list[_Value], int]:
+    """Return which containers are open behind a value, and where the next value or key begins."""
+    if value.kind in _CLOSERS:
+        open_.append(value)
+        if len(open_) > _MAX_DEPTH:
+            raise _defect(text, value.start, f"nests values deeper than {_MAX_DEPTH} levels")
+        at = _skip(text, value.start + 1)
+        if not text.startswith(_CLOSERS[value.kind], at):
+            return open_, at
+    else:
+        at = _skip(text, value.end)
+    while open_:
+        parent = open_[-1]
+        if text.startswith(_CLOSERS[parent.kind], at):
+            parent.end = at + 1
+            open_.pop()
             at = _skip(text, at + 1)
-            is_full = text.startswith(_CLOSERS[text[value.start]], at)
+        elif text.startswith(",", at):
+            return open_, _skip(text, at + 1)
         else:
-            at, is_full = _skip(text, value.end), True
-        while is_full and open_:
-            parent = open_[-1]
-            if text.startswith(_CLOSERS[text[parent.start]], at):
-                parent.end = at + 1
-                open_.pop()
-                at = _skip(text, at + 1)
-            elif text.startswith(",", at):
-                at, is_full = _skip(text, at + 1), False
-            else:
-                closer = _CLOSERS[text[parent.start]]
-                raise _defect(text, at, f"lacks `,` or `{closer}`")
-        if is_full:
-            if at != len(text):
-                raise _defect(text, at, "goes on behind the end of the JSON value")
-            return root
-        key, at = _key(text, at) if open_[-1].kind == "object" else (None, at)
+            raise _defect(text, at, f"lacks `,` or `{_CLOSERS[parent.kind]}`")
+    return open_, at
 
 
-def _key(text: str, at: int) -> tuple[tuple[str, int], int]:
-    """Return the key at an index with that index, and the index of its value."""
+def _key(text: str, at: int) -> tuple[str, int]:
+    """Return the key at an index, and the index of its value."""
     if not text.startswith('"', at):
         raise _defect(text, at, "lacks a key in double quotes")
     key, end = _string(text, at)
     end = _skip(text, end)
     if not text.startswith(":", end):
         raise _defect(text, end, "lacks `:` behind a key")
-    return (key, at), _skip(text, end + 1)
+    return key, _skip(text, end + 1)
 
 
 def _value(text: str, at: int) -> _Value:
@@ -515,20 +536,18 @@ def _value(text: str, at: int) -> _Value:
 
 def _string(text: str, at: int) -> tuple[str, int]:
     try:
-        return scanstring(text, at + 1, True)  # noqa: FBT003 - strict; a C function without keywords
+        return _scan_string(text, at + 1, True)  # noqa: FBT003 - strict; C takes no keywords
     except json.JSONDecodeError as error:
         raise _defect(text, error.pos, f"has a broken string: {error.msg}") from None
 
 
-def _attach(text: str, parent: _Value, key: tuple[str, int] | None, value: _Value) -> None:
+def _attach(text: str, parent: _Value, key: str | None, start: int, value: _Value) -> None:
     number = len(parent.members)
-    name: str | int = number if key is None else key[0]
-    member = _Member(name, value.start if key is None else key[1], number, value)
+    name: str | int = number if key is None else key
+    member = _Member(name, start, number, value)
     if parent.by_key.setdefault(name, member) is not member:
         first = line_at(text, parent.by_key[name].start)
-        raise _defect(
-            text, member.start, f"has the key {name!r} a second time (first: line {first})"
-        )
+        raise _defect(text, start, f"has the key {name!r} a second time (first: line {first})")
     parent.members.append(member)
 
 
@@ -556,7 +575,7 @@ def _walk(root: _Value, path: _Path) -> _Value:
 
 def _existing(root: _Value, name: str) -> _Path | None:
     """Return the path of the value that a name stands for, if there is one."""
-    path = _path(root, name, flat=None)
+    path = _path(root, name)
     for key in path:
         member = root.by_key.get(key)
         if member is None:
@@ -565,41 +584,41 @@ def _existing(root: _Value, name: str) -> _Path | None:
     return path
 
 
-def _path(root: _Value, name: str, *, flat: bool | None) -> _Path:
-    """Return the path that a name stands for, whether or not something is there.
+def _path(root: _Value | None, name: str, *, flat: bool | None = None) -> _Path:
+    """Return the path below a value that a name stands for, whether or not something is there.
 
-    Dots divide keys as the document has it: objects that are there are entered, a key that holds
-    dots is taken as one where other keys beside it hold dots.
+    Dots divide keys as the document has it: objects that are there are entered, and a new key
+    holds dots where keys beside it do. With ``flat``, dots divide no keys.
     """
-    if name.startswith("/"):
+    if is_pointer := name.startswith("/"):
         keys = [key.replace("~1", "/").replace("~0", "~") for key in name[1:].split("/")]
-    elif flat:
-        return (name,)
     else:
-        keys = name.split(".")
+        keys = [name] if flat else name.split(".")
     path: list[str | int] = []
-    here: _Value | None = root
+    here = root
     while keys:
-        taken = 1
-        if here is not None and not name.startswith("/"):
-            taken = _keys_in_one(here, keys, flat=flat)
-        key: str | int = ".".join(keys[:taken])
+        count = 1 if is_pointer or here is None else _keys_in_one(here, keys, flat=flat)
+        key: str | int = ".".join(keys[:count])
         if here is not None and here.kind == "list":
             key = _index(here, str(key), name)
-        member = here.by_key.get(key) if here is not None else None
-        here = member.value if member is not None else None
+        here = _child(here, key)
         path.append(key)
-        del keys[:taken]
+        del keys[:count]
     return tuple(path)
 
 
+def _child(here: _Value | None, key: str | int) -> _Value | None:
+    member = None if here is None else here.by_key.get(key)
+    return None if member is None else member.value
+
+
 def _keys_in_one(here: _Value, keys: Sequence[str], *, flat: bool | None) -> int:
-    """Return how many of ``keys``, which dots divide, are one key of an object."""
+    """Return how many of ``keys``, which dots divide, are one key of a value."""
     if ".".join(keys) in here.by_key:
         return len(keys)
     for count in range(len(keys) - 1, 0, -1):
         member = here.by_key.get(".".join(keys[:count]))
-        if member is not None and member.value.kind in {"object", "list"}:
+        if member is not None and member.value.kind in _CLOSERS:
             return count
     is_flat = flat is None and any("." in str(member.key) for member in here.members)
     return len(keys) if is_flat or keys[0] in here.by_key else 1

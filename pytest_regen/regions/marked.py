@@ -235,7 +235,8 @@ def _block(text: str, begin: _Marker, end: _Marker, new: str) -> str:
     """Return a block with another text, from its first marker to its last."""
     new = unix_line_ends(new)
     mark = _free_mark(new)
-    lines = (_renumbered(begin, mark), _indent(new, begin), _renumbered(end, mark))
+    body = (_indent(new, begin),) if new else ()
+    lines = (_renumbered(begin, mark), *body, _renumbered(end, mark))
     block = "\n".join(lines)
     return block.replace("\n", "\r\n") if text.startswith("\r", begin.end) else block
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_regen.atomic import replace_file
-from pytest_regen.locks import make_lock_folder
+from pytest_regen.files import make_lock_folder, replace_file
 
 __all__ = ["AtomicFiles", "View", "ignore_file", "new_id"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from pytest_regen.errors import KindError
-from pytest_regen.quoting import quote as quoted
 from pytest_regen.regions import Marked, Region
-from pytest_regen.thinking import without_thinking
+from pytest_regen.text import quote as quoted
+from pytest_regen.text import without_thinking
 from pytest_regen.validation.issues import Issue, severity_of
 
 __all__ = [

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from pytest_regen.errors import UsageError
-from pytest_regen.locks import lock_file
 from pytest_regen.units.commit import AtomicFiles
 from pytest_regen.units.kind import Kind
 from pytest_regen.units.loading import ProjectKinds

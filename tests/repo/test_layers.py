@@ -23,6 +23,7 @@ LEVELS = {
     "html": 0,
     "modes": 0,
     "text": 0,
+    "regions": 1,
     "extras": 1,
     "files": 1,
     "strict_json": 1,
