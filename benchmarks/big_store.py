@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pytest_regen.documents.ir import IR, ArrayOf, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.stores import RegenStore, StoredPage
@@ -28,7 +28,7 @@ def make_store(path: Path, types: int) -> RegenStore:
         language="csharp",
         types=tuple(_type(number, types) for number in range(types)),
     )
-    prompts = build_prompts(ir, language=language_named("csharp"))
+    prompts = build_prompts(ir, language=find_language("csharp"))
     store = RegenStore.create(path, ir=ir, prompts=prompts, source_file="Large.cs")
     by_name = {type_.name: type_ for type_ in ir.types}
     pages = [_page(entry, by_name[entry.type_name]) for entry in prompts]

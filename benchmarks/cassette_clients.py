@@ -1,6 +1,6 @@
 """Figures of clients: concurrent, missing a recording, retrying, making their first turn."""
 
-# ruff: noqa: ANN401, PLC0415, BLE001 - subjects are foreign, and imported where they are measured
+# ruff: noqa: BLE001 - subjects are foreign, and imported where they are measured
 
 import asyncio
 import random

@@ -1,7 +1,5 @@
 """Figures of what is lost and what is left: recordings after a crash, credentials on disk."""
 
-# ruff: noqa: PLC0415 - what plants credentials lies in the tests
-
 import json
 import os
 from collections.abc import Callable

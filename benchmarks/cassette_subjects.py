@@ -1,7 +1,5 @@
 """What is compared: this package, vcrpy, cassetter, each behind the same few methods."""
 
-# ruff: noqa: ANN401, PLC0415 - subjects are foreign, and imported where they are measured
-
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -164,13 +162,12 @@ class UnderVcr(Vcrpy):
     @contextmanager
     def use(self, path: Path, mode: str, *, clients: bool = False) -> Iterator[Any]:
         """Open a cassette."""
-        from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-        from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+        from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 
         match = ["method", "scheme", "host", "port", "path", "query"]
         config = {"match_on": match if clients else [*match, "body"]}
         options = VcrOptions(path.name, path.parent, mode, config, (), lambda _vcr: None)
-        with watched_cassette(options) as run:
+        with use_vcr_cassette(options) as run:
             yield run.cassette
 
 

@@ -165,10 +165,10 @@ def ours(texts: Sequence[str]) -> Iterator[bool]:
 def detect_secrets() -> Finds | None:
     """Return detect-secrets with its default plugins and filters, if it is installed."""
     try:
-        from detect_secrets.core.secrets_collection import (  # noqa: PLC0415 - a rival, if there
+        from detect_secrets.core.secrets_collection import (
             SecretsCollection,
         )
-        from detect_secrets.settings import default_settings  # noqa: PLC0415
+        from detect_secrets.settings import default_settings
     except ImportError:
         print("detect-secrets is not installed: pip install detect-secrets")
         return None

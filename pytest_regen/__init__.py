@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     )
     from pytest_regen.prompts import PromptEntry, build_prompts, correction_block
     from pytest_regen.regeneration import (
-        Budget,
         GenerateResult,
         HealResult,
         PartialRegenResult,
@@ -96,6 +95,7 @@ if TYPE_CHECKING:
     from pytest_regen.testing import check_stateless_agent, fail
     from pytest_regen.turns import (
         AnthropicProvider,
+        Budget,
         CallableProvider,
         DryRunProvider,
         Message,
@@ -282,7 +282,6 @@ _HOMES = {
     ),
     "prompts": ("PromptEntry", "build_prompts", "correction_block"),
     "regeneration": (
-        "Budget",
         "GenerateResult",
         "HealResult",
         "PartialRegenResult",
@@ -321,6 +320,7 @@ _HOMES = {
     "stores": ("RegenStore", "StoredPage", "check_staleness"),
     "testing": ("check_stateless_agent", "fail"),
     "turns": (
+        "Budget",
         "AnthropicProvider",
         "CallableProvider",
         "DryRunProvider",
@@ -351,7 +351,7 @@ __version__ = "0.1.0"
 
 if not TYPE_CHECKING:
     # Hidden from the type checker, which would otherwise accept any name.
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name`` and return the object."""
         for home, names in _HOMES.items():
             if name in names:

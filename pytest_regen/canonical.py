@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["canonical_hash", "canonical_json", "file_hash", "source_hash", "text_hash"]
 
 
-def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def canonical_json(value: Any) -> str:
     """Return ``value`` as compact JSON with sorted keys, not ASCII-escaped.
 
     RFC 8785 is not used: it refuses integers above 2^53, which real documents hold.
@@ -20,7 +20,7 @@ def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
     )
 
 
-def canonical_hash(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def canonical_hash(value: Any) -> str:
     """Return ``sha256:`` and the hex digest of ``value`` as canonical JSON in UTF-8."""
     return text_hash(canonical_json(value))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["Child", "Html", "document", "element", "isolated", "joined"]
+__all__ = ["Child", "Html", "document", "element", "isolate", "join"]
 
 _VOID = frozenset({"input", "link", "meta"})
 
@@ -30,10 +30,10 @@ def element(name: str, children: Child = None, /, **attributes: str | int | bool
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
         return Html(f"<{name}{written}>")
-    return Html(f"<{name}{written}>{joined(children)}</{name}>")
+    return Html(f"<{name}{written}>{join(children)}</{name}>")
 
 
-def joined(children: Child) -> Html:
+def join(children: Child) -> Html:
     """Return children one after the other, text escaped."""
     if children is None:
         return Html("")
@@ -41,10 +41,10 @@ def joined(children: Child) -> Html:
         return children
     if isinstance(children, str):
         return Html(escape(children))
-    return Html("".join(joined(child) for child in children))
+    return Html("".join(join(child) for child in children))
 
 
-def isolated(text: str) -> Html:
+def isolate(text: str) -> Html:
     """Return text of unknown direction that cannot turn its surroundings around."""
     return element("bdi", text)
 

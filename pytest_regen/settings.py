@@ -131,7 +131,7 @@ def read_settings(root: Path) -> Settings:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - only a run that uses the package reads the file
+    import tomllib
 
     try:
         return tomllib.loads(path.read_text("utf-8"))

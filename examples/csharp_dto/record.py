@@ -38,7 +38,7 @@ def main() -> None:
 def emulator() -> Emulator:
     """Return an emulator that answers with the reference writer, and point the SDK at it."""
     sys.path.insert(0, str(HERE.parents[1] / "tests" / "support"))
-    from reference_writer import ReferenceWriter  # noqa: PLC0415 - found through the line above
+    from reference_writer import ReferenceWriter
 
     running = Emulator(ReferenceWriter()).start()
     os.environ |= {"ANTHROPIC_BASE_URL": running.base_url, "ANTHROPIC_API_KEY": "none-needed"}

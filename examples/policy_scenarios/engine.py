@@ -338,7 +338,7 @@ def _key(named: Mapping[str, Any]) -> tuple[str, str]:
         raise PolicyError(f"{dict(named)!r} has no {missing}") from None
 
 
-def _roles_in_call(spec: Any, arguments: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ANN401 - JSON
+def _roles_in_call(spec: Any, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the roles of one argument, given all arguments of the call."""
     if not isinstance(spec, Mapping):
         return tuple(spec)

@@ -1,10 +1,10 @@
 """Recordings of requests and answers, and their replay."""
 
-from pytest_regen.cassettes.files.reading import CassetteFile, read_cassette
+from pytest_regen.cassettes.files.reader import CassetteFile, read_cassette
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Scrub
 from pytest_regen.cassettes.replay import ReplayProvider
-from pytest_regen.cassettes.running import CassetteRun, journal, use_cassette
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.run import CassetteRun, journal, use_cassette
 from pytest_regen.modes import RECORD_MODES, RecordMode
 
 __all__ = [

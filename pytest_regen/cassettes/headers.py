@@ -15,17 +15,17 @@ from functools import cached_property
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
+from pytest_regen.cassettes.interactions import Headers, by_lower_name
 from pytest_regen.cassettes.scrubbing import (
     is_emulated,
     is_private_parameter,
     scrub_literal,
-    scrubbed_path,
+    scrub_path,
     stable_origin,
 )
-from pytest_regen.cassettes.values import Headers, by_lower_name
+from pytest_regen.credentials.names import is_password_of, is_private_name, looks_random
+from pytest_regen.credentials.search import ASSIGNED, scrub_text
 from pytest_regen.errors import UsageError
-from pytest_regen.turns.secret_names import is_password_of, is_private_name, looks_random
-from pytest_regen.turns.secrets import ASSIGNED, scrub_text
 from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = [
@@ -276,7 +276,7 @@ def _without_secret_path(address: str) -> str:
         path = urlsplit(address).path
     except ValueError:
         return address
-    clean = scrubbed_path(path)
+    clean = scrub_path(path)
     return address if clean == path else address.replace(path, clean, 1)
 
 

@@ -1,23 +1,29 @@
 """What counts as the same request: paths that vary, a project's own rule, and the drift policy."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.cassettes.files.decoding import unpacked
-from pytest_regen.cassettes.json_text import rewritten
-from pytest_regen.cassettes.keys import request_key
-from pytest_regen.cassettes.multipart import with_stable_boundary
-from pytest_regen.cassettes.paths import JsonPath, changed_texts, parse_path, replaced
-from pytest_regen.cassettes.strict_json import json_bytes, json_or_none
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.files.bodies import unpack, with_stable_boundary
+from pytest_regen.cassettes.files.reader import StoredInteraction
+from pytest_regen.cassettes.interactions import Interaction, request_key
+from pytest_regen.cassettes.json_bodies import (
+    JsonPath,
+    map_texts,
+    parse_path,
+    replace_at,
+    rewrite_texts,
+)
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import POLICIES, Policy
+from pytest_regen.strict_json import json_bytes, json_or_none
 
-__all__ = ["IGNORED", "DriftPolicy", "Matching", "Normalize", "Scrub"]
+__all__ = ["IGNORED", "DriftPolicy", "Matching", "Normalize", "RecordingIndex", "Scrub"]
+
 
 DriftPolicy = Policy
 """How a request is handled that is not what was recorded: it fails; or the recording that stands
@@ -74,20 +80,20 @@ class Matching:
         Raises:
             CassetteError: the project's ``normalize`` or ``scrub`` failed, or gave no such value.
         """
-        body = with_stable_boundary(unpacked(body))
+        body = with_stable_boundary(unpack(body))
         value = None if self.is_plain else json_or_none(body)
         if value is None:
             return self.scrubbed(body)
         changed = self.normalized_json(value)
         return body if changed == value else json_bytes(changed)
 
-    def normalized_json(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+    def normalized_json(self, value: Any) -> Any:
         """Return the JSON of a request body as it is compared and kept; raises as above."""
         if self.normalize is not None:
-            value = _normalized(self.normalize, value)
+            value = _call_normalize(self.normalize, value)
         for path in self._paths:
-            value = replaced(value, path, IGNORED)
-        return value if self.scrub is None else changed_texts(value, self._scrubbed_text)
+            value = replace_at(value, path, IGNORED)
+        return value if self.scrub is None else map_texts(value, self._scrubbed_text)
 
     def normalized_uri(self, uri: str) -> str:
         """Return an address as it is compared and kept; raises as above."""
@@ -99,9 +105,11 @@ class Matching:
         try:
             clean = self.scrub(text)
         except Exception as error:
-            raise _failed("scrub", self.scrub, error) from error
+            raise _function_failed("scrub", self.scrub, error) from error
         if not isinstance(clean, str):
-            raise _gave("scrub", self.scrub, clean, "return the text, changed or as it was")
+            raise _function_returned(
+                "scrub", self.scrub, clean, "return the text, changed or as it was"
+            )
         return clean
 
     def scrubbed(self, body: bytes) -> bytes:
@@ -110,7 +118,7 @@ class Matching:
             return body
         value = json_or_none(body)
         if value is not None:
-            return rewritten(body, value, changed_texts(value, self._scrubbed_text))
+            return rewrite_texts(body, value, map_texts(value, self._scrubbed_text))
         try:
             text = body.decode()
         except UnicodeDecodeError:
@@ -124,38 +132,166 @@ class Matching:
         return request_key(interaction.method, self.normalized_uri(interaction.uri), body)
 
 
-def _normalized(normalize: Normalize, value: Any) -> Any:  # noqa: ANN401 - JSON
+def _call_normalize(normalize: Normalize, value: Any) -> Any:
     """Return what a project's function makes of a request, if that is JSON."""
     # The function may change what it is given.
     copy = json.loads(json.dumps(value))
     try:
         found = normalize(copy)
     except Exception as error:
-        raise _failed("normalize", normalize, error) from error
+        raise _function_failed("normalize", normalize, error) from error
     if found is None:
         # All requests would be equal.
-        raise _gave("normalize", normalize, None, "end the function with return and the JSON")
+        raise _function_returned(
+            "normalize", normalize, None, "end the function with return and the JSON"
+        )
     try:
         json.dumps(found)
     except (TypeError, ValueError) as error:
         hint = "return JSON: dict, list, str, int, float, bool"
-        raise _gave("normalize", normalize, found, hint) from error
+        raise _function_returned("normalize", normalize, found, hint) from error
     return found
 
 
-def _failed(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
+def _function_failed(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
     return CassetteError(
-        f"{role}={_name(function)} failed on a request",
+        f"{role}={_function_name(function)} failed on a request",
         why=f"{type(error).__name__}: {error}",
         hint="it is called with every request: let it return what it does not know as it is",
     )
 
 
-def _gave(role: str, function: Callable[..., object], value: object, hint: str) -> CassetteError:
-    what = f"{role}={_name(function)} returned {type(value).__name__}"
+def _function_returned(
+    role: str, function: Callable[..., object], value: object, hint: str
+) -> CassetteError:
+    what = f"{role}={_function_name(function)} returned {type(value).__name__}"
     why = "what it returns is compared and kept in place of what was sent"
     return CassetteError(what, why=why, hint=hint)
 
 
-def _name(function: Callable[..., object]) -> str:
+def _function_name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__qualname__", None) or repr(function))
+
+
+_Index = dict[str, deque[int]]
+"""Key to the indexes of its recordings."""
+
+
+class RecordingIndex:
+    """Recordings in recorded order, each of them good for one request.
+
+    Callers know a recording by its number in the file, from 1; an index, from 0, stays inside.
+
+    Args:
+        interactions: the recordings.
+        rekey: gives the key of a recording where requests are normalized; used, and every
+            recording parsed, only for a request whose key stands in no recording.
+    """
+
+    def __init__(
+        self,
+        interactions: Iterable[StoredInteraction] = (),
+        rekey: Callable[[Interaction], str] | None = None,
+    ) -> None:
+        self._all = tuple(interactions)
+        self._waiting = _index(enumerate(stored.first_key for stored in self._all))
+        self._scrubbed: _Index | None = None
+        self._rekey = rekey
+        self._rekeyed: _Index | None = None
+        self._played: dict[int, object] = {}
+        """By index, what shows which of several callers was the first to want it."""
+        self._first_unplayed = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def take(self, key: str) -> StoredInteraction | None:
+        """Return the next recording for ``key`` and mark it played, or ``None``."""
+        index = self._next(self._waiting, key)
+        if index is None:
+            index = self._next(self._by_scrubbed(), key)
+        if index is None and self._rekey is not None:
+            index = self._next(self._normalized(self._rekey), key)
+        return None if index is None else self._all[index]
+
+    def take_in_order(
+        self, fits: Callable[[Interaction], bool]
+    ) -> tuple[int, StoredInteraction] | None:
+        """Mark the first unplayed recording that ``fits`` played; return it and its number."""
+        first = self._first_unplayed
+        while first in self._played:
+            first += 1
+        self._first_unplayed = first
+        for index in range(first, len(self._all)):
+            if index in self._played or not fits(self._all[index].interaction):
+                continue
+            if self._claims(index):
+                return index + 1, self._all[index]
+        return None
+
+    def mark(self, number: int) -> None:
+        """Mark a recording played that was given out elsewhere, by its number."""
+        self._claims(number - 1)
+
+    def _claims(self, index: int) -> bool:
+        """Mark a recording played; returns whether it was not before."""
+        token = object()
+        return self._played.setdefault(index, token) is token
+
+    def _next(self, waiting: _Index, key: str) -> int | None:
+        indexes = waiting.get(key)
+        while indexes:
+            try:
+                index = indexes.popleft()
+            except IndexError:
+                return None  # another thread took the last
+            if self._claims(index):
+                return index
+        return None
+
+    def _by_scrubbed(self) -> _Index:
+        """Return the index by the keys of requests without their credentials.
+
+        In files of ours all requests are; of others it takes long, and few requests need it.
+        """
+        if self._scrubbed is None:
+            every = enumerate(self._all)
+            self._scrubbed = _index((n, one.key) for n, one in every if one.key != one.first_key)
+        return self._scrubbed
+
+    def _normalized(self, rekey: Callable[[Interaction], str]) -> _Index:
+        if self._rekeyed is None:
+            self._rekeyed = _index(enumerate(rekey(one.interaction) for one in self._all))
+        return self._rekeyed
+
+    def knows(self, key: str) -> bool:
+        """Whether ``key`` was recorded at all, played or not."""
+        known = (self._waiting, self._by_scrubbed(), self._rekeyed or {})
+        return any(key in index for index in known)
+
+    @property
+    def played(self) -> int:
+        """How many recordings were given out."""
+        return len(self._played)
+
+    @property
+    def unplayed(self) -> tuple[tuple[int, StoredInteraction], ...]:
+        """The recordings nobody asked for, each with its number."""
+        return tuple(
+            (number, stored)
+            for number, stored in enumerate(self._all, 1)
+            if number - 1 not in self._played
+        )
+
+    @property
+    def everything(self) -> tuple[tuple[int, StoredInteraction], ...]:
+        """All recordings, each with its number."""
+        return tuple(enumerate(self._all, 1))
+
+
+def _index(keys: Iterable[tuple[int, str]]) -> _Index:
+    index: defaultdict[str, deque[int]] = defaultdict(deque)
+    for at, key in keys:
+        index[key].append(at)
+    # A plain one: looking up a key that is not there must not make it.
+    return dict(index)

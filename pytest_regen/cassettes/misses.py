@@ -1,26 +1,234 @@
 """The message for a request nobody recorded: which it is, what is nearest, where they differ."""
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.diff_files import DiffFiles
-from pytest_regen.cassettes.differences import Difference, differences, distance
-from pytest_regen.cassettes.files.places import partial_path, shown_path
-from pytest_regen.cassettes.files.reading import StoredInteraction
-from pytest_regen.cassettes.hosts import host_of
-from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.files.reader import StoredInteraction
+from pytest_regen.cassettes.files.storage import partial_path, shown_path
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.json_bodies import member_path
+from pytest_regen.cassettes.matching import Matching, RecordingIndex
+from pytest_regen.cassettes.network import host_of
 from pytest_regen.cassettes.scrubbing import scrub_value
-from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.tape import Tape
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.turns.secrets import scrub_text
+from pytest_regen.strict_json import json_or_none
 
-__all__ = ["Asked", "Drift", "drift_between", "drift_of", "miss", "miss_causes", "with_exemption"]
+__all__ = [
+    "DiffFiles",
+    "Difference",
+    "Drift",
+    "MissedRequest",
+    "differences",
+    "distance",
+    "drift_between",
+    "drift_of",
+    "full_diff",
+    "miss",
+    "miss_causes",
+    "with_exemption",
+]
+
+
+_SHOWN = 60
+"""Characters of a value that are shown."""
+
+_ABSENT = "(absent)"
+
+_INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
+"""A quoted name, which may hold anything, or the number of a list item."""
+
+_BEFORE = 30
+"""Characters shown before the place where two texts part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where the request is not what was recorded."""
+
+    path: str
+    """As JSONPath: ``$.messages[2].content``."""
+    recorded: str
+    """The recorded value, shortened; ``(absent)`` where there is none."""
+    sent: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: recorded {self.recorded}, sent {self.sent}"
+
+    @property
+    def cause(self) -> str:
+        """What happened, in the words that other requests share: ``$.messages[*].content differs``.
+
+        The values and the numbers of list items are left out.
+        """
+        path = _INDEX.sub(lambda found: found[1] or "[*]", self.path)
+        if _ABSENT not in (self.recorded, self.sent):
+            return f"{path} differs"
+        return f"{path} is {'new' if self.recorded == _ABSENT else 'gone'}"
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether one of the values is longer than what is shown of it."""
+        return any(
+            text.startswith("...") or text.endswith("...") for text in (self.recorded, self.sent)
+        )
+
+
+def differences(recorded: Any, sent: Any, path: str = "$") -> Iterator[Difference]:
+    """Yield the places where ``sent`` differs from ``recorded``, outermost first."""
+    if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
+        for name in [*recorded, *(n for n in sent if n not in recorded)]:
+            yield from _members(recorded, sent, name, member_path(path, name))
+    elif isinstance(recorded, list) and isinstance(sent, list):
+        for number in range(max(len(recorded), len(sent))):
+            step = f"{path}[{number}]"
+            old, new = recorded[number : number + 1], sent[number : number + 1]
+            yield from _members(dict(enumerate(old)), dict(enumerate(new)), 0, step)
+    elif recorded != sent or type(recorded) is not type(sent):
+        old_text, new_text = _excerpts(recorded, sent)
+        yield Difference(path, old_text, new_text)
+
+
+def _members(
+    recorded: Mapping[Any, Any],
+    sent: Mapping[Any, Any],
+    name: Any,
+    path: str,
+) -> Iterator[Difference]:
+    if name not in sent:
+        yield Difference(path, _short(_json_text(recorded[name])), _ABSENT)
+    elif name not in recorded:
+        yield Difference(path, _ABSENT, _short(_json_text(sent[name])))
+    else:
+        yield from differences(recorded[name], sent[name], path)
+
+
+def _excerpts(recorded: object, sent: object) -> tuple[str, str]:
+    """Return both values, cut around the place where they part if they are long texts."""
+    if not isinstance(recorded, str) or not isinstance(sent, str):
+        return _short(_json_text(recorded)), _short(_json_text(sent))
+    pairs = zip(recorded, sent, strict=False)
+    parting = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(recorded), len(sent)))
+    start = max(0, parting - _BEFORE)
+    return _cut(recorded, start), _cut(sent, start)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = text[start : start + _SHOWN]
+    before = "..." if start else ""
+    after = "..." if start + _SHOWN < len(text) else ""
+    return f"{before}{_json_text(shown)}{after}"
+
+
+def _json_text(value: object, indent: int | None = None) -> str:
+    """Return a value as JSON that can be written anywhere: half a character stays escaped."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def full_diff(recorded: Any, sent: Any) -> str:
+    """Return both values as a unified diff of their laid-out JSON, uncut."""
+    from difflib import unified_diff
+
+    old, new = (_json_text(value, indent=2).splitlines() for value in (recorded, sent))
+    return "\n".join([*unified_diff(old, new, "recorded", "sent", lineterm="", n=10_000), ""])
+
+
+def distance(recorded: Any, sent: Any) -> float:
+    """Return how far apart two JSON values are: 0.0 for equal, 1.0 for nothing in common."""
+    if isinstance(recorded, Mapping) and isinstance(sent, Mapping):
+        names = {*recorded, *sent}
+        return _mean([_member_distance(recorded, sent, name) for name in names])
+    if isinstance(recorded, list) and isinstance(sent, list):
+        count = max(len(recorded), len(sent))
+        old, new = dict(enumerate(recorded)), dict(enumerate(sent))
+        return _mean([_member_distance(old, new, number) for number in range(count)])
+    if isinstance(recorded, str) and isinstance(sent, str):
+        return _text_distance(recorded, sent)
+    return 0.0 if recorded == sent else 1.0
+
+
+def _member_distance(recorded: Mapping[Any, Any], sent: Mapping[Any, Any], name: object) -> float:
+    if name not in recorded or name not in sent:
+        return 1.0
+    return distance(recorded[name], sent[name])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _text_distance(recorded: str, sent: str) -> float:
+    """Return the share of the longer text outside the ends both texts have in common."""
+    longer = max(len(recorded), len(sent))
+    shorter = min(len(recorded), len(sent))
+    if longer == 0:
+        return 0.0
+    head = _common_length(recorded, sent, shorter)
+    tail = _common_length(recorded[::-1], sent[::-1], shorter - head)
+    return (longer - head - tail) / longer
+
+
+def _common_length(left: str, right: str, limit: int) -> int:
+    """Return the length of the common start, by bisection: slices compare in C."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[:middle] == right[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class DiffFiles:
+    """The long differences of one cassette in use.
+
+    What is sent may differ inside an event loop, which must not wait for a file.
+
+    Args:
+        folder: where the files go; ``None`` for nowhere.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._noted: dict[Path, tuple[object, object]] = {}
+
+    def note(self, cassette: Path, number: int, recorded: object, sent: object) -> Path | None:
+        """Return the file that will hold a difference, or ``None`` where none is written.
+
+        Args:
+            cassette: the cassette.
+            number: of the recording compared, from 1.
+            recorded: what it holds, scrubbed.
+            sent: what was sent, scrubbed.
+        """
+        if self._folder is None:
+            return None
+        name = re.sub(r"[^\w.-]", "_", cassette.stem)[:100]
+        file = self._folder / f"{name}-{number}.txt"
+        self._noted[file] = (recorded, sent)
+        return file
+
+    def write(self) -> None:
+        """Write what was noted; a file that cannot be written is left out, for all is told."""
+        noted, self._noted = self._noted, {}
+        for file, (recorded, sent) in noted.items():
+            with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(scrub_text(full_diff(recorded, sent)), "utf-8")
+
 
 RECORD_COMMAND = (
     'record it with mode="{mode}", or in pytest with --regen-record {mode}, and with '
@@ -36,7 +244,7 @@ _EXCERPT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MissedRequest:
     """A request as it is looked up: normalized."""
 
     method: str
@@ -44,12 +252,12 @@ class Asked:
     body: bytes | Mapping[str, Any]
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - any JSON value
+    def json(self) -> Any:
         """The body as JSON, or ``None``."""
         return json_or_none(self.body) if isinstance(self.body, bytes) else self.body
 
     @property
-    def value(self) -> Any:  # noqa: ANN401 - any JSON value
+    def value(self) -> Any:
         """The body as what it can be compared as: JSON, else text; ``None`` where it is empty."""
         return _value(self.body) if isinstance(self.body, bytes) else self.body
 
@@ -98,7 +306,7 @@ class Drift:
 
 def drift_of(
     path: Path,
-    asked: Asked,
+    asked: MissedRequest,
     number: int,
     stored: StoredInteraction,
     *,
@@ -107,12 +315,12 @@ def drift_of(
 ) -> Drift:
     """Return how a request differs from the recording that stood in its place."""
     recorded = json_or_none(matching.normalized(stored.interaction.request_body))
-    found = _compared(path, recorded, asked.json, files, number)
+    found = _compare_request(path, recorded, asked.json, files, number)
     return found.drift(asked, number, stored.line)
 
 
 def drift_between(
-    path: Path, asked: Asked, number: int, recorded: bytes, files: DiffFiles
+    path: Path, asked: MissedRequest, number: int, recorded: bytes, files: DiffFiles
 ) -> Drift | None:
     """Return how a request differs from a recorded body; ``None`` if it does not."""
     if asked.body == recorded:  # nearly always, and cheaper to see than to parse both
@@ -120,14 +328,14 @@ def drift_between(
     old, new = json_or_none(recorded), asked.json
     if old is None and new is None:
         return None
-    found = _compared(path, old, new, files, number)
+    found = _compare_request(path, old, new, files, number)
     return found.drift(asked, number, 0) if found.first else None
 
 
 def miss(
     path: Path,
-    tape: Tape,
-    asked: Asked,
+    tape: RecordingIndex,
+    asked: MissedRequest,
     *,
     key: str,
     exists: bool,
@@ -219,7 +427,13 @@ def _words(message: object) -> str:
 
 
 def _why(
-    path: Path, tape: Tape, key: str, asked: Asked, *, matching: Matching, files: DiffFiles
+    path: Path,
+    tape: RecordingIndex,
+    key: str,
+    asked: MissedRequest,
+    *,
+    matching: Matching,
+    files: DiffFiles,
 ) -> tuple[str, tuple[str, ...]]:
     """Return why there is no answer, in full and in words that other misses share."""
     place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
@@ -233,14 +447,14 @@ def _why(
     if nearest is None:
         return f"nothing in it is like this request ({place})", ("nothing recorded is like it",)
     number, stored, recorded = nearest
-    found = _compared(path, recorded, asked.value, files, number)
+    found = _compare_request(path, recorded, asked.value, files, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
     lines = _shown(found.first, found.more, found.file) or ["    method, path or query differ"]
     causes = found.causes or ("method, path or query differ",)
     return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines]), causes
 
 
-def _apart(asked: Asked, number: int, stored: StoredInteraction) -> str:
+def _apart(asked: MissedRequest, number: int, stored: StoredInteraction) -> str:
     """Return why vcrpy did not take a recording whose method, path, query and body are equal."""
     recorded, sent = urlsplit(stored.interaction.uri), urlsplit(asked.uri)
     if (recorded.scheme, recorded.netloc) == (sent.scheme, sent.netloc):
@@ -276,12 +490,12 @@ class _Comparison:
     """Where all of it is to stand, if that is long."""
     causes: tuple[str, ...]
 
-    def drift(self, asked: Asked, number: int, line: int) -> Drift:
+    def drift(self, asked: MissedRequest, number: int, line: int) -> Drift:
         """Return it as the drift of a request that recording ``number`` answered."""
         return Drift(str(asked), number, line, self.first, self.more, self.file, self.causes)
 
 
-def _compared(
+def _compare_request(
     path: Path, recorded: object, sent: object, files: DiffFiles, number: int
 ) -> _Comparison:
     try:
@@ -299,7 +513,7 @@ def _compared(
 
 def _nearest(
     candidates: Iterable[tuple[int, StoredInteraction]],
-    asked: Asked,
+    asked: MissedRequest,
     normalized: Callable[[bytes], bytes],
 ) -> tuple[int, StoredInteraction, object] | None:
     """Return the recording nearest to the request; the first of several equally near."""

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.files.bodies import (
+    UndecodableBodyError,
+    decode_body,
+    with_stable_boundary,
+    with_stable_boundary_header,
+)
 from pytest_regen.cassettes.headers import (
     HeaderRules,
     cookie_credentials,
@@ -15,8 +20,14 @@ from pytest_regen.cassettes.headers import (
     public_address,
     public_headers,
 )
-from pytest_regen.cassettes.json_text import rewritten
-from pytest_regen.cassettes.multipart import with_stable_boundary, with_stable_boundary_header
+from pytest_regen.cassettes.interactions import (
+    Headers,
+    Interaction,
+    StreamEnd,
+    by_lower_name,
+    has_body,
+)
+from pytest_regen.cassettes.json_bodies import rewrite_texts
 from pytest_regen.cassettes.scrubbing import (
     hidden_in_stream,
     is_emulated,
@@ -26,18 +37,11 @@ from pytest_regen.cassettes.scrubbing import (
     scrub_value,
     stable_uri,
 )
-from pytest_regen.cassettes.strict_json import json_or_none, too_deep
-from pytest_regen.cassettes.values import (
-    Headers,
-    Interaction,
-    StreamEnd,
-    by_lower_name,
-    has_body,
-)
+from pytest_regen.credentials.encodings import letters_in
+from pytest_regen.credentials.names import is_private_name, looks_random
+from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
-from pytest_regen.turns.encodings import letters_in
-from pytest_regen.turns.secret_names import is_private_name, looks_random
-from pytest_regen.turns.secrets import scrub_text
+from pytest_regen.strict_json import json_or_none, too_deep
 
 __all__ = ["WireExchange", "clean_body", "cleaned", "kept_exchange"]
 
@@ -131,7 +135,7 @@ def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
     try:
-        content, headers = decoded_body(
+        content, headers = decode_body(
             exchange.response_body,
             by_lower_name(exchange.response_headers),
             is_whole=exchange.end == "complete",
@@ -195,7 +199,7 @@ def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
     """
     body = exchange.request_body
     try:
-        plain, _ = decoded_body(body, by_lower_name(exchange.request_headers))
+        plain, _ = decode_body(body, by_lower_name(exchange.request_headers))
     except UndecodableBodyError as error:
         raise _unreadable("request", error) from error
     if plain != body and clean_body(plain, literal) != plain:
@@ -266,7 +270,7 @@ def clean_body(body: bytes, literal: tuple[str, ...] = ()) -> bytes:
     """
     value = json_or_none(body)
     if value is not None:
-        return rewritten(body, value, scrub_value(value, literal))
+        return rewrite_texts(body, value, scrub_value(value, literal))
     try:
         text = body.decode()
     except UnicodeDecodeError:

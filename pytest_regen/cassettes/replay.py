@@ -1,30 +1,117 @@
 """Turns answered from recordings, without an SDK, an HTTP client or a socket."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.files.reading import StoredInteraction, read_cassette
-from pytest_regen.cassettes.matching import Matching
-from pytest_regen.cassettes.playing import Player
-from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.values import BROKEN_OFF, Interaction
-from pytest_regen.errors import ProviderError, TransportError
+from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.storage import partial_path, stamp_of
+from pytest_regen.cassettes.interactions import BROKEN_OFF, Interaction, keys_of, request_key
+from pytest_regen.cassettes.matching import Matching, RecordingIndex
+from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift_of, miss
+from pytest_regen.errors import CassetteMissError, ProviderError, TransportError
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.anthropic import DEFAULT_BASE_URL
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.failures import connection_failure, is_retried, status_failure
-from pytest_regen.turns.values import Reply, TurnRequest, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
     StreamedMessage,
+    connection_failure,
     cut_stream,
+    is_retried,
     reply_from_body,
     request_body,
     sse_events,
+    status_failure,
 )
 
-__all__ = ["ReplayProvider", "replayed_turn"]
+__all__ = ["Player", "ReplayProvider", "replay_turn"]
+
+
+class Player:
+    """The recordings of one cassette, found by request.
+
+    Args:
+        path: the cassette.
+        file: what stands in it; ``None`` where there is no file.
+        matching: what counts as the same request.
+        command: what the message of a miss says to run.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        file: CassetteFile | None,
+        matching: Matching,
+        command: str = "",
+    ) -> None:
+        self.path = path
+        self.exists = file is not None
+        # Asked now: a miss is told inside event loops, too, which must not wait for a file.
+        # A name that is too long for it is told where something is to be written.
+        self._is_left = file is None and stamp_of(partial_path(path)) is not None
+        self.matching = matching
+        self.files = DiffFiles(matching.diff_folder)
+        self.tape = RecordingIndex(
+            file.interactions if file else (), None if matching.is_plain else matching.key_of
+        )
+        self._command = command
+        self._drifts: list[Drift] = []
+
+    @property
+    def drifts(self) -> tuple[Drift, ...]:
+        """The requests that were given the recording of another one (``drift="warn"``)."""
+        return tuple(self._drifts)
+
+    def find(
+        self, method: str, uri: str, body: bytes | Mapping[str, Any], *, in_place: bool
+    ) -> StoredInteraction | None:
+        """Return the next recording for a request and mark it played, or ``None``.
+
+        Args:
+            method: HTTP method.
+            uri: whole address, or its path.
+            body: what was sent, normalized.
+            in_place: whether the recording that stands in its place may answer, too, if the
+                policy allows.
+
+        Raises:
+            CassetteUnreadableError: a recording was edited.
+        """
+        policy = self.matching.drift
+        if policy != "ignore":
+            taken_by_key = map(self.tape.take, keys_of(method, uri, body))
+            stored = next((one for one in taken_by_key if one is not None), None)
+            if stored is not None or policy == "fail" or not in_place:
+                return stored
+        asked = MissedRequest(method, uri, body)
+        taken = self.tape.take_in_order(asked.same_place)
+        if taken is None:
+            return None
+        number, stored = taken
+        if policy == "warn":
+            drift = drift_of(
+                self.path, asked, number, stored, matching=self.matching, files=self.files
+            )
+            self._drifts.append(drift)
+        return stored
+
+    def missed(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
+        """Return the error for a request that has no recording."""
+        return miss(
+            self.path,
+            self.tape,
+            MissedRequest(method, uri, body),
+            key=request_key(method, uri, body),
+            exists=self.exists,
+            is_left=self._is_left,
+            matching=self.matching,
+            files=self.files,
+            command=self._command,
+        )
+
 
 _FIRST_ERROR = 400
 
@@ -72,7 +159,7 @@ class ReplayProvider:
         body["model"] = request.model or self._model or DEFAULT_MODEL
         player, sent = self._player, self._player.matching.normalized_json(body)
         try:
-            return replayed_turn(
+            return replay_turn(
                 lambda: player.find("POST", self._uri, sent, in_place=True),
                 model=str(body["model"]),
                 max_retries=self._max_retries,
@@ -87,7 +174,7 @@ class ReplayProvider:
         return self.send(request)
 
 
-def replayed_turn(
+def replay_turn(
     take: Callable[[], StoredInteraction | None],
     *,
     model: str,
@@ -122,7 +209,7 @@ def replayed_turn(
             return reply_from_body(_json_or_text(found.response_body))
         if found.status < _FIRST_ERROR:
             try:
-                reply = _streamed(found, model, address)
+                reply = _read_stream(found, model, address)
             except ProviderError as error:
                 spent += error.usage or Usage()
                 error.usage = spent
@@ -139,7 +226,7 @@ def replayed_turn(
     raise AssertionError("the last attempt returns or raises")
 
 
-def _streamed(found: Interaction, model: str, address: str) -> Reply:
+def _read_stream(found: Interaction, model: str, address: str) -> Reply:
     """Return the reply of a recorded stream.
 
     Raises:

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
-from pytest_regen.cassettes.json_text import rewritten
-from pytest_regen.cassettes.paths import leaves
-from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.turns.secret_names import (
+from pytest_regen.cassettes.json_bodies import leaves, rewrite_texts
+from pytest_regen.credentials.names import (
     is_harmless_name,
     is_one_time_code,
     is_password_of,
     is_path,
     is_private_name,
 )
-from pytest_regen.turns.secret_shapes import SECRET_SHAPES
-from pytest_regen.turns.secrets import ASSIGNED, find_secrets, scrub_text, secrets_with_values
+from pytest_regen.credentials.search import ASSIGNED, find_secrets, scrub_text, secrets_with_values
+from pytest_regen.credentials.shapes import SECRET_SHAPES
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
@@ -27,9 +26,9 @@ __all__ = [
     "is_private_parameter",
     "scrub_lines",
     "scrub_literal",
+    "scrub_path",
+    "scrub_query",
     "scrub_value",
-    "scrubbed_path",
-    "scrubbed_query",
     "secrets_and_values_in",
     "secrets_in",
     "stable_origin",
@@ -77,14 +76,14 @@ def is_emulated(headers: Mapping[str, Iterable[str]]) -> bool:
     )
 
 
-def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - any JSON value
+def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:
     """Return a JSON value with every credential in its keys and strings replaced.
 
     Args:
         value: the value; returned itself where there is none in it.
         literal: credentials in use, whatever their shape.
     """
-    clean = _scrubbed(value, lambda text: scrub_literal(text, literal))
+    clean = _scrub(value, lambda text: scrub_literal(text, literal))
     return value if clean == value else clean
 
 
@@ -100,7 +99,7 @@ def secrets_and_values_in(body: bytes) -> tuple[tuple[str, str], ...]:
         text = body.decode("utf-8", "replace")
         clean = scrub_lines(text)
         return secrets_with_values(text) or (() if clean == text else ((ASSIGNED, text),))
-    clean = _scrubbed(value, scrub_text)
+    clean = _scrub(value, scrub_text)
     if clean == value:
         return ()
     found: list[tuple[str, str]] = []
@@ -110,7 +109,7 @@ def secrets_and_values_in(body: bytes) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+def _texts(value: Any) -> Iterator[str]:
     """Yield the names and texts of JSON, in order."""
     if isinstance(value, str):
         yield value
@@ -123,13 +122,13 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value
             yield from _texts(item)
 
 
-def _scrubbed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
+def _scrub(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(_within(value, change)) if len(value) >= _SHORTEST else value
     if isinstance(value, Mapping):
-        labelled = _labelled(value)
+        labelled = _members_with_labels(value)
         return {
-            _scrubbed(str(name), change): _member(labelled.get(name, str(name)), item, change)
+            _scrub(str(name), change): _member(labelled.get(name, str(name)), item, change)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
@@ -139,20 +138,20 @@ def _scrubbed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 
     return value
 
 
-def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
+def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
     if isinstance(item, str) and is_private_name(name):
         if is_password_of(name, item):
             return f"[{ASSIGNED}]"
         # Read with its name, as it will stand in the file: what is found there is replaced here.
         named = f'"{name}": "'
-        clean = _scrubbed(named + item, change)
-        return clean.removeprefix(named) if clean.startswith(named) else _scrubbed(item, change)
+        clean = _scrub(named + item, change)
+        return clean.removeprefix(named) if clean.startswith(named) else _scrub(item, change)
     if isinstance(item, list) and _SEVERAL.search(name):
         return [_member(name[:-1], one, change) for one in item]
-    return _scrubbed(item, change)
+    return _scrub(item, change)
 
 
-def _labelled(value: Mapping[Any, Any]) -> dict[Any, str]:
+def _members_with_labels(value: Mapping[Any, Any]) -> dict[Any, str]:
     """Return the members that are named by another: ``{"name": "API_KEY", "value": ...}``."""
     labels = [
         item
@@ -181,7 +180,7 @@ def _within(text: str, change: Callable[[str], str]) -> str:
     value = json_or_none(body)
     if value is None:
         return text
-    return rewritten(body, value, _scrubbed(value, change)).decode("utf-8", "surrogatepass")
+    return rewrite_texts(body, value, _scrub(value, change)).decode("utf-8", "surrogatepass")
 
 
 def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
@@ -258,13 +257,13 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
     if kinds and change(whole) == "".join(map(change, pieces)):
         kinds = []
     # The input of a tool is JSON in pieces: a name may stand in one, its value in another.
-    kept = "".join(_scrubbed(piece, change) for piece in pieces)
+    kept = "".join(_scrub(piece, change) for piece in pieces)
     if kept.startswith(_OPENING):
         kinds += secrets_in(kept.encode("utf-8", "surrogatepass"))
     return tuple(kinds)
 
 
-def _json_or_text(data: str) -> Any:  # noqa: ANN401 - any JSON value
+def _json_or_text(data: str) -> Any:
     """Return the JSON in ``data``, or ``data`` itself where it is none."""
     try:
         return json.loads(data)
@@ -276,7 +275,7 @@ def stable_uri(uri: str, response_headers: Mapping[str, Iterable[str]]) -> str:
     """Return the address as stored: the same whatever port a local server had, no credentials."""
     parts = urlsplit(uri)
     origin = stable_origin(uri, response_headers)
-    return urlunsplit((*origin, scrubbed_path(parts.path), scrubbed_query(parts.query), ""))
+    return urlunsplit((*origin, scrub_path(parts.path), scrub_query(parts.query), ""))
 
 
 def stable_origin(uri: str, response_headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
@@ -290,7 +289,7 @@ def stable_origin(uri: str, response_headers: Mapping[str, Iterable[str]]) -> tu
     return parts.scheme, parts.netloc.rpartition("@")[2]
 
 
-def scrubbed_path(path: str) -> str:
+def scrub_path(path: str) -> str:
     """Return a path without credentials, those that were percent-encoded included."""
     plain = unquote(path)
     clean = scrub_text(plain)
@@ -314,7 +313,7 @@ def is_private_parameter(name: str, value: str) -> bool:
     return is_private_name(name) or not words.isdisjoint(_PRIVATE_PARAMETERS)
 
 
-def scrubbed_query(query: str) -> str:
+def scrub_query(query: str) -> str:
     """Return a query without the values of parameters that are named like credentials."""
     kept = []
     for name, value in parse_qsl(query, keep_blank_values=True):

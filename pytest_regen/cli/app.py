@@ -20,15 +20,15 @@ from pytest_regen.errors import RegenError, UsageError
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "generate": ("generating", "Generate the types of an operation's response, or update them."),
-    "regenerate": ("regenerating", "Regenerate types or pages of a store from their prompts."),
-    "validate": ("validating", "Validate stores and update the summary in ir.json; no model."),
-    "history": ("past", "List outputs that were replaced or rejected; newest last."),
-    "restore": ("past", "Make an output from the history the stored one."),
-    "adopt": ("past", "Make blocks edited by hand the stored outputs."),
-    "rebuild": ("past", "Write the source from its stored pages; drops edits, asks no model."),
+    "generate": ("generate", "Generate the types of an operation's response, or update them."),
+    "regenerate": ("regenerate", "Regenerate types or pages of a store from their prompts."),
+    "validate": ("stores", "Validate stores and update the summary in ir.json; no model."),
+    "history": ("stores", "List outputs that were replaced or rejected; newest last."),
+    "restore": ("stores", "Make an output from the history the stored one."),
+    "adopt": ("stores", "Make blocks edited by hand the stored outputs."),
+    "rebuild": ("stores", "Write the source from its stored pages; drops edits, asks no model."),
     "cassettes": ("cassettes", "Check, show and convert recordings."),
-    "emulator": ("emulating", "Run a local fake of the Messages API, until stopped."),
+    "emulator": ("emulator", "Run a local fake of the Messages API, until stopped."),
 }
 """Command to the module that holds it and what ``--help`` says: a command pays only for itself."""
 
@@ -60,10 +60,10 @@ _CommandLineError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 class _LateGroup(TyperGroup):
     """Imports a command when it is called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - as typer calls it
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as typer calls it
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - as above
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in COMMANDS or ctx.resilient_parsing:
             return _command(cmd_name) if cmd_name in COMMANDS else None
         near = get_close_matches(cmd_name, COMMANDS, n=1)
@@ -73,12 +73,12 @@ class _LateGroup(TyperGroup):
             hint=f"use one of {', '.join(COMMANDS)}; or pytest-regen --help",
         )
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - as above
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
-def _command(name: str) -> Any:  # noqa: ANN401 - a class of typer's that it does not export
+def _command(name: str) -> Any:
     found = getattr(import_module(f"pytest_regen.cli.{COMMANDS[name][0]}"), name)
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
@@ -102,7 +102,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from pytest_regen import __version__  # noqa: PLC0415 - no other command pays for it
+        from pytest_regen import __version__
 
         print(f"pytest-regen {__version__}")  # noqa: T201 - what was asked for
         raise typer.Exit
@@ -162,7 +162,7 @@ def _end(error: RegenError, words: Sequence[str]) -> NoReturn:
     raise SystemExit(error.exit_code) from None
 
 
-def _end_misused(error: Any, words: Sequence[str]) -> NoReturn:  # noqa: ANN401 - as above
+def _end_misused(error: Any, words: Sequence[str]) -> NoReturn:
     """Say what is wrong with the command line."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pytest_regen.cli.options import AsJson
-from pytest_regen.cli.output import emit_json, emit_text, say
-from pytest_regen.plurals import counted
+from pytest_regen.cli.output import AsJson, emit_json, emit_text, say
+from pytest_regen.text import plural
 
 if TYPE_CHECKING:
-    from pytest_regen.cassettes.upkeep.baseline import Baseline
-    from pytest_regen.cassettes.upkeep.checking import Finding
-    from pytest_regen.cassettes.upkeep.converting import Conversion
+    from pytest_regen.cassettes.upkeep.check import Baseline, Finding
+    from pytest_regen.cassettes.upkeep.convert import Conversion
     from pytest_regen.errors import RegenError
 
 __all__ = ["cassettes"]
@@ -54,7 +52,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
-    from pytest_regen.cassettes.upkeep.checking import (  # noqa: PLC0415 - other commands need no YAML
+    from pytest_regen.cassettes.upkeep.check import (
         Limits,
         cassettes_in,
         check_cassettes,
@@ -66,7 +64,7 @@ def check(
     found = check_cassettes(files, Limits(max_age, max_size), _drifted(), known)
     if known and update:
         count = known.write(files)
-        say(f"{known.path}: {counted(count, 'finding')}")
+        say(f"{known.path}: {plural(count, 'finding')}")
     elif known:
         found += outdated_in(known, files)
     errors = [one for one in found if one.severity == "error"]
@@ -86,7 +84,7 @@ def check(
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             say(f"skipped, because they hold no interactions: {others[0]}{more}")
         warnings = len(found) - len(errors)
-        counts = f"{counted(len(errors), 'error')}, {counted(warnings, 'warning')}"
+        counts = f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}"
         say(f"{len(files)} checked, {counts}")
         _say_next(found)
     if any(one.code == "UNREADABLE" for one in found):
@@ -110,9 +108,9 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
     Raises:
         UsageError: none is named although it is to be updated, or what is named is none.
     """
-    from pytest_regen.cassettes.upkeep.baseline import Baseline  # noqa: PLC0415 - as above
-    from pytest_regen.cli.project import Project, shown  # noqa: PLC0415 - as above
-    from pytest_regen.errors import UsageError  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.upkeep.check import Baseline
+    from pytest_regen.cli.project import Project, shown
+    from pytest_regen.errors import UsageError
 
     if named is None:
         project = Project.here()
@@ -129,9 +127,7 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
 def _say_next(found: "tuple[Finding, ...]") -> None:
     leaking = list(dict.fromkeys(one.path for one in found if one.code in {"SECRET", "HEADER"}))
     if leaking:
-        from pytest_regen.cassettes.upkeep.converting import (  # noqa: PLC0415 - as above
-            can_be_cleaned,
-        )
+        from pytest_regen.cassettes.upkeep.convert import can_be_cleaned
 
         mendable = next((path for path in leaking[:_TRIED] if can_be_cleaned(path)), None)
         if mendable:
@@ -169,9 +165,9 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print a cassette as a conversation, with tokens and what the prompt cache did."""
-    from pytest_regen.cassettes.files.reading import read_cassette  # noqa: PLC0415 - as above
-    from pytest_regen.cassettes.upkeep.showing import conversation  # noqa: PLC0415 - as above
-    from pytest_regen.errors import UsageError  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.files.reader import read_cassette
+    from pytest_regen.cassettes.upkeep.show import conversation
+    from pytest_regen.errors import UsageError
 
     read = read_cassette(file)
     if read is None:
@@ -231,12 +227,10 @@ def convert(
     as_json: AsJson = False,
 ) -> None:
     """Rewrite cassettes: answers decompressed, credentials gone, and all still found by vcrpy."""
-    from pytest_regen.cassettes.upkeep.checking import cassettes_in  # noqa: PLC0415 - as above
-    from pytest_regen.cassettes.upkeep.converting import (  # noqa: PLC0415 - as above
-        convert as write,
-    )
-    from pytest_regen.cassettes.upkeep.converting import plan_conversion  # noqa: PLC0415 - as above
-    from pytest_regen.errors import CassetteError, UsageError  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.upkeep.check import cassettes_in
+    from pytest_regen.cassettes.upkeep.convert import convert as write
+    from pytest_regen.cassettes.upkeep.convert import plan_conversion
+    from pytest_regen.errors import CassetteError, UsageError
 
     files, _ = cassettes_in(paths)
     if out is not None and len(files) > 1:
@@ -270,7 +264,7 @@ def convert(
 
 
 def _skipped(path: Path, error: "RegenError") -> dict[str, Any]:
-    from pytest_regen.errors import CassetteUnreadableError  # noqa: PLC0415 - as above
+    from pytest_regen.errors import CassetteUnreadableError
 
     status = "unreadable" if isinstance(error, CassetteUnreadableError) else "refused"
     why = f"{error.what}: {error.why}" if error.why else error.what
@@ -315,7 +309,7 @@ def _say_converted(done: list[dict[str, Any]]) -> None:
         if one["status"] in {"refused", "unreadable"}:
             say(f"{one['path']}: {one['status']}: {one['why']}\n  next: {one['next']}")
             continue
-        recordings = counted(one["interactions"], "recording")
+        recordings = plural(one["interactions"], "recording")
         place = one["written"] or one["path"]
         say(f"{place}: {_WORDS[one['status']]}, {recordings}: {one['changes']['summary']}")
     backups = [one["backup"] for one in done if one.get("backup")]

@@ -10,11 +10,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pytest_regen.plurals import counted
+import typer
+
+from pytest_regen.text import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +27,18 @@ if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
     from pytest_regen.validation.issues import Issue, ValidationResult
 
+
 __all__ = [
+    "AsJson",
+    "Attempts",
+    "BudgetTokens",
+    "CassetteFile",
+    "DryRun",
+    "Jobs",
+    "Model",
+    "ProviderName",
+    "Record",
+    "RecordChoice",
     "Tell",
     "confirm",
     "describe_failure",
@@ -43,6 +57,7 @@ __all__ = [
     "show_issues_by_type",
     "usage_line",
 ]
+
 
 Tell = Callable[["Progress"], None]
 """Shows one step of long work."""
@@ -73,7 +88,7 @@ def say(text: str = "", style: str = "") -> None:
     if not sys.stderr.isatty():
         print(text, file=sys.stderr)  # noqa: T201 - this is the door to people
         return
-    from rich.text import Text  # noqa: PLC0415 - only a terminal pays for it
+    from rich.text import Text
 
     _console().print(Text(text, style), soft_wrap=True, highlight=False)
 
@@ -91,7 +106,7 @@ def _without_tricks(text: str) -> str:
 @cache
 def _console() -> "Console":
     """Return the one console, so that a progress bar and lines beside it know of each other."""
-    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
+    from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
@@ -121,7 +136,7 @@ def emit_text(text: str) -> None:
     print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))  # noqa: T201 - the output of a command
 
 
-def emit_json(value: Any) -> None:  # noqa: ANN401 - any JSON value
+def emit_json(value: Any) -> None:
     """Print the command's one JSON document, as UTF-8 whatever the locale."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     # Half a surrogate pair has no bytes; as an escape it stays JSON.
@@ -170,8 +185,8 @@ def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
     for name, found in results.items():
         if not found.issues:
             continue
-        counts = [counted(len(found.errors), "error")] if found.errors else []
-        counts += [counted(len(found.warnings), "warning")] if found.warnings else []
+        counts = [plural(len(found.errors), "error")] if found.errors else []
+        counts += [plural(len(found.warnings), "warning")] if found.warnings else []
         say(f"{name}: {', '.join(counts)}")
         for issue in _by_line(found.issues):
             page = f"page {issue.page}" if issue.page else ""
@@ -182,7 +197,7 @@ def show_issues_by_type(results: "Mapping[str, ValidationResult]") -> None:
             _show_detail(issue, " " * (_LABEL + 5))
     clean = sum(not found.issues for found in results.values())
     if clean:
-        say(f"{counted(clean, 'type')} clean")
+        say(f"{plural(clean, 'type')} clean")
 
 
 def _by_line(issues: "Iterator[Issue] | Sequence[Issue]") -> "Sequence[Issue]":
@@ -211,7 +226,7 @@ def show_failures(failures: "Sequence[RegenError]") -> None:
 
 def usage_line(calls: int, usage: "Usage") -> str:
     """Return what was spent, in words."""
-    parts = [counted(calls, "call")]
+    parts = [plural(calls, "call")]
     for number, word in (
         (usage.input_tokens, "in"),
         (usage.output_tokens, "out"),
@@ -239,7 +254,7 @@ def progress_bar(title: str) -> Iterator[Tell]:
     if not sys.stderr.isatty():
         yield _plain
         return
-    from rich.progress import Progress as Bar  # noqa: PLC0415 - only a terminal pays for it
+    from rich.progress import Progress as Bar
 
     with Bar(console=_console(), transient=True) as bar:
         task = bar.add_task(title, total=None)
@@ -256,3 +271,37 @@ def _plain(step: "Progress") -> None:
         f"  {step.done}/{step.total} {key.type_name} page {key.page} of {key.total_pages}: "
         f"{step.what}"
     )
+
+
+class RecordChoice(StrEnum):
+    """Record modes, as vcrpy and pytest-recording word them."""
+
+    NONE = "none"
+    ONCE = "once"
+    NEW_EPISODES = "new_episodes"
+    ALL = "all"
+    REWRITE = "rewrite"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
+]
+Model = Annotated[
+    str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
+]
+Attempts = Annotated[
+    int | None, typer.Option("--attempts", min=1, help="Replies per page at most.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at the same time.")]
+BudgetTokens = Annotated[
+    int | None, typer.Option("--budget", min=1, help="Tokens this command may spend.")
+]
+CassetteFile = Annotated[
+    Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
+]
+Record = Annotated[RecordChoice, typer.Option("--record", help="Record mode of the cassette.")]
+ProviderName = Annotated[
+    str | None,
+    typer.Option("--provider", metavar="MODULE:ATTR", help="Ask this provider instead of the API."),
+]

@@ -67,7 +67,7 @@ class Project:
         Raises:
             UsageError: none is configured, or a glob matches none.
         """
-        from pytest_regen.stores import find_stores  # noqa: PLC0415 - few commands come here
+        from pytest_regen.stores import find_stores
 
         found = find_stores(self.store_globs, self.root)
         if found.unmatched or not found.stores:
@@ -83,7 +83,7 @@ class Project:
 
     def missing_line(self, store: Path) -> str:
         """Return what to add to the settings so that pytest collects a store; empty if it does."""
-        from pytest_regen.stores import find_stores  # noqa: PLC0415 - as above
+        from pytest_regen.stores import find_stores
 
         real = store.resolve()
         if any(one.resolve() == real for one in find_stores(self.store_globs, self.root).stores):
@@ -135,7 +135,7 @@ class Project:
         return self._pyproject_ini(key)
 
     def _pyproject_ini(self, key: str) -> str | None:
-        import tomllib  # noqa: PLC0415 - only commands that ask a model come here
+        import tomllib
 
         path = self.root / "pyproject.toml"
         if not path.is_file():

@@ -14,8 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, Value, said
-from pytest_regen.context.text import as_data
+from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, Value, as_data, said
 from pytest_regen.context.values import MAX_DESCRIPTION, MAX_QUESTIONS, ConversationContext
 from pytest_regen.errors import InvalidContextError
 

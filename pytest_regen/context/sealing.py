@@ -111,7 +111,7 @@ class Sealer:
             raise UsageError(
                 f"max_age={max_age!r}: no seal would be good", hint="give seconds: 3600"
             )
-        from pytest_regen.context.signing import Signer  # noqa: PLC0415 - of an extra
+        from pytest_regen.context.signing import Signer
 
         self.max_age = max_age
         self._signers = {

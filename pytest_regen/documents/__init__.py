@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_regen.documents.building import IRBuild, build_ir
-    from pytest_regen.documents.defects import Defect
     from pytest_regen.documents.document import Document, Operation, read_document
     from pytest_regen.documents.ir import IR, FieldIR, TypeIR, ir_hash, type_hash
     from pytest_regen.documents.naming import NamingRules
+    from pytest_regen.documents.places import Defect
 
 __all__ = [  # noqa: RUF022 - plain alphabetical order, as in every folder
     "Defect",
@@ -29,7 +29,7 @@ __all__ = [  # noqa: RUF022 - plain alphabetical order, as in every folder
 ]
 
 _HOMES = {
-    "Defect": "defects",
+    "Defect": "places",
     "Document": "document",
     "FieldIR": "ir",
     "IR": "ir",
@@ -45,7 +45,7 @@ _HOMES = {
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name``."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

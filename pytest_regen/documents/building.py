@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_regen.documents.defects import Defect, DefectLog
 from pytest_regen.documents.document import Document, Operation
 from pytest_regen.documents.expressions import Expressions, text_in
 from pytest_regen.documents.ir import (
@@ -24,7 +23,7 @@ from pytest_regen.documents.ir import (
     referenced_names,
 )
 from pytest_regen.documents.naming import NamingRules, give_names
-from pytest_regen.documents.places import Node, Place
+from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import Schemas
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError, UsageError
 
@@ -103,7 +102,7 @@ def build_ir(
     return IRBuild(ir, log.sorted(), chosen)
 
 
-def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, Node]:
+def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, JsonNode]:
     """Return the status and the schema of the response to generate."""
     schemas = dict(operation.schemas)
     broken = dict(operation.broken)
@@ -128,7 +127,7 @@ def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple
     )
 
 
-def _exact_response(operation: Operation, status: str) -> tuple[str, Node]:
+def _exact_response(operation: Operation, status: str) -> tuple[str, JsonNode]:
     exact = next((known for known in operation.statuses if known.lower() == status.lower()), None)
     if exact is None:
         raise UsageError(
@@ -207,7 +206,7 @@ class _Closure:
         self._log = log
         self.found: dict[str, _Found] = {}
 
-    def root(self, schema: Node, operation: Operation, status: str) -> tuple[Node, bool]:
+    def root(self, schema: JsonNode, operation: Operation, status: str) -> tuple[JsonNode, bool]:
         """Return the schema of the root type, and whether arrays or maps stand around it."""
         expression = whole = self.expressions.typed(schema).expression
         while isinstance(expression, ArrayOf | MapOf):
@@ -230,7 +229,7 @@ class _Closure:
             hint="read the response as it is, or choose another operation or --status",
         )
 
-    def close(self, root: Node) -> None:
+    def close(self, root: JsonNode) -> None:
         """Read the types that ``root`` uses, directly or not."""
         waiting = [str(root.place)]
         while waiting:
@@ -271,15 +270,15 @@ class _Reached:
 
     def __init__(
         self,
-        schema: Place,
-        root: Place,
-        types: Mapping[str, Place],
+        schema: Pointer,
+        root: Pointer,
+        types: Mapping[str, Pointer],
         expressions: Expressions,
         schemas: Schemas,
     ) -> None:
         self._root = str(root)
         cores = frozenset(types.values())
-        owners: dict[Place, list[tuple[str, str | None]]] = {
+        owners: dict[Pointer, list[tuple[str, str | None]]] = {
             place: [] for place in schemas.places_read(schema, stop=cores)
         }
         for key, core in types.items():
@@ -324,7 +323,7 @@ class _Reached:
 def _primary_key(
     root: TypeIR,
     notes: tuple[Mapping[str, Any], ...],
-    node: Node,
+    node: JsonNode,
     operation: Operation,
     log: DefectLog,
     *,

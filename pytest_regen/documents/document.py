@@ -8,15 +8,139 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.documents.defects import Defect, DefectLog
-from pytest_regen.documents.places import Node
-from pytest_regen.documents.reading import load_file
-from pytest_regen.documents.references import Broken, References
-from pytest_regen.documents.subtypes import Subtypes
+from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
+from pytest_regen.documents.reading import Broken, References, load_file
+from pytest_regen.documents.schemas import Schemas
 from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
-from pytest_regen.plurals import counted
+from pytest_regen.text import plural
 
-__all__ = ["Document", "Operation", "read_document"]
+__all__ = ["Document", "Operation", "SubtypeMap", "Subtypes", "read_document"]
+
+
+_HOMES: Final = (("components", "schemas"), ("definitions",))
+"""Where a document keeps its named schemas: OpenAPI, Swagger."""
+_NAME: Final = re.compile(r"[\w-]+")
+"""What can only be the name of a schema: a file has a dot, and a reference more than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubtypeMap:
+    """What the discriminator of a schema leads to."""
+
+    word: str = ""
+    """The property that tells the subtypes apart."""
+    found: tuple[JsonNode, ...] = ()
+    broken: tuple[tuple[Pointer, str], ...] = ()
+    """Entries of the mapping that lead nowhere, and why."""
+
+
+class Subtypes:
+    """Finds the subtypes of schemas of one document.
+
+    By its ``mapping`` a discriminator names some; those named schemas that extend the schema by
+    ``allOf``, directly or not, are subtypes as well, told by their own names.
+    """
+
+    def __init__(self, references: References, *, has_ref_siblings: bool) -> None:
+        self._references = references
+        # Subtypes are looked at, not generated: their defects are not those of the response.
+        self._schemas = Schemas(references, DefectLog(), has_ref_siblings=has_ref_siblings)
+
+    def of(self, core: JsonNode) -> SubtypeMap:
+        """Return the subtypes of a schema, in the document's order; none without discriminator."""
+        declared = list(_discriminators(core))
+        if not declared:
+            return SubtypeMap()
+        word = next((_word(each.value) for each in declared if _word(each.value)), "")
+        found: dict[Pointer, JsonNode] = {}
+        broken: list[tuple[Pointer, str]] = []
+        for discriminator in declared:
+            for entry in _mapping(discriminator):
+                target = self._target(entry)
+                if isinstance(target, Broken):
+                    broken.append(
+                        (entry.place, f"the discriminator maps to nothing: {target.reason}")
+                    )
+                else:
+                    found[target.place] = target
+        waiting = [core.place, *found]
+        while waiting:
+            for child in self._extensions.get(waiting.pop(), ()):
+                if child.place not in found:
+                    found[child.place] = child
+                    waiting.append(child.place)
+        found.pop(core.place, None)
+        return SubtypeMap(word, tuple(found.values()), tuple(broken))
+
+    def properties(self, subtype: JsonNode) -> frozenset[str]:
+        """Return the names of all properties of a subtype, inherited ones included."""
+        return frozenset(self._schemas.shape(subtype).properties)
+
+    def _target(self, entry: JsonNode) -> JsonNode | Broken:
+        """Return what an entry of a mapping stands for: the name of a schema, or a reference."""
+        named = self._named.get(str(entry.value))
+        if named is not None:
+            return named
+        if isinstance(entry.value, str) and _NAME.fullmatch(entry.value):
+            return Broken(f"there is no schema {entry.value!r}")
+        return self._references.follow(JsonNode({"$ref": entry.value}, entry.place))
+
+    @cached_property
+    def _named(self) -> dict[str, JsonNode]:
+        """The schemas that have a name in the document."""
+        for home in _HOMES:
+            node = self._references.root
+            for part in home:
+                if not isinstance(node.value, dict) or part not in node.value:
+                    break
+                node = node.child(part)
+            else:
+                if isinstance(node.value, dict):
+                    return {name: node.child(name) for name in node.value}
+        return {}
+
+    @cached_property
+    def _extensions(self) -> dict[Pointer, list[JsonNode]]:
+        """By place of a schema: the named schemas whose ``allOf`` refers to it."""
+        found: dict[Pointer, list[JsonNode]] = {}
+        for schema in self._named.values():
+            for part in _parts(schema):
+                if "$ref" in part.value:
+                    base = self._references.follow(part)
+                    if isinstance(base, JsonNode):
+                        found.setdefault(base.place, []).append(schema)
+        return found
+
+
+def _parts(schema: JsonNode) -> Iterator[JsonNode]:
+    """Yield what is written in place: the schema itself, and what its ``allOf`` holds."""
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node.value, dict):
+            yield node
+            if "$ref" not in node.value:
+                waiting.extend(node.entries("allOf"))
+
+
+def _discriminators(schema: JsonNode) -> Iterator[JsonNode]:
+    for part in _parts(schema):
+        if "$ref" not in part.value and "discriminator" in part.value:
+            yield part.child("discriminator")
+
+
+def _word(discriminator: Any) -> str:
+    word = discriminator.get("propertyName") if isinstance(discriminator, dict) else discriminator
+    return word if isinstance(word, str) else ""
+
+
+def _mapping(discriminator: JsonNode) -> Iterator[JsonNode]:
+    value = discriminator.value
+    if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
+        mapping = discriminator.child("mapping")
+        for name in mapping.value:
+            yield mapping.child(name)
+
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SUCCESS: Final = re.compile(r"2(\d\d|XX)", re.IGNORECASE)
@@ -34,7 +158,7 @@ class Operation:
     tags: tuple[str, ...]
     statuses: tuple[str, ...]
     """Of all responses that are declared, ``default`` included, in the document's order."""
-    schemas: tuple[tuple[str, Node], ...] = field(repr=False, compare=False, default=())
+    schemas: tuple[tuple[str, JsonNode], ...] = field(repr=False, compare=False, default=())
     """The statuses whose response is JSON, each with its schema."""
     broken: tuple[tuple[str, Defect], ...] = field(repr=False, compare=False, default=())
     """The statuses whose response cannot be read, each with the reason."""
@@ -158,7 +282,7 @@ def read_document(path: Path) -> Document:
     return Document(path, loaded.sha256, _version(loaded.value, path), References(path, loaded))
 
 
-def _version(value: Any, path: Path) -> str:  # noqa: ANN401 - any JSON value
+def _version(value: Any, path: Path) -> str:
     """Return the version the document declares, if it is one that is read here."""
     hint = "give an OpenAPI 3.0 or 3.1 or a Swagger 2.0 document"
     if not isinstance(value, dict):
@@ -191,7 +315,7 @@ def _why_unknown(method: str, count: int) -> str:
     if not count:
         return "it has no operations at all"
     why = "" if method else "an operation is named by its method and its path; "
-    return f"{why}the document has {counted(count, 'operation')}"
+    return f"{why}the document has {plural(count, 'operation')}"
 
 
 class _Lister:
@@ -218,7 +342,7 @@ class _Lister:
                     else:
                         yield self._operation(key, path, operation)
 
-    def _operation(self, method: str, path: str, node: Node) -> Operation:
+    def _operation(self, method: str, path: str, node: JsonNode) -> Operation:
         statuses, schemas, broken = [], [], []
         produces = node.value.get("produces", self._references.root.value.get("produces"))
         for status, response in self._responses(node):
@@ -242,7 +366,7 @@ class _Lister:
             tuple(broken),
         )
 
-    def _responses(self, operation: Node) -> Iterator[tuple[str, Node]]:
+    def _responses(self, operation: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         if "responses" not in operation.value:
             return
         responses = operation.child("responses")
@@ -253,7 +377,7 @@ class _Lister:
             if not status.startswith("x-"):
                 yield status, response
 
-    def _entries(self, node: Node) -> Iterator[tuple[str, Node]]:
+    def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         """Yield the entries of a mapping; nothing, and a defect, where there is none."""
         followed = self._followed(node)
         if isinstance(followed, Defect):
@@ -265,7 +389,7 @@ class _Lister:
                 if key != "$ref":
                     yield key, holder.child(key)
 
-    def _followed(self, node: Node) -> Node | Defect:
+    def _followed(self, node: JsonNode) -> JsonNode | Defect:
         """Return the mapping that ``node`` is or refers to, or why it is none."""
         target = self._references.follow(node)
         if isinstance(target, Broken):
@@ -276,7 +400,7 @@ class _Lister:
         return target
 
 
-def _swagger_schema(response: Node, produces: Any) -> Node | None:  # noqa: ANN401 - any JSON value
+def _swagger_schema(response: JsonNode, produces: Any) -> JsonNode | None:
     if "schema" not in response.value:
         return None
     schema = response.child("schema")
@@ -287,7 +411,7 @@ def _swagger_schema(response: Node, produces: Any) -> Node | None:  # noqa: ANN4
     return schema
 
 
-def _json_schema(response: Node) -> Node | None:
+def _json_schema(response: JsonNode) -> JsonNode | None:
     """Return the schema of the response's JSON body: ``application/json`` before its kin."""
     content = response.value.get("content")
     if not isinstance(content, dict):

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pytest_regen.documents.defects import DefectLog
+from pytest_regen.documents.document import Subtypes
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr
 from pytest_regen.documents.naming import NamingRules, home_name
-from pytest_regen.documents.places import Node, Place
+from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import Schemas, allows_null
 from pytest_regen.documents.shapes import (
     Kind,
@@ -19,8 +19,7 @@ from pytest_regen.documents.shapes import (
     makeup,
     types_of,
 )
-from pytest_regen.documents.subtypes import Subtypes
-from pytest_regen.plurals import listed
+from pytest_regen.text import join_names
 
 __all__ = ["Expressions", "Typed", "text_in"]
 
@@ -64,20 +63,20 @@ class Expressions:
         self._log = log
         self._subtypes = subtypes
         self._language = language
-        self._open: list[Place] = []
-        self._merged: dict[Makeup, Node] = {}
+        self._open: list[Pointer] = []
+        self._merged: dict[Makeup, JsonNode] = {}
         """The first schema of each makeup."""
-        self.types: dict[str, tuple[Node, Kind]] = {}
+        self.types: dict[str, tuple[JsonNode, Kind]] = {}
         """By place: the schema and its kind, ``object`` or ``enum``."""
-        self.fields_read: dict[str, dict[str, Place]] = {}
+        self.fields_read: dict[str, dict[str, Pointer]] = {}
         """By place of a type: its fields and where their schemas stand."""
 
-    def typed(self, node: Node) -> Typed:
+    def typed(self, node: JsonNode) -> Typed:
         """Return the expression for a schema and what is said about it."""
         with self._schemas.reading(node.place):
             return self._typed(node)
 
-    def _typed(self, node: Node) -> Typed:
+    def _typed(self, node: JsonNode) -> Typed:
         reduced = self._schemas.reduce(node)
         shape, kind = self.judged(reduced.core)
         said = allows_null(reduced.overlay)
@@ -99,7 +98,7 @@ class Expressions:
             notes += ({"nullableItems" if kind == "array" else "nullableValues": True},)
         return Typed(expression, nullable, notes)
 
-    def _type_at(self, core: Node, kind: Kind) -> str | None:
+    def _type_at(self, core: JsonNode, kind: Kind) -> str | None:
         """Return the place of a type; ``None`` if merging would go on without end.
 
         Types that refer to themselves and are merged give a type of the same makeup, level after
@@ -115,7 +114,7 @@ class Expressions:
         self.types[key] = (core, kind)
         return key
 
-    def judged(self, core: Node) -> tuple[Shape, Kind]:
+    def judged(self, core: JsonNode) -> tuple[Shape, Kind]:
         """Return the shape of a reduced schema and its kind, with what is doubtful noted."""
         shape = self._schemas.shape(core)
         kind = kind_of(shape)
@@ -129,7 +128,7 @@ class Expressions:
             self._log.review(where, f"it may be {names}; read as any value")
         return shape, kind
 
-    def _review_merged(self, where: Place, shape: Shape) -> None:
+    def _review_merged(self, where: Pointer, shape: Shape) -> None:
         """Note which branches of a union are one type, and which fields not all of them have."""
         merged: dict[str, frozenset[str]] = {}
         for name, own in shape.variants:
@@ -139,11 +138,11 @@ class Expressions:
         lines = list(_owned(partial))
         self._log.review(
             where,
-            f"{listed(merged, 'and')} are merged into one type",
+            f"{join_names(merged, 'and')} are merged into one type",
             "\n".join(["fields that not all of them have:", *lines] if lines else ()),
         )
 
-    def _enum(self, shape: Shape, where: Place) -> tuple[Shape, Kind]:
+    def _enum(self, shape: Shape, where: Pointer) -> tuple[Shape, Kind]:
         """Return an enum of strings or of integers; anything else is its plain type."""
         values = shape.enum or ()
         declared = shape.types
@@ -153,7 +152,7 @@ class Expressions:
         if names == {"str"} and (declared is None or "string" in declared):
             unreadable = [value for value in values if not self._language.has_enum_member(value)]
             if unreadable:
-                values_said = listed(map(repr, unreadable), "or")
+                values_said = join_names(map(repr, unreadable), "or")
                 self._log.review(
                     where, f"no enum member can stand for {values_said}; read as string"
                 )
@@ -171,7 +170,7 @@ class Expressions:
         )
         return plain, kind
 
-    def _collection(self, core: Node, shape: Shape, kind: Kind) -> tuple[TypeExpr, bool]:
+    def _collection(self, core: JsonNode, shape: Shape, kind: Kind) -> tuple[TypeExpr, bool]:
         """Return an array or map, and whether null may be inside."""
         if core.place in self._open or len(self._open) >= _MAX_LEVELS:
             self._log.review(
@@ -192,7 +191,7 @@ class Expressions:
 
     # --- fields ---------------------------------------------------------------------------------
 
-    def fields(self, core: Node, shape: Shape) -> Iterator[FieldIR]:
+    def fields(self, core: JsonNode, shape: Shape) -> Iterator[FieldIR]:
         """Yield the fields of an object, in the document's order."""
         places = self.fields_read[str(core.place)] = {}
         if shape.extra:
@@ -215,7 +214,7 @@ class Expressions:
             self._log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
             yield FieldIR(json_name=name, type=Scalar(kind="string"), required=True)
 
-    def _review_subtypes(self, core: Node, shape: Shape) -> None:
+    def _review_subtypes(self, core: JsonNode, shape: Shape) -> None:
         """Note which fields only the types have that extend ``core`` and are told by a word in it.
 
         They are not merged as the branches of a union are: a base type of large documents is
@@ -233,12 +232,12 @@ class Expressions:
             extend = "extends" if len(lost) == 1 else "extend"
             self._log.review(
                 core.place,
-                f"{listed(lost, 'and')} {extend} it by the discriminator {mapped.word!r:.60}, and "
-                "their own fields are left out",
+                f"{join_names(lost, 'and')} {extend} it by the discriminator {mapped.word!r:.60}, "
+                "and their own fields are left out",
                 "\n".join(_owned(lost)),
             )
 
-    def _field(self, name: str, typed: Typed, where: Place, *, is_required: bool) -> FieldIR:
+    def _field(self, name: str, typed: Typed, where: Pointer, *, is_required: bool) -> FieldIR:
         notes = typed.notes
         is_write_only = _flag(notes, "writeOnly")
         return FieldIR(
@@ -254,7 +253,7 @@ class Expressions:
             constraints=self._constraints(typed, where),
         )
 
-    def _constraints(self, typed: Typed, where: Place) -> dict[str, Any]:
+    def _constraints(self, typed: Typed, where: Pointer) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key in (*_CONSTRAINTS, "nullableItems", "nullableValues"):
             for note in typed.notes:
@@ -278,7 +277,7 @@ def _owned(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """Yield a line for each variant and the fields that it has; of many, the first and a count."""
     owners = {name: own for name, own in fields.items() if own}
     for name in list(owners)[:_MAX_LINES]:
-        yield f"{name:.60}: {listed(sorted(owners[name]), 'and')}"
+        yield f"{name:.60}: {join_names(sorted(owners[name]), 'and')}"
     if len(owners) > _MAX_LINES:
         yield f"and {len(owners) - _MAX_LINES:,} more"
 
@@ -313,7 +312,7 @@ def _scalar(shape: Shape, notes: Iterable[Mapping[str, Any]]) -> Scalar:
     return Scalar(kind=wanted, format=shape.format or text_in(notes, "format"))
 
 
-def _is_whole(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+def _is_whole(value: Any) -> bool:
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -321,7 +320,7 @@ def _is_whole(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     )
 
 
-def _is_plain(value: Any, depth: int = 0) -> bool:  # noqa: ANN401 - any JSON value
+def _is_plain(value: Any, depth: int = 0) -> bool:
     """Return whether a value can be written to ``ir.json``: no NaN, and not endlessly deep."""
     if isinstance(value, float):
         return math.isfinite(value)

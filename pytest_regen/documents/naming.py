@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
-from pytest_regen.documents.places import Place
+from pytest_regen.documents.places import Pointer
 
 __all__ = ["NamingRules", "give_names", "home_name", "singular", "words"]
 
@@ -92,7 +92,7 @@ def _regular(word: str) -> str:
     return word[:-1] or word
 
 
-def home_name(place: Place) -> str:
+def home_name(place: Pointer) -> str:
     """Return the name that a schema has from where it stands: its owner's and its property's.
 
     ``#/components/schemas/Order/properties/lines/items`` is ``OrderLine``; a response's own schema
@@ -148,7 +148,7 @@ def _digest(text: str, length: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
-def _is_component(place: Place) -> bool:
+def _is_component(place: Pointer) -> bool:
     """Return whether the schema has a name of its own in the document."""
     match place.path:
         case ("components", "schemas" | "responses", _) | ("definitions", _) | (*_, "$defs", _):
@@ -160,7 +160,7 @@ def _is_component(place: Place) -> bool:
     return False
 
 
-def _candidates(place: Place, title: str | None, *, is_root: bool) -> Iterator[str]:
+def _candidates(place: Pointer, title: str | None, *, is_root: bool) -> Iterator[str]:
     """Yield names for the schema at ``place``, the best first; they never end."""
     home = home_name(place)
     if (
@@ -181,7 +181,7 @@ def _candidates(place: Place, title: str | None, *, is_root: bool) -> Iterator[s
 
 
 def give_names(
-    places: Iterable[Place], root: Place, title: str | None, language: NamingRules
+    places: Iterable[Pointer], root: Pointer, title: str | None, language: NamingRules
 ) -> dict[str, str]:
     """Return for each place, as text, the name its type is declared by.
 
@@ -195,7 +195,7 @@ def give_names(
         language: makes names legal in the target language.
     """
 
-    def rank(place: Place) -> tuple[int, str]:
+    def rank(place: Pointer) -> tuple[int, str]:
         if _is_component(place):
             return (0 if place == root else 1, str(place))
         return (2 if place == root else 3, str(place))

@@ -1,19 +1,27 @@
 """From the bytes of a JSON or YAML file to plain values, bounded in depth and in size."""
 
+import difflib
 import hashlib
 import json
+import posixpath
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from pytest_regen.documents.defects import Defect, DefectLog
-from pytest_regen.documents.places import Place
+from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer, pointer_segments
 from pytest_regen.errors import DocumentUnreadableError
+from pytest_regen.extras import needs
 
-__all__ = ["MAX_ALIASED_VALUES", "MAX_DEPTH", "LoadedFile", "load_file"]
+if TYPE_CHECKING:
+    from referencing import Resource
+
+
+__all__ = ["MAX_ALIASED_VALUES", "MAX_DEPTH", "Broken", "LoadedFile", "References", "load_file"]
+
 
 MAX_DEPTH: Final = 200
 """Levels of nesting a file may have; hand-written descriptions stay below 40."""
@@ -75,7 +83,7 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
     if not text.strip():
         raise DocumentUnreadableError(f"{str(path)!r} is empty", hint=_NO_DOCUMENT)
     log = DefectLog()
-    value = _parsed(text, path, Place(name), log)
+    value = _parsed(text, path, Pointer(name), log)
     return LoadedFile(value, "sha256:" + hashlib.sha256(data).hexdigest(), log.sorted())
 
 
@@ -95,7 +103,7 @@ def _decoded(data: bytes, path: Path) -> str:
         ) from error
 
 
-def _parsed(text: str, path: Path, place: Place, log: DefectLog) -> Any:  # noqa: ANN401 - any JSON value
+def _parsed(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
     """Return the value of ``text``, as JSON where it looks like that, else as YAML."""
     if path.suffix.lower() == ".json" or text.lstrip()[:1] == "{":
         try:
@@ -136,7 +144,7 @@ def _too_deep(path: Path) -> DocumentUnreadableError:
 # --- JSON ---------------------------------------------------------------------------------------
 
 
-def _from_json(text: str, place: Place, log: DefectLog) -> Any:  # noqa: ANN401 - any JSON value
+def _from_json(text: str, place: Pointer, log: DefectLog) -> Any:
     doubled: list[tuple[dict[str, Any], str]] = []
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -158,7 +166,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
-def _locate(root: Any, doubled: dict[int, str], place: Place, log: DefectLog) -> None:  # noqa: ANN401 - any JSON value
+def _locate(root: Any, doubled: dict[int, str], place: Pointer, log: DefectLog) -> None:
     """Note where the mappings stand in which a key was given twice."""
     stack = [(root, place)]
     while stack:
@@ -168,17 +176,17 @@ def _locate(root: Any, doubled: dict[int, str], place: Place, log: DefectLog) ->
         stack.extend((inner, here / key) for key, inner in _children(value))
 
 
-def _children(value: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401 - any JSON value
+def _children(value: Any) -> list[tuple[Any, Any]]:
     if isinstance(value, dict):
         return list(value.items())
     return list(enumerate(value)) if isinstance(value, list) else []
 
 
-def _note_doubled(place: Place, log: DefectLog) -> None:
+def _note_doubled(place: Pointer, log: DefectLog) -> None:
     log.error(place, f"the key {place.path[-1]!r} stands twice in one mapping; the last one counts")
 
 
-def _without_surrogates(value: Any, place: Place, log: DefectLog) -> Any:  # noqa: ANN401 - any JSON value
+def _without_surrogates(value: Any, place: Pointer, log: DefectLog) -> Any:
     """Return ``value`` with halves of surrogate pairs replaced: no UTF-8 file can hold them."""
     if isinstance(value, dict):
         return {
@@ -190,11 +198,11 @@ def _without_surrogates(value: Any, place: Place, log: DefectLog) -> Any:  # noq
     return _whole(value, place, log) if isinstance(value, str) else value
 
 
-def _whole(text: str, place: Place, log: DefectLog) -> str:
+def _whole(text: str, place: Pointer, log: DefectLog) -> str:
     if not _SURROGATE.search(text):
         return text
     clean = _SURROGATE.sub("\ufffd", text)
-    where = Place(place.file, tuple(_SURROGATE.sub("\ufffd", part) for part in place.path))
+    where = Pointer(place.file, tuple(_SURROGATE.sub("\ufffd", part) for part in place.path))
     log.error(where, f"half a surrogate pair in {clean[:40]!r} is read as U+FFFD")
     return clean
 
@@ -225,7 +233,7 @@ class _YamlBuilder:
     dates as objects, and does not tell where a key is doubled. Merge keys are kept from YAML 1.1.
     """
 
-    def __init__(self, path: Path, place: Place, log: DefectLog) -> None:
+    def __init__(self, path: Path, place: Pointer, log: DefectLog) -> None:
         self._path = path
         self._place = place
         self._log = log
@@ -234,7 +242,7 @@ class _YamlBuilder:
         self._aliased = 0
         self._root: Any = None
 
-    def build(self, text: str) -> Any:  # noqa: ANN401 - any JSON value
+    def build(self, text: str) -> Any:
         """Return the value of the only document in ``text``."""
         documents = 0
         for event in yaml.parse(text, Loader=_LOADER):
@@ -264,7 +272,7 @@ class _YamlBuilder:
             hint="correct the file at that line",
         )
 
-    def _open(self, value: Any, event: yaml.CollectionStartEvent) -> None:  # noqa: ANN401 - a list or a dict
+    def _open(self, value: Any, event: yaml.CollectionStartEvent) -> None:
         if len(self._stack) >= MAX_DEPTH:
             raise _too_deep(self._path)
         if self._awaits_key():
@@ -326,10 +334,10 @@ class _YamlBuilder:
                 ),
                 key,
             )
-            _note_doubled(Place(self._place.file, path), self._log)
+            _note_doubled(Pointer(self._place.file, path), self._log)
         frame.key = key
 
-    def _put(self, value: Any, weight: int) -> None:  # noqa: ANN401 - any JSON value
+    def _put(self, value: Any, weight: int) -> None:
         """Give ``value`` to the collection being read."""
         if not self._stack:
             self._root = value
@@ -348,7 +356,7 @@ class _YamlBuilder:
             frame.merged.extend(inner for inner in value if isinstance(inner, dict))
 
 
-def _resolved(text: str, tag: str | None, *, is_plain: bool) -> Any:  # noqa: ANN401 - any scalar
+def _resolved(text: str, tag: str | None, *, is_plain: bool) -> Any:
     """Return the value of a scalar by the core schema of YAML 1.2; dates stay text."""
     if not is_plain and (
         tag is None or tag.rpartition(":")[2] not in {"int", "float", "bool", "null"}
@@ -363,3 +371,132 @@ def _resolved(text: str, tag: str | None, *, is_plain: bool) -> Any:  # noqa: AN
             else float(text)
         )
     return float(text) if _FLOAT.fullmatch(text) else text
+
+
+_ONLY: Final = "; only files beside or below the document are read"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A reference that leads nowhere, and why."""
+
+    reason: str
+
+
+class References:
+    """The files of one document, read when a reference first leads to them."""
+
+    def __init__(self, main: Path, loaded: LoadedFile) -> None:
+        self._main = main.name
+        self._folder = main.parent
+        with needs("openapi", "API descriptions"):
+            from referencing import Registry, Resource
+        self._registry: Registry[Any] = Registry(
+            retrieve=self._retrieve  # type: ignore[call-arg]  # attrs calls _retrieve so
+        )
+        self._registry = self._registry.with_resource("", Resource.opaque(loaded.value))
+        self.root = JsonNode(loaded.value, Pointer())
+        self.log = DefectLog()
+        """Defects of the files read so far."""
+        self.files: dict[str, str] = {}
+        """The other files read so far: name, seen from the document, to the hash of its bytes."""
+        self.log.extend(loaded.defects)
+
+    def follow(self, node: JsonNode) -> JsonNode | Broken:
+        """Return what ``node`` refers to in the end; ``node`` itself if it is no reference."""
+        seen = set()
+        while isinstance(node.value, dict) and "$ref" in node.value:
+            if node.place in seen:
+                return Broken(f"$ref {node.value['$ref']!r} leads back to itself")
+            seen.add(node.place)
+            target = self.target(node)
+            if isinstance(target, Broken):
+                return target
+            node = target
+        return node
+
+    def target(self, node: JsonNode) -> JsonNode | Broken:
+        """Return the value that the ``$ref`` of ``node`` points at, one step."""
+        reference = node.value["$ref"]
+        if not isinstance(reference, str):
+            return Broken(f"$ref must be a string, not {type(reference).__name__}")
+        file = self._file_of(reference, node.place.file)
+        if isinstance(file, Broken):
+            return file
+        fragment = reference.partition("#")[2]
+        if fragment and not fragment.startswith("/"):
+            return Broken(f"$ref {reference!r}: only JSON pointers (#/…) are followed")
+        return self._look_up(file, fragment, reference)
+
+    def _file_of(self, reference: str, base: str) -> str | Broken:
+        """Return the name of the file that ``reference``, standing in ``base``, is about."""
+        written = reference.partition("#")[0]
+        if not written:
+            return base
+        try:
+            is_remote = bool(urlsplit(written).scheme or urlsplit(written).netloc)
+        except ValueError:
+            is_remote = True
+        name = unquote(written)
+        if is_remote:
+            return Broken(f"$ref {reference!r} is a URL{_ONLY}")
+        if name.startswith(("/", "\\")) or "\0" in name:
+            return Broken(f"$ref {reference!r} is an absolute path{_ONLY}")
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(base), name))
+        if file == ".." or file.startswith("../"):
+            return Broken(f"$ref {reference!r} leaves the document's folder{_ONLY}")
+        return "" if file == self._main else file
+
+    def _look_up(self, file: str, fragment: str, reference: str) -> JsonNode | Broken:
+        from referencing.exceptions import (
+            NoSuchResource,
+            Unresolvable,
+            Unretrievable,
+        )
+
+        try:
+            retrieved = self._registry.get_or_retrieve(file)
+        except (NoSuchResource, Unretrievable) as error:
+            return Broken(f"$ref {reference!r}: {_cause(error)}")
+        self._registry = retrieved.registry
+        try:
+            found = retrieved.value.pointer(fragment, resolver=self._registry.resolver())
+        except (Unresolvable, LookupError, TypeError, ValueError):
+            near = _near(retrieved.value.contents, unquote(fragment))
+            return Broken(f"$ref {reference!r} points at nothing{near}")
+        return JsonNode(found.contents, Pointer(file, pointer_segments(unquote(fragment))))
+
+    def _retrieve(self, file: str) -> "Resource[Any]":
+        """Read another file of the document; called once for each."""
+        from referencing import Resource
+
+        path = self._folder / file
+        if not path.resolve().is_relative_to(self._folder.resolve()):
+            raise PermissionError(f"{file!r} leads out of the document's folder")
+        loaded = load_file(path, name=file)
+        self.files[file] = loaded.sha256
+        self.log.extend(loaded.defects)
+        return Resource.opaque(loaded.value)
+
+
+def _near(value: Any, fragment: str) -> str:
+    """Return what the first part of a pointer that is not there may have been meant for."""
+    for part in pointer_segments(fragment):
+        if isinstance(value, dict):
+            if part not in value:
+                names = difflib.get_close_matches(part, value, n=3)
+                return f"; near names: {', '.join(names)}" if names else ""
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            break
+    return ""
+
+
+def _cause(error: BaseException) -> str:
+    """Return the reason for which a file could not be read, in one line."""
+    cause = error.__cause__ or error
+    if isinstance(cause, DocumentUnreadableError):
+        return f"{cause.what} ({cause.why})" if cause.why else cause.what
+    return str(cause)

@@ -6,14 +6,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pytest_regen.documents.defects import DefectLog
-from pytest_regen.documents.keywords import own_shape
 from pytest_regen.documents.naming import home_name
-from pytest_regen.documents.places import Node, Place
-from pytest_regen.documents.references import Broken, References
-from pytest_regen.documents.shapes import ANYTHING, NOTHING, Shape, Variant, join, kind_of, meet
+from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
+from pytest_regen.documents.reading import Broken, References
+from pytest_regen.documents.shapes import (
+    ANYTHING,
+    NOTHING,
+    Shape,
+    Variant,
+    join,
+    kind_of,
+    meet,
+    own_shape,
+)
 
-__all__ = ["Reduced", "Schemas", "allows_null"]
+__all__ = ["CoreSchema", "Schemas", "allows_null"]
 
 _MAX_COMPOSITION: Final = 40
 """Levels of ``allOf`` and ``oneOf`` inside one another that are read in one go."""
@@ -31,10 +38,10 @@ _VOID_BESIDE_REF: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
+class CoreSchema:
     """A schema without the wrappers that only describe it."""
 
-    core: Node
+    core: JsonNode
     """The schema that says what the value is; its place is the identity of the type."""
     overlay: tuple[Mapping[str, Any], ...] = ()
     """What the wrappers say, the outermost first: description, null, limits, a narrower enum."""
@@ -45,13 +52,13 @@ class _View:
     """One schema taken apart: its own keywords, and the schemas it is composed of."""
 
     own: Mapping[str, Any]
-    node: Node
+    node: JsonNode
     """Holds ``own``, so that children have their places."""
-    members: tuple[Node, ...] = ()
+    members: tuple[JsonNode, ...] = ()
     """All of them hold: the target of ``$ref`` and the parts of ``allOf``."""
 
     @property
-    def unions(self) -> list[tuple[str, tuple[Node, ...]]]:
+    def unions(self) -> list[tuple[str, tuple[JsonNode, ...]]]:
         """The ``oneOf`` and ``anyOf`` of this schema with their branches."""
         found = ((key, tuple(self.node.entries(key))) for key in ("oneOf", "anyOf"))
         return [(key, branches) for key, branches in found if branches]
@@ -60,13 +67,13 @@ class _View:
 class _TooDeepError(Exception):
     """A schema stands so deep inside compositions that it has to be read by itself first."""
 
-    def __init__(self, read: "_Read", node: Node) -> None:
+    def __init__(self, read: "_Read", node: JsonNode) -> None:
         super().__init__(str(node.place))
         self.read = read
         self.node = node
 
 
-_Read = Callable[[Node], Any]
+_Read = Callable[[JsonNode], Any]
 
 
 class Schemas:
@@ -76,26 +83,26 @@ class Schemas:
         self._references = references
         self._log = log
         self._has_ref_siblings = has_ref_siblings
-        self._reduced: dict[Place, Reduced] = {}
-        self._shapes: dict[Place, Shape] = {}
-        self._cyclic: dict[Place, tuple[Shape, frozenset[Place]]] = {}
+        self._reduced: dict[Pointer, CoreSchema] = {}
+        self._shapes: dict[Pointer, Shape] = {}
+        self._cyclic: dict[Pointer, tuple[Shape, frozenset[Pointer]]] = {}
         """Shapes at which a cycle was entered, with the schemas that take part in it."""
-        self._open: dict[Place, int] = {}
-        self._reducing: set[Place] = set()
+        self._open: dict[Pointer, int] = {}
+        self._reducing: set[Pointer] = set()
         self._lowest = math.inf
         """Depth of the outermost open schema that was met again; infinite where none was."""
-        self._visited: list[Place] = []
-        self._begun: set[tuple[_Read, Place]] = set()
+        self._visited: list[Pointer] = []
+        self._begun: set[tuple[_Read, Pointer]] = set()
         """What was read by itself because it stands too deep to be read in its place."""
-        self._uses: dict[Place, dict[Place, None]] = {}
+        self._uses: dict[Pointer, dict[Pointer, None]] = {}
         """By place: the places that were read in order to read it."""
-        self._readers: list[Place] = []
+        self._readers: list[Pointer] = []
         """The places that are being read, the innermost last."""
 
     # --- what was read for what -----------------------------------------------------------------
 
     @contextmanager
-    def reading(self, place: Place) -> Iterator[None]:
+    def reading(self, place: Pointer) -> Iterator[None]:
         """Remember that whatever is read inside is read for ``place``."""
         self._note_use(place)
         self._readers.append(place)
@@ -104,12 +111,12 @@ class Schemas:
         finally:
             self._readers.pop()
 
-    def _note_use(self, place: Place) -> None:
+    def _note_use(self, place: Pointer) -> None:
         self._uses.setdefault(place, {})
         if self._readers:
             self._uses[self._readers[-1]][place] = None
 
-    def places_read(self, start: Place, *, stop: Container[Place] = ()) -> set[Place]:
+    def places_read(self, start: Pointer, *, stop: Container[Pointer] = ()) -> set[Pointer]:
         """Return the places that were read for ``start``, itself included.
 
         Args:
@@ -128,7 +135,7 @@ class Schemas:
 
     # --- compositions of any depth --------------------------------------------------------------
 
-    def _read(self, read: _Read, node: Node) -> Any:  # noqa: ANN401 - what ``read`` returns
+    def _read(self, read: _Read, node: JsonNode) -> Any:
         """Return ``read(node)``, noting for which schema it is read.
 
         Python's stack would not hold a long chain of ``allOf``. Where it grows too high the work
@@ -154,7 +161,7 @@ class Schemas:
         finally:
             self._begun.clear()
 
-    def _check_depth(self, depth: int, read: _Read, node: Node) -> bool:
+    def _check_depth(self, depth: int, read: _Read, node: JsonNode) -> bool:
         """Return whether ``node`` may be read at this depth of compositions.
 
         Raises:
@@ -167,12 +174,12 @@ class Schemas:
 
     # --- one schema -----------------------------------------------------------------------------
 
-    def _view(self, node: Node) -> _View:
+    def _view(self, node: JsonNode) -> _View:
         value = node.value
         if not isinstance(value, dict):
             if not isinstance(value, bool):
                 self._log.error(node.place, f"a schema is a mapping, not {value!r:.40}")
-            return _View({}, Node({}, node.place))
+            return _View({}, JsonNode({}, node.place))
         if "$ref" not in value:
             return _View(value, node, tuple(node.entries("allOf")))
         own = {key: inner for key, inner in value.items() if key != "$ref"}
@@ -181,11 +188,11 @@ class Schemas:
         target = self._references.target(node)
         if isinstance(target, Broken):
             self._log.error(node.place, target.reason)
-            return _View(own, Node(own, node.place))
-        rest = Node(own, node.place)
+            return _View(own, JsonNode(own, node.place))
+        rest = JsonNode(own, node.place)
         return _View(own, rest, (target, *rest.entries("allOf")))
 
-    def _without_siblings(self, own: Mapping[str, Any], node: Node) -> dict[str, Any]:
+    def _without_siblings(self, own: Mapping[str, Any], node: JsonNode) -> dict[str, Any]:
         """Return the description alone: before 3.1 everything else beside a ``$ref`` is void."""
         void = sorted(key for key in own if key in _VOID_BESIDE_REF)
         if void:
@@ -196,48 +203,48 @@ class Schemas:
 
     # --- wrappers -------------------------------------------------------------------------------
 
-    def reduce(self, node: Node) -> Reduced:
+    def reduce(self, node: JsonNode) -> CoreSchema:
         """Return what ``node`` is about, and what is said around it."""
         if node.place in self._reducing:
-            return Reduced(node)
-        known: Reduced = self._read(self._reduced_once, node)
+            return CoreSchema(node)
+        known: CoreSchema = self._read(self._reduced_once, node)
         return known
 
-    def _reduced_once(self, node: Node) -> Reduced:
+    def _reduced_once(self, node: JsonNode) -> CoreSchema:
         known = self._reduced.get(node.place)
         if known is None:
             known = self._reduced[node.place] = self._reduce(node)
         return known
 
-    def _reduce(self, node: Node) -> Reduced:
+    def _reduce(self, node: JsonNode) -> CoreSchema:
         overlay: list[Mapping[str, Any]] = []
-        mine: set[Place] = set()
+        mine: set[Pointer] = set()
         try:
             while True:
                 self._note_use(node.place)
                 if node.place in self._reducing:
                     if node.place in mine:
                         self._log.error(node.place, "the schema refers to nothing but itself")
-                        node = Node(True, node.place)  # noqa: FBT003 - the schema ``true``
-                    return Reduced(node, tuple(overlay))
+                        node = JsonNode(True, node.place)  # noqa: FBT003 - the schema ``true``
+                    return CoreSchema(node, tuple(overlay))
                 depth = len(self._reducing)
                 if depth > _MAX_COMPOSITION and node.place in self._reduced:
                     known = self._reduced[node.place]
-                    return Reduced(known.core, (*overlay, *known.overlay))
+                    return CoreSchema(known.core, (*overlay, *known.overlay))
                 if not self._check_depth(depth, self._reduced_once, node):
-                    return Reduced(node, tuple(overlay))
+                    return CoreSchema(node, tuple(overlay))
                 mine.add(node.place)
                 self._reducing.add(node.place)
                 view = self._view(node)
                 inner = self._inner(view)
                 if inner is None:
-                    return Reduced(node, tuple(overlay))
+                    return CoreSchema(node, tuple(overlay))
                 notes, node = inner
                 overlay += [view.own, *notes]
         finally:
             self._reducing -= mine
 
-    def _inner(self, view: _View) -> tuple[list[Mapping[str, Any]], Node] | None:
+    def _inner(self, view: _View) -> tuple[list[Mapping[str, Any]], JsonNode] | None:
         """Return the one schema that ``view`` wraps, if it does no more than describe it."""
         if _has_structure(view.own):
             return None
@@ -248,7 +255,7 @@ class Schemas:
             return self._single_member(view)
         return self._single_branch(unions[0][1]) if len(unions) == 1 else None
 
-    def _single_member(self, view: _View) -> tuple[list[Mapping[str, Any]], Node] | None:
+    def _single_member(self, view: _View) -> tuple[list[Mapping[str, Any]], JsonNode] | None:
         weighty = [member for member in view.members if not _only_describes(member.value)]
         narrowing = [member for member in weighty if _only_narrows(member.value)]
         targets = [member for member in weighty if member not in narrowing] or narrowing
@@ -262,7 +269,7 @@ class Schemas:
         ]
         return around, targets[0]
 
-    def _may_narrow(self, target: Node, limits: list[Mapping[str, Any]]) -> bool:
+    def _may_narrow(self, target: JsonNode, limits: list[Mapping[str, Any]]) -> bool:
         """Return whether ``limits`` leave the type of ``target`` as it is."""
         if any("enum" in limit or "const" in limit for limit in limits):
             return kind_of(self.shape(self.reduce(target).core)) == "enum"
@@ -272,8 +279,8 @@ class Schemas:
         }
 
     def _single_branch(
-        self, branches: tuple[Node, ...]
-    ) -> tuple[list[Mapping[str, Any]], Node] | None:
+        self, branches: tuple[JsonNode, ...]
+    ) -> tuple[list[Mapping[str, Any]], JsonNode] | None:
         live = [branch for branch in branches if not _is_null(branch)]
         if not live:
             return None
@@ -289,12 +296,12 @@ class Schemas:
 
     # --- shapes ---------------------------------------------------------------------------------
 
-    def shape(self, node: Node) -> Shape:
+    def shape(self, node: JsonNode) -> Shape:
         """Return the merged shape of a schema."""
         found: Shape = self._read(self._shape, node)
         return found
 
-    def _shape(self, node: Node) -> Shape:
+    def _shape(self, node: JsonNode) -> Shape:
         if node.value is False:
             return NOTHING
         known = self._known(node.place)
@@ -319,7 +326,7 @@ class Schemas:
         self._remember(node.place, shape, depth, start)
         return shape
 
-    def _known(self, place: Place) -> Shape | None:
+    def _known(self, place: Pointer) -> Shape | None:
         """Return the shape read before, if it would come out the same from here."""
         if place in self._shapes:
             return self._shapes[place]
@@ -329,7 +336,7 @@ class Schemas:
         self._visited += members
         return shape
 
-    def _remember(self, place: Place, shape: Shape, depth: int, start: int) -> None:
+    def _remember(self, place: Pointer, shape: Shape, depth: int, start: int) -> None:
         """Keep a shape for later, unless it depends on where its cycle was entered."""
         if self._lowest > depth:
             self._shapes[place] = shape
@@ -351,7 +358,7 @@ class Schemas:
         return shape
 
     def _with_union(
-        self, shape: Shape, view: _View, keyword: str, branches: tuple[Node, ...]
+        self, shape: Shape, view: _View, keyword: str, branches: tuple[JsonNode, ...]
     ) -> Shape:
         cores = [self.reduce(branch) for branch in branches]
         entered = [self._open[each.core.place] for each in cores if each.core.place in self._open]
@@ -365,7 +372,7 @@ class Schemas:
             joined = replace(joined, variants=tuple(_variants(branches, cores, shapes)))
         return meet(shape, joined)
 
-    def _branch(self, branch: Node) -> Shape:
+    def _branch(self, branch: JsonNode) -> Shape:
         if _is_null(branch):
             return Shape(types=frozenset(), null=True)
         shape = self.shape(branch)
@@ -376,10 +383,10 @@ class Schemas:
 
 
 def _variants(
-    branches: Sequence[Node], cores: Sequence[Reduced], shapes: Sequence[Shape]
+    branches: Sequence[JsonNode], cores: Sequence[CoreSchema], shapes: Sequence[Shape]
 ) -> Iterator[Variant]:
     """Yield the objects that a union merges; none where only one of its branches has properties."""
-    found: dict[Place, tuple[Variant, ...]] = {}
+    found: dict[Pointer, tuple[Variant, ...]] = {}
     for number, (branch, core, shape) in enumerate(zip(branches, cores, shapes, strict=True), 1):
         if shape.properties:
             name = _variant_name(branch, core.core.place, number)
@@ -389,7 +396,7 @@ def _variants(
             yield from variants
 
 
-def _variant_name(branch: Node, core: Place, number: int) -> str:
+def _variant_name(branch: JsonNode, core: Pointer, number: int) -> str:
     """Return the name of a schema that stands somewhere of its own, the title of one in place."""
     if not core.path or not core.path[-1].isdigit():
         return home_name(core)
@@ -403,7 +410,7 @@ def _has_structure(own: Mapping[str, Any]) -> bool:
     return any(own.get(key) for key in _STRUCTURE) or bool(extra and extra is not True)
 
 
-def _only_describes(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+def _only_describes(value: Any) -> bool:
     """Return whether a member of ``allOf`` says nothing about the type."""
     if not isinstance(value, dict):
         return value is True
@@ -413,7 +420,7 @@ def _only_describes(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     return declared is None or declared == "object"
 
 
-def _only_narrows(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+def _only_narrows(value: Any) -> bool:
     """Return whether a schema is no more than a scalar with limits."""
     if not isinstance(value, dict) or _has_structure(value):
         return False
@@ -423,7 +430,7 @@ def _only_narrows(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     return is_scalar and not any(key in value for key in _COMPOSITION)
 
 
-def _is_null(node: Node) -> bool:
+def _is_null(node: JsonNode) -> bool:
     """Return whether a branch of a union is null itself."""
     value = node.value
     if not isinstance(value, dict):
@@ -454,5 +461,5 @@ def _null_of(own: Mapping[str, Any]) -> bool | None:
     return "null" in _listed(declared)
 
 
-def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON value
+def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value] if value is not None else []

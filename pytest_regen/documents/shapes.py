@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from pytest_regen.documents.places import Node, Place
+from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 
 __all__ = [
     "ANYTHING",
@@ -18,8 +18,10 @@ __all__ = [
     "kind_of",
     "makeup",
     "meet",
+    "own_shape",
     "types_of",
 ]
+
 
 Kind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
 
@@ -47,12 +49,12 @@ class Shape:
     """One name for each value of ``enum``."""
     is_const: bool = False
     """Whether ``enum`` is the single value of a ``const``."""
-    properties: Mapping[str, tuple[Node, ...]] = field(default_factory=dict)
+    properties: Mapping[str, tuple[JsonNode, ...]] = field(default_factory=dict)
     """For each property the schemas that all hold for it, the outermost first."""
     required: frozenset[str] = frozenset()
-    extra: tuple[Node, ...] = ()
+    extra: tuple[JsonNode, ...] = ()
     """Schemas of the values under names that are not listed."""
-    items: tuple[Node, ...] = ()
+    items: tuple[JsonNode, ...] = ()
     """Schemas that all hold for each item of an array."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """The mappings it was read from, the outermost first: descriptions, limits, defaults."""
@@ -101,12 +103,14 @@ def _one_scalar(types: frozenset[str]) -> bool:
     return types <= {"integer", "number"} or (len(types) == 1 and types <= _SCALARS)
 
 
-def combined(keyword: Literal["allOf", "oneOf"], parts: Sequence[Node], place: Place) -> Node:
+def combined(
+    keyword: Literal["allOf", "oneOf"], parts: Sequence[JsonNode], place: Pointer
+) -> JsonNode:
     """Return ``parts`` as one schema at ``place``; a single part is returned as it stands."""
-    return parts[0] if len(parts) == 1 else Node({keyword: list(parts)}, place)
+    return parts[0] if len(parts) == 1 else JsonNode({keyword: list(parts)}, place)
 
 
-def makeup(node: Node) -> Makeup | None:
+def makeup(node: JsonNode) -> Makeup | None:
     """Return what a schema was put together from by merging; ``None`` if it stands in the document.
 
     Equal for schemas that say the same: neither order nor repetition nor nesting of one keyword
@@ -115,7 +119,7 @@ def makeup(node: Node) -> Makeup | None:
     if not isinstance(node.value, dict) or len(node.value) != 1:
         return None
     ((keyword, parts),) = node.value.items()
-    if not isinstance(parts, list) or not all(isinstance(part, Node) for part in parts):
+    if not isinstance(parts, list) or not all(isinstance(part, JsonNode) for part in parts):
         return None
     inside: set[Any] = set()
     for part in parts:
@@ -189,18 +193,18 @@ def _common_values(
     return values, None if labelled is None else tuple(labelled[i] for i in kept)
 
 
-def _identity(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any JSON value
+def _identity(value: Any) -> tuple[str, str]:
     """Return what tells values apart: ``1`` is not ``True``, and a list can be looked up."""
     return type(value).__name__, repr(value)
 
 
-def _holds(values: Iterable[Any], value: Any) -> bool:  # noqa: ANN401 - any JSON value
+def _holds(values: Iterable[Any], value: Any) -> bool:
     return any(_identity(other) == _identity(value) for other in values)
 
 
 def _common_properties(
-    outer: Mapping[str, tuple[Node, ...]], inner: Mapping[str, tuple[Node, ...]]
-) -> Mapping[str, tuple[Node, ...]]:
+    outer: Mapping[str, tuple[JsonNode, ...]], inner: Mapping[str, tuple[JsonNode, ...]]
+) -> Mapping[str, tuple[JsonNode, ...]]:
     if not outer or not inner:
         return outer or inner
     merged = dict(outer)
@@ -218,7 +222,7 @@ def _listed(types: frozenset[str]) -> str:
 # --- oneOf, anyOf -------------------------------------------------------------------------------
 
 
-def join(branches: Sequence[Shape], place: Place) -> Shape:
+def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     """Return what any of ``branches`` allows; merged properties stand below ``place``."""
     live = [branch for branch in branches if not branch.is_only_null and branch != NOTHING]
     null = True if any(branch.null for branch in branches) else None
@@ -227,7 +231,7 @@ def join(branches: Sequence[Shape], place: Place) -> Shape:
     return replace(_joined(live, place), null=null)
 
 
-def _joined(live: Sequence[Shape], place: Place) -> Shape:
+def _joined(live: Sequence[Shape], place: Pointer) -> Shape:
     doubts = [branch.doubt for branch in live if branch.doubt]
     if doubts:
         return Shape(doubt=doubts[0])
@@ -241,7 +245,7 @@ def _joined(live: Sequence[Shape], place: Place) -> Shape:
     return _joined_values(live, types, place)
 
 
-def _joined_values(live: Sequence[Shape], types: frozenset[str], place: Place) -> Shape:
+def _joined_values(live: Sequence[Shape], types: frozenset[str], place: Pointer) -> Shape:
     """Return the union of branches that are arrays or scalars."""
     if types == {"array"}:
         items = [
@@ -295,11 +299,11 @@ def _joined_enums(live: Sequence[Shape]) -> Shape:
     )
 
 
-def _joined_objects(live: Sequence[Shape], place: Place) -> Shape:
+def _joined_objects(live: Sequence[Shape], place: Pointer) -> Shape:
     maps = [branch for branch in live if branch.extra and not branch.properties]
     if maps and len(maps) < len(live):
         return Shape(doubt="it may be a map or an object with named properties")
-    parts: dict[str, list[Node]] = {}
+    parts: dict[str, list[JsonNode]] = {}
     for index, branch in enumerate(live):
         for name, nodes in branch.properties.items():
             here = place / index / "properties" / name
@@ -321,9 +325,156 @@ def _joined_objects(live: Sequence[Shape], place: Place) -> Shape:
     )
 
 
-def _different(nodes: Iterable[Node]) -> list[Node]:
+def _different(nodes: Iterable[JsonNode]) -> list[JsonNode]:
     return list({(node.place, isinstance(node.value, bool)): node for node in nodes}.values())
 
 
 def _in_all(branches: Sequence[Shape]) -> frozenset[str]:
     return frozenset.intersection(*(b.required for b in branches)) if branches else frozenset()
+
+
+_TYPES: Final = frozenset({"object", "array", "string", "integer", "number", "boolean"})
+_UNREAD: Final = ("not", "if", "dependentSchemas", "$dynamicRef")
+_LABELS: Final = ("x-enumNames", "x-enum-varnames", "x-enumVarnames", "x-enum-names")
+
+
+def own_shape(own: Mapping[str, Any], node: JsonNode, log: DefectLog) -> Shape:
+    """Return the shape that the keywords in ``own`` describe; ``node`` gives them their places."""
+    if not own:
+        return ANYTHING
+    types, null = _types(own, node, log)
+    values, labels, null_in_enum = _values(own, node, log)
+    if own.keys() & {"nullable", "x-nullable"}:
+        null = null or True in (own.get("nullable"), own.get("x-nullable"))
+    elif null_in_enum:
+        null = True
+    elif values is not None and null is None:
+        null = False
+    properties = _properties(own, node, log)
+    extra = _extra(own, node)
+    if types is None and (properties or extra):
+        types = frozenset({"object"})
+    items = _items(own, node)
+    if types is None and ("items" in own or "prefixItems" in own):
+        types = frozenset({"array"})
+    for key in _UNREAD:
+        if key in own:
+            log.review(node.place, f"{key} is not read")
+    return Shape(
+        types=types,
+        null=null,
+        format=own["format"] if isinstance(own.get("format"), str) else None,
+        enum=values,
+        labels=labels,
+        is_const="const" in own,
+        properties=properties,
+        required=_required(own, node, log),
+        extra=extra,
+        items=items,
+        notes=(own,),
+    )
+
+
+def _types(
+    own: Mapping[str, Any], node: JsonNode, log: DefectLog
+) -> tuple[frozenset[str] | None, bool | None]:
+    declared = own.get("type")
+    if declared is None:
+        return None, None
+    listed = declared if isinstance(declared, list) else [declared]
+    names = {"string" if name == "file" else name for name in listed if isinstance(name, str)}
+    unknown = sorted({str(name) for name in listed} - _TYPES - {"null", "file"})
+    if unknown:
+        log.review(node.place, f"no JSON type: {', '.join(unknown):.80}; read as any value")
+        return None, True if "null" in names else None
+    return frozenset(names - {"null"}), "null" in names
+
+
+def _values(
+    own: Mapping[str, Any], node: JsonNode, log: DefectLog
+) -> tuple[tuple[Any, ...] | None, tuple[str, ...] | None, bool]:
+    """Return the values of ``enum`` or ``const`` without null, their labels, and null's."""
+    if "const" in own:
+        const = own["const"]
+        return (() if const is None else (const,)), None, const is None
+    values = own.get("enum")
+    if values is None:
+        return None, None, False
+    if not isinstance(values, list) or not values:
+        log.review(node.place, "enum must be a list of at least one value; it is ignored")
+        return None, None, False
+    labels = _labels(own, values, node, log)
+    first: dict[tuple[str, str], int] = {}
+    for index, value in enumerate(values):
+        if value is not None:
+            first.setdefault((type(value).__name__, repr(value)), index)
+    if len(first) + values.count(None) < len(values):
+        log.review(node.place, "enum holds a value twice")
+    kept = first.values()
+    return (
+        tuple(values[i] for i in kept),
+        None if labels is None else tuple(labels[i] for i in kept),
+        None in values,
+    )
+
+
+def _labels(
+    own: Mapping[str, Any], values: list[Any], node: JsonNode, log: DefectLog
+) -> list[str] | None:
+    for key in _LABELS:
+        labels = own.get(key)
+        if labels is None:
+            continue
+        if isinstance(labels, list) and len(labels) == len(values):
+            return [str(label) for label in labels]
+        if isinstance(labels, list) and len(labels) == len(values) - values.count(None):
+            names = iter(labels)
+            return ["" if value is None else str(next(names)) for value in values]
+        log.review(node.place, f"{key} does not have one name per value; it is ignored")
+    return None
+
+
+def _properties(
+    own: Mapping[str, Any], node: JsonNode, log: DefectLog
+) -> dict[str, tuple[JsonNode, ...]]:
+    properties = own.get("properties")
+    if properties is None:
+        return {}
+    if not isinstance(properties, dict):
+        log.error(node.place / "properties", "properties must be a mapping")
+        return {}
+    inner = node.child("properties")
+    return {name: (inner.child(name),) for name in properties}
+
+
+def _extra(own: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
+    found = []
+    if isinstance(own.get("additionalProperties"), dict) and own["additionalProperties"]:
+        found.append(node.child("additionalProperties"))
+    if isinstance(own.get("patternProperties"), dict):
+        patterns = node.child("patternProperties")
+        found += [patterns.child(key) for key in sorted(patterns.value)]
+    if len(found) > 1:
+        return (JsonNode({"anyOf": found}, node.place / "additionalProperties" / "anyOf"),)
+    return tuple(found)
+
+
+def _items(own: Mapping[str, Any], node: JsonNode) -> tuple[JsonNode, ...]:
+    listed = [node.child("items")] if isinstance(own.get("items"), dict) else []
+    tuple_key = "prefixItems" if "prefixItems" in own else "items"
+    parts = [*node.entries(tuple_key), *listed]
+    if not parts:
+        return ()
+    if len(parts) > 1:
+        return (JsonNode({"anyOf": parts}, node.place / "items" / "anyOf"),)
+    return tuple(parts)
+
+
+def _required(own: Mapping[str, Any], node: JsonNode, log: DefectLog) -> frozenset[str]:
+    required = own.get("required")
+    if required is None:
+        return frozenset()
+    if not isinstance(required, list):
+        log.review(node.place, "required must be a list of names; it is ignored")
+        return frozenset()
+    return frozenset(name for name in required if isinstance(name, str))

@@ -9,21 +9,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_regen.emulator.batches import Batches
-from pytest_regen.emulator.clock import Clock
-from pytest_regen.emulator.limits import Limiter, RateLimits
-from pytest_regen.emulator.listing import model_info, model_list
+from pytest_regen.emulator.batches import Batches, model_info, model_list
+from pytest_regen.emulator.limits import Clock, Limiter, RateLimits
 from pytest_regen.emulator.messages import derived_id
-from pytest_regen.emulator.models import find_model
 from pytest_regen.emulator.service import MessageService, count_tokens
-from pytest_regen.emulator.values import Responder
-from pytest_regen.emulator.wire import (
+from pytest_regen.emulator.values import (
     ApiError,
     HttpRequest,
     HttpResponse,
+    Responder,
     error_response,
     json_response,
 )
+from pytest_regen.turns.models import find_model
 from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = ["MAX_BATCH_BYTES", "MAX_BYTES", "MessagesApi", "key_of", "public_headers"]

@@ -3,23 +3,28 @@
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from pytest_regen.emulator.api import MAX_BATCH_BYTES, MessagesApi, key_of, public_headers
-from pytest_regen.emulator.clock import Clock
-from pytest_regen.emulator.limits import RateLimits
-from pytest_regen.emulator.script import Script, no_match
-from pytest_regen.emulator.script_reading import load_script
+from pytest_regen.emulator.limits import Clock, RateLimits
+from pytest_regen.emulator.script import Script, load_script, no_match
 from pytest_regen.emulator.server import HOST, LoopbackServer
 from pytest_regen.emulator.service import call_responder
-from pytest_regen.emulator.values import EmulatedReply, ReceivedRequest, Responder, Said
-from pytest_regen.emulator.wire import HttpRequest, HttpResponse
+from pytest_regen.emulator.values import (
+    EmulatedReply,
+    HttpRequest,
+    HttpResponse,
+    ReceivedRequest,
+    Responder,
+    Said,
+)
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["Emulator"]
+__all__ = ["Emulator", "serve"]
 
 
 class Emulator:
@@ -163,3 +168,34 @@ def _received(request: HttpRequest) -> ReceivedRequest:
     except (ValueError, RecursionError):
         body = None
     return ReceivedRequest(request.method, request.path, public_headers(request.headers), body)
+
+
+def serve(
+    port: int = 0,
+    replies: Path | None = None,
+    *,
+    ready: Callable[[str], None] = print,
+    answered: Callable[[str], None] | None = None,
+    until: threading.Event | None = None,
+) -> None:
+    """Run an emulator and return when ``until`` is set or on Ctrl-C.
+
+    Args:
+        port: to listen on, on 127.0.0.1; 0 takes a free one.
+        replies: a script (docs/emulator.md); without one every request gets the same sentence.
+        ready: called once with the base URL, when requests are answered.
+        answered: called with a line for each request, from several threads.
+        until: set it from another thread to stop.
+
+    Raises:
+        UsageError: the script is wrong, or the port is taken.
+    """
+    # Ctrl-C is how it is meant to be stopped, from the moment its address is told: no error.
+    with Emulator(script=replies, port=port) as emulator, suppress(KeyboardInterrupt):
+        if answered is not None:
+            tell = answered
+            emulator.answered = lambda request, status: tell(
+                f"{request.method} {request.path} {status}"
+            )
+        ready(emulator.base_url)
+        (until or threading.Event()).wait()

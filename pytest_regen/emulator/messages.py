@@ -2,20 +2,66 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.emulator.accounting import CacheUse
-from pytest_regen.emulator.call import thinking_is_on
-from pytest_regen.emulator.models import Model
-from pytest_regen.emulator.prompt import Prompt, bare
-from pytest_regen.emulator.tokens import TRAILING, fit, text_tokens
-from pytest_regen.emulator.values import EmulatedReply
+from pytest_regen.emulator.prompt import TRAILING, CacheUse, Prompt, bare, fit, text_tokens
+from pytest_regen.emulator.values import EmulatedReply, Part, dump
+from pytest_regen.turns.models import Model
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["Turn", "derived_id", "message_of", "signature"]
+__all__ = [
+    "TEXT_DELTA",
+    "Call",
+    "Turn",
+    "derived_id",
+    "event",
+    "events_of",
+    "message_of",
+    "signature",
+    "split_text",
+    "thinking_is_on",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, its fields by name."""
+
+    body: Mapping[str, Any]
+    model: Model
+    version: str
+    batched: bool = False
+    counting: bool = False
+
+    @property
+    def thinking(self) -> Mapping[str, Any]:
+        """The ``thinking`` field, empty where there is none."""
+        return self.body.get("thinking") or {}
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the reply starts with a thinking block."""
+        return thinking_is_on(self.body, self.model)
+
+    @property
+    def format(self) -> Mapping[str, Any] | None:
+        """``output_config.format``."""
+        return (self.body.get("output_config") or {}).get("format")
+
+    @property
+    def tool_choice(self) -> str | None:
+        """``tool_choice.type``."""
+        return (self.body.get("tool_choice") or {}).get("type")
+
+
+def thinking_is_on(body: Mapping[str, Any], model: Model) -> bool:
+    """Whether the reply to ``body`` starts with a thinking block."""
+    kind = (body.get("thinking") or {}).get("type")
+    return model.thinks_by_default if kind is None else kind in {"enabled", "adaptive"}
+
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _MARK = EMULATOR_NAME.encode()
@@ -171,3 +217,114 @@ def _spoken(block: Mapping[str, Any], model: Model) -> int:
     if block["type"] == "tool_use":
         return text_tokens(block["name"] + canonical_json(block["input"]), model)
     return 0
+
+
+TEXT_DELTA = b'"text_delta"'
+"""Found in the events that carry text, and in no other."""
+_LENGTHS = (4, 11, 27, 3, 18, 45, 8)
+_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+_DELTA_USAGE = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+    "output_tokens_details",
+)
+
+
+def events_of(message: Mapping[str, Any], reply: EmulatedReply, *, padding: bool) -> list[Part]:
+    """Return the events of ``message`` in order.
+
+    Args:
+        message: the body that a plain request would get.
+        reply: says how the text is split and how slowly it comes.
+        padding: add white space before the last brace of each line, as the real API does.
+    """
+    events: list[bytes] = [event("message_start", _start(message), padding=padding)]
+    for index, block in enumerate(message["content"]):
+        for number, data in enumerate(_block_events(index, block, reply)):
+            events.append(event(data["type"], data, padding=padding))
+            if index == 0 and number == 0:
+                events.append(_PING)
+    if not message["content"]:
+        events.append(_PING)
+    events.append(event("message_delta", _delta(message), padding=padding))
+    events.append(event("message_stop", {"type": "message_stop"}, padding=padding))
+    return [Part(data, reply.chunk_delay if number else 0.0) for number, data in enumerate(events)]
+
+
+def event(name: str, data: Mapping[str, Any], *, padding: bool = False) -> bytes:
+    """Return one event."""
+    line = dump(data)
+    if padding:
+        spaces = hashlib.sha256(line).digest()[0] % 16
+        line = line[:-1] + b" " * spaces + b"}"
+    return b"event: " + name.encode() + b"\ndata: " + line + b"\n\n"
+
+
+def split_text(text: str, chunks: int | list[str] | tuple[str, ...] | None) -> list[str]:
+    """Return the pieces in which ``text`` arrives.
+
+    A text that was cut short of its given pieces ends in the middle of one.
+    """
+    if isinstance(chunks, int):
+        return [text[at : at + chunks] for at in range(0, len(text), chunks)]
+    lengths = [len(piece) for piece in chunks] if chunks else _LENGTHS
+    pieces, at, turn = [], 0, 0
+    while at < len(text):
+        length = lengths[turn % len(lengths)]
+        pieces.append(text[at : at + length])
+        at, turn = at + length, turn + 1
+    return pieces
+
+
+def _start(message: Mapping[str, Any]) -> dict[str, Any]:
+    begun = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
+    begun["stop_details"] = None
+    usage = {k: v for k, v in message["usage"].items() if k != "output_tokens_details"}
+    begun["usage"] = {**usage, "output_tokens": min(1, usage["output_tokens"])}
+    return {"type": "message_start", "message": begun}
+
+
+def _delta(message: Mapping[str, Any]) -> dict[str, Any]:
+    usage = message["usage"]
+    return {
+        "type": "message_delta",
+        "delta": {key: message[key] for key in ("stop_reason", "stop_sequence", "stop_details")},
+        "usage": {key: usage[key] for key in _DELTA_USAGE if key in usage},
+    }
+
+
+def _block_events(
+    index: int, block: Mapping[str, Any], reply: EmulatedReply
+) -> Iterator[dict[str, Any]]:
+    begun, deltas = _deltas(block, reply)
+    yield {"type": "content_block_start", "index": index, "content_block": begun}
+    for delta in deltas:
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def _deltas(
+    block: Mapping[str, Any], reply: EmulatedReply
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a block as it starts, empty, and the deltas that fill it."""
+    if block["type"] == "text":
+        pieces = split_text(block["text"], _pieces(reply))
+        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in pieces]
+    if block["type"] == "thinking":
+        shown = [
+            {"type": "thinking_delta", "thinking": piece}
+            for piece in split_text(block["thinking"], None)
+        ]
+        signed = {"type": "signature_delta", "signature": block["signature"]}
+        return {"type": "thinking", "thinking": "", "signature": ""}, [*shown, signed]
+    pieces = ["", *split_text(canonical_json(block["input"]), None)]
+    begun = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
+    return begun, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+
+
+def _pieces(reply: EmulatedReply) -> int | tuple[str, ...] | None:
+    if isinstance(reply.chunks, int) or reply.chunks is None:
+        return reply.chunks
+    return tuple(reply.chunks)

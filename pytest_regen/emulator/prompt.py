@@ -1,20 +1,84 @@
 """A request as the prompt cache sees it: one chain of blocks, tools, then system, then messages."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from pytest_regen.canonical import canonical_json
-from pytest_regen.emulator.models import Model
-from pytest_regen.emulator.tokens import (
-    FORMAT_OVERHEAD,
-    TOOLS_OVERHEAD,
-    TRAILING,
-    block_tokens,
-    text_tokens,
-)
+from pytest_regen.canonical import canonical_hash, canonical_json
+from pytest_regen.turns.models import Model
 
-__all__ = ["Place", "Prompt", "PromptBlock", "bare", "places", "prompt_of", "web_search"]
+__all__ = [
+    "FORMAT_OVERHEAD",
+    "TOOLS_OVERHEAD",
+    "TRAILING",
+    "WINDOW",
+    "CacheUse",
+    "CachedBlock",
+    "Place",
+    "Prompt",
+    "PromptBlock",
+    "PromptCache",
+    "PromptHistory",
+    "bare",
+    "block_tokens",
+    "fit",
+    "places",
+    "prompt_of",
+    "text_tokens",
+    "web_search",
+]
+
+
+TRAILING = 3
+"""Tokens after the last block of every request; never read from or written to the cache."""
+TOOLS_OVERHEAD = 300
+"""Tokens of the instructions that come with any tool."""
+FORMAT_OVERHEAD = 150
+"""Tokens of the instructions that come with structured output."""
+_FIXED = {"image": 1_600, "document": 3_000}
+
+
+def _percent(model: Model) -> int:
+    return 41 if model.is_modern else 23
+
+
+def text_tokens(text: str, model: Model) -> int:
+    """Return the estimated tokens of ``text``; 0 for the empty text."""
+    return -(-len(text) * _percent(model) // 100)
+
+
+def fit(tokens: int, model: Model) -> int:
+    """Return how many characters fit into ``tokens``."""
+    return max(0, tokens) * 100 // _percent(model)
+
+
+def block_tokens(block: Mapping[str, Any], model: Model) -> int:
+    """Return the estimated tokens of one content block or tool definition, at least 1."""
+    inner = block.get("content")
+    if block.get("type") == "tool_result" and isinstance(inner, list):
+        parts = [part for part in inner if isinstance(part, Mapping)]
+        return max(1, sum(block_tokens(part, model) for part in parts))
+    if block.get("type") in _FIXED and _text_of(block) is None:
+        return _FIXED[block["type"]]
+    text = _text_of(block)
+    return max(1, text_tokens(canonical_json(block) if text is None else text, model))
+
+
+def _text_of(block: Mapping[str, Any]) -> str | None:
+    """Return the text that makes up a block, ``None`` where it is something else."""
+    match block:
+        case (
+            {"type": "text", "text": str(text)}
+            | {"type": "thinking", "thinking": str(text)}
+            | {"type": "tool_result", "content": str(text)}
+            | {"type": "document", "source": {"type": "text", "data": str(text)}}
+        ):
+            return text
+        case _:
+            return None
+
 
 _UNCACHEABLE = ("thinking", "redacted_thinking")
 
@@ -147,7 +211,7 @@ def web_search(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [bare(place.block) for place in places(body) if place.is_told_in_system]
 
 
-def _format(body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a JSON value
+def _format(body: Mapping[str, Any]) -> Any:
     return (body.get("output_config") or {}).get("format")
 
 
@@ -185,3 +249,186 @@ def bare(block: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(kept.get("content"), list):
         kept["content"] = [bare(b) if isinstance(b, Mapping) else b for b in kept["content"]]
     return kept
+
+
+WINDOW = 20
+"""Positions looked at from each breakpoint backwards, the breakpoint itself included."""
+LIFETIMES = {"5m": 300, "1h": 3600}
+
+
+class CachedBlock(Protocol):
+    """One block of a prompt, in the order tools, system, messages."""
+
+    @property
+    def data(self) -> bytes:
+        """What the prefix hash covers."""
+
+    @property
+    def tokens(self) -> int:
+        """Its size."""
+
+    @property
+    def ttl(self) -> str | None:
+        """``5m`` or ``1h`` where a breakpoint stands on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """Tokens of one request by what the cache did with them; they add up to the blocks' total."""
+
+    read: int
+    write_5m: int
+    write_1h: int
+    plain: int
+    commit: Callable[[], None]
+    """Makes the writes visible to others; called when the response begins."""
+
+    @property
+    def write(self) -> int:
+        """Tokens written, whatever their lifetime."""
+        return self.write_5m + self.write_1h
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    expires_at: float
+    lifetime: int
+
+
+class PromptCache:
+    """The prefixes that earlier requests have written. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, _Entry] = {}
+        self._lock = threading.Lock()
+
+    def look_up(
+        self, blocks: Sequence[CachedBlock], *, now: float, minimum: int, scope: str = ""
+    ) -> CacheUse:
+        """Account for one request.
+
+        Args:
+            blocks: the whole prompt in order.
+            now: when the request started, in seconds; lifetimes are counted from here.
+            minimum: fewest tokens of a prefix that is cached.
+            scope: prefixes are shared only within one scope: organization and model.
+        """
+        prefixes, sums = _chain(blocks, scope)
+        marks = [index for index, block in enumerate(blocks) if block.ttl]
+        total = sums[-1] if sums else 0
+        with self._lock:
+            hit = self._deepest_hit(prefixes, marks, now)
+        read = sums[hit] if hit >= 0 else 0
+        written = [index for index in marks if sums[index] >= minimum]
+        past_1h = max([sums[i] for i in written if blocks[i].ttl == "1h"], default=read)
+        hour = max(read, past_1h)
+        last = max([hour, *(sums[i] for i in written)])
+
+        def commit() -> None:
+            with self._lock:
+                for index in written:
+                    self._write(prefixes[index], now, LIFETIMES[blocks[index].ttl or "5m"])
+                if hit >= 0:
+                    self._write(prefixes[hit], now, self._entries[prefixes[hit]].lifetime)
+
+        return CacheUse(read, last - hour, hour - read, total - last, commit)
+
+    def _deepest_hit(self, prefixes: Sequence[bytes], marks: Sequence[int], now: float) -> int:
+        """Return the last block of the longest live prefix, -1 where there is none."""
+        deepest = -1
+        for mark in marks:
+            for index in range(mark, max(-1, mark - WINDOW), -1):
+                entry = self._entries.get(prefixes[index])
+                if entry is not None and entry.expires_at > now:
+                    deepest = max(deepest, index)
+                    break
+        return deepest
+
+    def _write(self, prefix: bytes, now: float, lifetime: int) -> None:
+        self._entries[prefix] = _Entry(now + lifetime, lifetime)
+
+
+def _chain(blocks: Sequence[CachedBlock], scope: str) -> tuple[list[bytes], list[int]]:
+    """Return, for each block, the hash of the prompt up to it and the tokens up to it."""
+    running = hashlib.sha256(scope.encode())
+    prefixes, sums, tokens = [], [], 0
+    for block in blocks:
+        running.update(len(block.data).to_bytes(8, "big"))
+        running.update(block.data)
+        prefixes.append(running.digest())
+        tokens += block.tokens
+        sums.append(tokens)
+    return prefixes, sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Fingerprint:
+    """An earlier request, by hashes."""
+
+    model: str
+    tools: tuple[bytes, ...]
+    system: tuple[bytes, ...]
+    messages: tuple[bytes, ...]
+    other: str
+    tokens: int
+
+    def missed(self, later: "_Fingerprint") -> str | None:
+        """Return the first difference that costs the cache, in the order of the prompt."""
+        if later.model != self.model:
+            return "model_changed"
+        if later.tools != self.tools:
+            return "tools_changed"
+        if later.system != self.system:
+            return "system_changed"
+        if later.other != self.other:
+            return "unavailable"
+        if later.messages[: len(self.messages)] != self.messages:
+            return "messages_changed"
+        return None
+
+
+class PromptHistory:
+    """Fingerprints of answered requests by message id. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Fingerprint] = {}
+        self._lock = threading.Lock()
+
+    def remember(self, message_id: str, body: Mapping[str, Any], prompt: Prompt) -> None:
+        """Keep the fingerprint of a request that was answered with ``message_id``."""
+        with self._lock:
+            self._known[message_id] = _fingerprint(body, prompt)
+
+    def compare(self, body: Mapping[str, Any], prompt: Prompt) -> dict[str, Any] | None:
+        """Return the ``diagnostics`` of the response, ``None`` where nothing was lost."""
+        previous = (body.get("diagnostics") or {}).get("previous_message_id")
+        if previous is None:
+            return None
+        with self._lock:
+            earlier = self._known.get(previous)
+        if earlier is None:
+            return {"cache_miss_reason": {"type": "previous_message_not_found"}}
+        reason = earlier.missed(_fingerprint(body, prompt))
+        if reason is None:
+            return None
+        if reason == "unavailable":
+            return {"cache_miss_reason": {"type": reason}}
+        missed = {"type": reason, "cache_missed_input_tokens": earlier.tokens}
+        return {"cache_miss_reason": missed}
+
+
+def _fingerprint(body: Mapping[str, Any], prompt: Prompt) -> _Fingerprint:
+    def section(name: str) -> tuple[bytes, ...]:
+        return tuple(
+            block.data.rpartition(b"\0")[2] for block in prompt.blocks if block.section == name
+        )
+
+    config = body.get("output_config") or {}
+    return _Fingerprint(
+        canonical_hash([prompt.model.id, body.get("speed")]),
+        section("tools"),
+        (*section("system"), canonical_json(web_search(body)).encode("utf-8", "surrogatepass")),
+        section("messages"),
+        canonical_hash([config, body.get("thinking"), body.get("tool_choice")]),
+        prompt.tokens,
+    )

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_regen.emulator.values import EmulatedReply
-from pytest_regen.emulator.wire import ApiError
+from pytest_regen.emulator.values import ApiError, EmulatedReply
 from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = ["check_answer", "check_schemas", "mismatch"]
@@ -209,7 +208,7 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
         )
 
 
-def mismatch(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str = "$") -> str:  # noqa: ANN401 - any JSON value
+def mismatch(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str = "$") -> str:
     """Return where and why ``value`` breaks ``schema``; empty where it does not."""
     if "$ref" in schema:
         return mismatch(value, _target(root, schema["$ref"]) or {}, root, at)

@@ -1,19 +1,23 @@
 """Replies by rule: what a request must look like, and what it is answered, time after time."""
 
+import dataclasses
 import fnmatch
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
+
+import yaml
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator.values import Said
-from pytest_regen.emulator.wire import ApiError
+from pytest_regen.emulator.values import ApiError, EmulatedReply, Fault, FaultKind, Said, ToolUse
+from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
-__all__ = ["Match", "Rule", "Script", "Step"]
+__all__ = ["Match", "Rule", "Script", "Step", "load_script"]
+
 
 Count = Literal["rule", "request"]
 
@@ -138,3 +142,180 @@ def _text(content: object) -> str:
         for block in content
         if isinstance(block, dict)
     )
+
+
+_Said = TypeVar("_Said", EmulatedReply, Fault)
+_SCRIPT_KEYS = {"version", "rules"}
+_RULE_KEYS = {"name", "match", "count", "replies"}
+_REPLY_KEYS = {f.name for f in dataclasses.fields(EmulatedReply)} | {"file", "times"}
+_FAULT_KEYS = {f.name for f in dataclasses.fields(Fault)}
+_TEXT = (str,), "a text"
+_NUMBER = (int,), "a whole number"
+_SECONDS = (int, float), "a number of seconds"
+_FLAG = (bool,), "true or false"
+_VALUES: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("model", "system", "user", "text", "pattern", "stop_reason"), _TEXT),
+    **dict.fromkeys(("thinking", "category", "explanation", "kind", "type"), _TEXT),
+    **dict.fromkeys(("message", "error_code", "body"), _TEXT),
+    **dict.fromkeys(("turn", "output_tokens", "status", "after"), _NUMBER),
+    **dict.fromkeys(("delay", "chunk_delay", "retry_after_ms"), _SECONDS),
+    **dict.fromkeys(("should_retry", "check_schema"), _FLAG),
+    "retry_after": ((int, float, str), "a number of seconds or an HTTP date"),
+    "chunks": ((int, list), "a number of characters or a list of pieces, each a text"),
+    "headers": ((dict,), "a mapping"),
+    "tools": ((tuple,), "a list"),
+    "reply": ((EmulatedReply,), "a reply"),
+}
+_HINT = "correct the file; the shortest script is {version: 1, rules: [{replies: [Hello.]}]}"
+
+
+def load_script(path: Path) -> Script:
+    """Read a script.
+
+    Args:
+        path: YAML, ``version: 1``; files it names are found beside it.
+
+    Raises:
+        UsageError: it cannot be read, or a key or value is wrong; the message says where.
+    """
+    try:
+        data = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the script {path}", why=str(error), hint=_HINT) from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path} is no YAML", why=str(error), hint=_HINT) from error
+    reader = _Reader(path)
+    reader.keys(data, _SCRIPT_KEYS, "")
+    if data.get("version") != 1:
+        given = repr(data["version"]) if "version" in data else "not there"
+        raise reader.wrong("version", f"is {given}; a script begins with the line 'version: 1'")
+    rules = reader.items(data.get("rules"), "rules")
+    return Script([reader.rule(rule, f"rules[{i}]") for i, rule in enumerate(rules)], path=path)
+
+
+class _Reader:
+    """Turns parts of one file into values, and knows how to complain about them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def wrong(self, where: str, what: str) -> UsageError:
+        """Return the error about one place of the file."""
+        return UsageError(f"{self._path}: {where} {what}", hint=_HINT)
+
+    def keys(self, data: object, known: set[str], where: str) -> None:
+        """Check that ``data`` is a mapping with known keys."""
+        if not isinstance(data, dict):
+            raise self.wrong(where or "the file", f"is {type(data).__name__}, not a mapping")
+        for key in data:
+            if key not in known:
+                at = f"{where}.{key}" if where else str(key)
+                raise self.wrong(at, f"is unknown; known are {', '.join(sorted(known))}")
+
+    def items(self, data: object, where: str) -> list[Any]:
+        """Return a list that has something in it."""
+        if not isinstance(data, list) or not data:
+            raise self.wrong(where, "must be a list with at least one item")
+        return data
+
+    def rule(self, data: Any, where: str) -> Rule:
+        """Return one rule."""
+        self.keys(data, _RULE_KEYS, where)
+        count = data.get("count", "rule")
+        if count not in {"rule", "request"}:
+            raise self.wrong(f"{where}.count", f"is {count!r}, expected rule or request")
+        replies = self.items(data.get("replies"), f"{where}.replies")
+        steps = [self.step(reply, f"{where}.replies[{i}]") for i, reply in enumerate(replies)]
+        match = self.match(data.get("match") or {}, f"{where}.match")
+        return Rule(steps, match, str(data.get("name", "")), count)
+
+    def match(self, data: Any, where: str) -> Match:
+        """Return what a request must look like."""
+        self.keys(data, {f.name for f in dataclasses.fields(Match)}, where)
+        return Match(**self.checked(data, where))
+
+    def step(self, data: Any, where: str) -> Step:
+        """Return one step: a text, a reply, or a fault."""
+        if isinstance(data, str):
+            return Step(EmulatedReply(data))
+        if isinstance(data, dict) and "fault" in data:
+            self.keys(data, {"fault", "times"}, where)
+            said: Said = self.fault(data["fault"], f"{where}.fault")
+        else:
+            self.keys(data, _REPLY_KEYS, where)
+            said = self.reply({k: v for k, v in data.items() if k != "times"}, where)
+        times = data.get("times", 1)
+        if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+            raise self.wrong(f"{where}.times", f"is {times!r}, expected a number from 1 on")
+        return Step(said, times)
+
+    def reply(self, data: Mapping[str, Any], where: str) -> EmulatedReply:
+        """Return one reply."""
+        fields = dict(data)
+        if "file" in fields:
+            if "text" in fields:
+                raise self.wrong(where, "has both text and file")
+            fields["text"] = self.text_of(fields.pop("file"), f"{where}.file")
+        if "tools" in fields:
+            tools = self.items(fields["tools"], f"{where}.tools")
+            fields["tools"] = tuple(
+                self.tool(tool, f"{where}.tools[{number}]") for number, tool in enumerate(tools)
+            )
+        return self.made(EmulatedReply, fields, where)
+
+    def tool(self, data: Any, where: str) -> ToolUse:
+        """Return one call of a tool."""
+        self.keys(data, {"name", "input"}, where)
+        name, given = data.get("name"), data.get("input", {})
+        if not isinstance(name, str) or not isinstance(given, dict):
+            raise self.wrong(where, "needs a name, a text, and may have an input, a mapping")
+        return ToolUse(name, given)
+
+    def fault(self, data: Any, where: str) -> Fault:
+        """Return one fault; a bare number is its status."""
+        if isinstance(data, int):
+            return self.made(Fault, {"status": data}, where)
+        self.keys(data, _FAULT_KEYS, where)
+        fields = dict(data)
+        kinds = get_args(FaultKind)
+        if fields.get("kind", "status") not in kinds:
+            raise self.wrong(
+                f"{where}.kind", f"is {fields['kind']!r}, expected one of {', '.join(kinds)}"
+            )
+        if "reply" in fields:
+            inner = fields["reply"]
+            self.keys(inner, _REPLY_KEYS - {"times"}, f"{where}.reply")
+            fields["reply"] = self.reply(inner, f"{where}.reply")
+        return self.made(Fault, fields, where)
+
+    def made(self, kind: type[_Said], fields: Mapping[str, Any], where: str) -> _Said:
+        """Return the value of these fields."""
+        try:
+            return kind(**self.checked(fields, where))
+        except ValueError as error:
+            raise self.wrong(where, f"is wrong: {error}") from error
+
+    def text_of(self, name: object, where: str) -> str:
+        """Return the text of a file beside the script."""
+        try:
+            return (self._path.parent / str(name)).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.wrong(where, f"cannot be read: {error}") from error
+
+    def checked(self, data: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Return ``data``, each value of the type that its key takes."""
+        for key, value in data.items():
+            takes, words = _VALUES[key]
+            if not isinstance(value, takes) or (isinstance(value, bool) and bool not in takes):
+                raise self.wrong(f"{where}.{key}", f"is {value!r}, expected {words}")
+            if isinstance(value, int | float) and value < 0:
+                raise self.wrong(f"{where}.{key}", f"is {value!r}, expected no negative number")
+        chunks = data.get("chunks")
+        if isinstance(chunks, list) and not all(isinstance(piece, str) for piece in chunks):
+            raise self.wrong(f"{where}.chunks", f"is {chunks!r}, expected {_VALUES['chunks'][1]}")
+        if "pattern" in data:
+            try:
+                re.compile(data["pattern"])
+            except re.error as error:
+                raise self.wrong(f"{where}.pattern", f"is no pattern: {error}") from error
+        return dict(data)

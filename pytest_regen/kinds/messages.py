@@ -276,7 +276,11 @@ def icu_problem(source: IcuMessage, text: str, needed: frozenset[str] | None) ->
     except IcuError as error:
         return f"is no ICU message: it {error}"
     if missing := [name for name in source.arguments if name not in message.arguments]:
-        quote = "; an apostrophe before a brace quotes it, double the apostrophe" if "'{" in text else ""
+        quote = (
+            "; an apostrophe before a brace quotes it, double the apostrophe"
+            if "'{" in text
+            else ""
+        )
         return f"lacks {_listed([f'{{{name}}}' for name in missing])}{quote}"
     if added := [name for name in message.arguments if name not in source.arguments]:
         return f"has {_listed([f'{{{name}}}' for name in added])}, which the source has not"
@@ -294,8 +298,10 @@ def _case_problem(
         want = frozenset().union(*source.cases[name])
         for cases in message.cases.get(name, [frozenset()]):
             if cases != want:
-                return f"has the cases {_listed(sorted(cases))} of {name}; a program selects"\
+                return (
+                    f"has the cases {_listed(sorted(cases))} of {name}; a program selects"
                     f" {_listed(sorted(want))}"
+                )
     elif type_ == "plural":
         if name not in message.cases:
             return f"has no plural of {name}" if needed else None

@@ -6,7 +6,9 @@ from typing import Final
 
 __all__ = ["LOANWORDS", "language_of", "name_of", "plurals_of"]
 
-_TAG: Final = re.compile(r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}))*")
+_TAG: Final = re.compile(
+    r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}))*"
+)
 
 _NAMES: Final = {
     "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan",

@@ -6,16 +6,16 @@ from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
 from pytest_regen.languages.csharp import CSharp
 
-__all__ = ["LANGUAGES", "CSharp", "Language", "language_named"]
+__all__ = ["LANGUAGES", "CSharp", "Language", "find_language"]
 
 LANGUAGES: tuple[str, ...] = ("csharp",)
-"""The names that ``language_named`` knows, as ``ir.json`` and ``--language`` spell them."""
+"""The names that ``find_language`` knows, as ``ir.json`` and ``--language`` spell them."""
 
 _ALIASES = {"c#": "csharp", "cs": "csharp"}
 
 
 @cache
-def language_named(name: str) -> Language:
+def find_language(name: str) -> Language:
     """Return the language called ``name``; ``cs`` and ``C#`` are ``csharp``.
 
     Raises:

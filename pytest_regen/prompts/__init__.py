@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_regen.prompts.correction import correction_block, with_correction
     from pytest_regen.prompts.encoding import estimate_tokens
-    from pytest_regen.prompts.plan import Plan, page_content_hash, plan_pages, stored_plan
-    from pytest_regen.prompts.render import build_prompts, estimated_input_tokens
-    from pytest_regen.prompts.system import system_prompt
+    from pytest_regen.prompts.plan import Plan, page_content_hash, plan_from_entries, plan_pages
+    from pytest_regen.prompts.render import build_prompts, estimated_input_tokens, system_prompt
     from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, output_mode
 
 __all__ = [
@@ -26,8 +25,8 @@ __all__ = [
     "estimated_input_tokens",
     "output_mode",
     "page_content_hash",
+    "plan_from_entries",
     "plan_pages",
-    "stored_plan",
     "system_prompt",
     "with_correction",
 ]
@@ -40,14 +39,14 @@ _HOMES = {
     "estimated_input_tokens": "render",
     "page_content_hash": "plan",
     "plan_pages": "plan",
-    "stored_plan": "plan",
-    "system_prompt": "system",
+    "plan_from_entries": "plan",
+    "system_prompt": "render",
     "with_correction": "correction",
 }
 
 if not TYPE_CHECKING:
     # Hidden from the type checker, which would otherwise accept any name.
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name`` and return the object."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

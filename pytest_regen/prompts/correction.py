@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pytest_regen.prompts.encoding import clip
-from pytest_regen.quoting import flatten, in_quotes, quote
+from pytest_regen.text import flatten, in_quotes, quote
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["MAX_CORRECTIONS", "correction_block", "with_correction"]

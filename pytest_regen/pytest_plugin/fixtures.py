@@ -10,11 +10,8 @@ if TYPE_CHECKING:
     from pytest_regen.cassettes import CassetteRun
     from pytest_regen.emulator import Emulator
     from pytest_regen.pytest_plugin.flows import Flows
-    from pytest_regen.pytest_plugin.handles import StoreOpener
-    from pytest_regen.pytest_plugin.session_makers import (
-        GeneratorSessionMaker,
-        ScenarioSessionMaker,
-    )
+    from pytest_regen.pytest_plugin.sessions import GeneratorSessionMaker, ScenarioSessionMaker
+    from pytest_regen.pytest_plugin.stores import StoreOpener
     from pytest_regen.turns.values import Provider
 
 __all__ = [
@@ -32,7 +29,7 @@ __all__ = [
 @pytest.fixture
 def regen_store(request: pytest.FixtureRequest) -> "StoreOpener":
     """Open a store: `regen_store(path=None)[type]` has `.source`, `.pages` and `.issues()`."""
-    from pytest_regen.pytest_plugin.handles import StoreOpener  # noqa: PLC0415 - not if unused
+    from pytest_regen.pytest_plugin.stores import StoreOpener
 
     return StoreOpener(request.node)
 
@@ -40,7 +37,7 @@ def regen_store(request: pytest.FixtureRequest) -> "StoreOpener":
 @pytest.fixture
 def regen_provider(request: pytest.FixtureRequest) -> "Provider":
     """Who answers when something is regenerated; override it to bring another model."""
-    from pytest_regen.pytest_plugin.providers import provider_of_run  # noqa: PLC0415 - as above
+    from pytest_regen.pytest_plugin.providers import provider_of_run
 
     return provider_of_run(request.config)
 
@@ -48,7 +45,7 @@ def regen_provider(request: pytest.FixtureRequest) -> "Provider":
 @pytest.fixture
 def anthropic_emulator(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Emulator]":
     """Run the Messages API on loopback and point `ANTHROPIC_BASE_URL` and a key at it."""
-    from pytest_regen.emulator import Emulator  # noqa: PLC0415 - not if unused
+    from pytest_regen.emulator import Emulator
 
     with Emulator() as emulator:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", emulator.base_url)
@@ -67,7 +64,7 @@ def cassette(
     request: pytest.FixtureRequest, cassette_config: "Mapping[str, object]"
 ) -> "Iterator[CassetteRun]":
     """Record or replay every turn of this test; see the marker `cassette`."""
-    from pytest_regen.pytest_plugin.cassettes.fixture import cassette_in_use  # noqa: PLC0415 - not if unused
+    from pytest_regen.pytest_plugin.recording.fixture import cassette_in_use
 
     with cassette_in_use(request.node, cassette_config) as run:
         yield run
@@ -82,7 +79,7 @@ def clarification_flow(
     The model's answers come from the test's cassette, and what it is told is held against the
     test's transcript.
     """
-    from pytest_regen.pytest_plugin.flows import flows_of  # noqa: PLC0415 - not if unused
+    from pytest_regen.pytest_plugin.flows import flows_of
 
     with flows_of(request, cassette) as flows:
         yield flows
@@ -97,9 +94,7 @@ def generator_session(
     With `@pytest.mark.regen(attempts=N)` a failing test is called again, and its last `ask` or
     `aask` takes another turn in which the failure is the feedback.
     """
-    from pytest_regen.pytest_plugin.session_makers import (  # noqa: PLC0415 - not if unused
-        GeneratorSessionMaker,
-    )
+    from pytest_regen.pytest_plugin.sessions import GeneratorSessionMaker
 
     del cassette  # Wanted before the first turn, and by the session's provider, not by us.
     return GeneratorSessionMaker(request)
@@ -115,9 +110,7 @@ def scenario_session(
     `ascenarios()`, returns the set in which replacements, asked for with the failure as feedback,
     are merged.
     """
-    from pytest_regen.pytest_plugin.session_makers import (  # noqa: PLC0415 - not if unused
-        ScenarioSessionMaker,
-    )
+    from pytest_regen.pytest_plugin.sessions import ScenarioSessionMaker
 
     del cassette  # As above.
     return ScenarioSessionMaker(request)

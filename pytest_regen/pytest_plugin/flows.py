@@ -10,9 +10,9 @@ import pytest
 
 from pytest_regen.cassettes import CassetteRun
 from pytest_regen.errors import UsageError
-from pytest_regen.pytest_plugin.commands import node_command
+from pytest_regen.pytest_plugin.names import node_command
 from pytest_regen.pytest_plugin.stash import CALL_PASSED
-from pytest_regen.testing.observing import AgentFactory
+from pytest_regen.testing.agents import AgentFactory
 from pytest_regen.testing.transcripts import ClarificationFlow, Transcript, read_transcript
 from pytest_regen.turns.values import Provider
 
@@ -30,7 +30,7 @@ class Flows:
         self._command = command
         self.flow: ClarificationFlow | None = None
 
-    def __call__(self, agent: Any) -> ClarificationFlow:  # noqa: ANN401 - any agent
+    def __call__(self, agent: Any) -> ClarificationFlow:
         """Return the flow.
 
         Args:
@@ -52,7 +52,7 @@ class Flows:
         )
         return self.flow
 
-    def _taken_apart(self, agent: Any) -> tuple[AgentFactory, Provider]:  # noqa: ANN401 - any agent
+    def _taken_apart(self, agent: Any) -> tuple[AgentFactory, Provider]:
         if not isinstance(agent, type) and hasattr(agent, "turn"):
             provider = getattr(agent, "provider", None)
             if provider is None:
@@ -69,8 +69,8 @@ class Flows:
         return agent, self._request.getfixturevalue("regen_provider")
 
 
-def _copies(agent: Any) -> AgentFactory:  # noqa: ANN401 - any agent
-    def make(provider: Provider) -> Any:  # noqa: ANN401 - any agent
+def _copies(agent: Any) -> AgentFactory:
+    def make(provider: Provider) -> Any:
         fresh = copy.copy(agent)
         fresh.provider = provider
         return fresh

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from pytest_regen.pytest_plugin.cassettes.names import own_cassette
-from pytest_regen.pytest_plugin.locate import (
+from pytest_regen.pytest_plugin.choices import RegenMark, cassette_mark, regen_mark
+from pytest_regen.pytest_plugin.items import StoreNode
+from pytest_regen.pytest_plugin.names import own_cassette
+from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.selection import (
     configured_stores,
     from_rootdir,
     is_store,
     store_path,
     type_names_of,
 )
-from pytest_regen.pytest_plugin.marks import RegenMark, cassette_mark, regen_mark
-from pytest_regen.pytest_plugin.nodes import StoreNode
-from pytest_regen.pytest_plugin.usage_errors import told_whole, usage_error
 
 __all__ = ["check_late_marks", "wrong_marks"]
 

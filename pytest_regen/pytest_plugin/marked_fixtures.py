@@ -111,7 +111,7 @@ def _give(item: pytest.Item) -> None:
     if not asked:
         return
     if asked & _OURS:
-        from pytest_regen.pytest_plugin.mark_checks import check_late_marks  # noqa: PLC0415 - ours only
+        from pytest_regen.pytest_plugin.mark_checks import check_late_marks
 
         check_late_marks(item)
     if "regen" in asked and config.option.regen_heal and "regen_provider" not in names:
@@ -150,7 +150,7 @@ def _refuse_late_marks(item: pytest.Item) -> None:
         # pytest may have been past the place in its list where the fixture was put.
         late += [mark for mark in given if mark.name in _FIXTURES and mark.name not in there]
     if late:
-        from pytest_regen.pytest_plugin.usage_errors import usage_error  # noqa: PLC0415 - if wrong
+        from pytest_regen.pytest_plugin.options import usage_error
 
         raise usage_error(
             f"{item.nodeid}: the mark {late[0].name} was added when the test was set up already",

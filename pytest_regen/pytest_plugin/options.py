@@ -8,7 +8,18 @@ import pytest
 
 from pytest_regen.modes import RECORD_MODES
 
-__all__ = ["FAIL_ON", "FailOn", "add_markers", "add_options", "is_reported", "is_used"]
+__all__ = [
+    "FAIL_ON",
+    "FailOn",
+    "add_markers",
+    "add_options",
+    "is_reported",
+    "is_told_whole",
+    "is_used",
+    "told_whole",
+    "usage_error",
+]
+
 
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
@@ -190,3 +201,25 @@ def is_used(config: pytest.Config) -> bool:
 def _names_a_store(arg: str) -> bool:
     folder = Path(arg.partition("::")[0])
     return (folder / "pages.json").is_file() or (folder / "prompts.json").is_file()
+
+
+_WHOLE = "pytest_regen_told_whole"
+
+
+def usage_error(what: str, *, why: str = "", hint: str) -> pytest.UsageError:
+    """Return pytest's own error with our three lines: what happened, why, and what to do next."""
+    from pytest_regen.errors import UsageError
+
+    return told_whole(str(UsageError(what, why=why, hint=hint)))
+
+
+def told_whole(text: str) -> pytest.UsageError:
+    """Return pytest's own error; its text is all there is to show of it."""
+    error = pytest.UsageError(text)
+    setattr(error, _WHOLE, True)
+    return error
+
+
+def is_told_whole(error: BaseException | None) -> bool:
+    """Return whether an error is one of these: lines of ours would tell nobody more."""
+    return getattr(error, _WHOLE, False)

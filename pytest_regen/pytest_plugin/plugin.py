@@ -36,7 +36,7 @@ from pytest_regen.pytest_plugin.stash import (
 )
 
 if TYPE_CHECKING:
-    from pytest_regen.pytest_plugin.locate import Selection
+    from pytest_regen.pytest_plugin.selection import Selection
 
 __all__ = [
     "anthropic_emulator",
@@ -77,7 +77,7 @@ def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> N
     if manager.has_plugin(RECORDING_PLUGIN) or other_that_serves(manager) is not None:
         return
     if decides or not any(_may_be_loaded(module, manager) for module in OTHERS):
-        from pytest_regen.pytest_plugin import recording_plugin  # noqa: PLC0415 - not beside one
+        from pytest_regen.pytest_plugin import recording_plugin
 
         manager.register(recording_plugin, RECORDING_PLUGIN)
 
@@ -103,7 +103,7 @@ def _plugins_of(conftest: object) -> Sequence[str]:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Register the hooks that others may implement."""
-    from pytest_regen.pytest_plugin import hookspecs  # noqa: PLC0415 - a table of its own
+    from pytest_regen.pytest_plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
 
@@ -115,20 +115,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's WorkerController
+def pytest_configure_node(node: Any) -> None:
     """Give every worker the same ledger, so that all spend from one budget."""
     if node.config.option.regen_budget is not None:
-        from pytest_regen.pytest_plugin.ledger import make_ledger  # noqa: PLC0415 - rarely used
+        from pytest_regen.pytest_plugin.stash import make_ledger
 
         node.workerinput["regen_ledger"] = str(make_ledger(node.config))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's WorkerController
+def pytest_testnodedown(node: Any) -> None:
     """Take over what a worker has to say about cassettes."""
     said = getattr(node, "workeroutput", {}).get("regen_cassettes")
     if said:
-        from pytest_regen.pytest_plugin.cassettes.log import cassette_log  # noqa: PLC0415 - cassettes only
+        from pytest_regen.pytest_plugin.recording.log import cassette_log
 
         cassette_log(node.config).take_over(said)
 
@@ -141,20 +141,20 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         if not hasattr(config, "workerinput"):
             config.pluginmanager.register(_Watch(config), "regen-watch")
         return
-    from pytest_regen.pytest_plugin.choices import choices_of  # noqa: PLC0415 - unused above
-    from pytest_regen.pytest_plugin.locate import refuse_unmatched, select  # noqa: PLC0415 - same
+    from pytest_regen.pytest_plugin.choices import choices_of
+    from pytest_regen.pytest_plugin.selection import refuse_unmatched, select
 
     choices = choices_of(config)
     selection, config.args = select(config)
     refuse_unmatched(choices.only, selection, config)
     config.stash[_SELECTION] = selection
     if not hasattr(config, "workerinput"):
-        from pytest_regen.pytest_plugin.summary import RunLog  # noqa: PLC0415 - same
+        from pytest_regen.pytest_plugin.summary import RunLog
 
         log = RunLog(config, choices)
         config.pluginmanager.register(log, "regen-log")
         if is_reported(config):
-            from pytest_regen.pytest_plugin.reporting.log import report_to  # noqa: PLC0415 - rare
+            from pytest_regen.pytest_plugin.report_log import report_to
 
             report_to(config, selection.types, log)
 
@@ -172,8 +172,8 @@ class _Watch:
         """Look for what the item has to tell."""
         if RECORD_KEY not in report.__dict__:
             return
-        from pytest_regen.pytest_plugin.choices import choices_of  # noqa: PLC0415 - rare
-        from pytest_regen.pytest_plugin.summary import RunLog  # noqa: PLC0415 - same
+        from pytest_regen.pytest_plugin.choices import choices_of
+        from pytest_regen.pytest_plugin.summary import RunLog
 
         manager = self._config.pluginmanager
         log = manager.get_plugin("regen-log")
@@ -191,14 +191,14 @@ def pytest_make_collect_report(
     report = yield
     marked = [one for one in report.result or () if isinstance(one, pytest.Item) and _is_ours(one)]
     if marked:
-        from pytest_regen.pytest_plugin.mark_checks import wrong_marks  # noqa: PLC0415 - marks only
+        from pytest_regen.pytest_plugin.mark_checks import wrong_marks
 
         wrong = wrong_marks(collector, marked)
         if wrong:
             report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
     if selection and selection.types and isinstance(collector, pytest.Session):
-        from pytest_regen.pytest_plugin.nodes import store_nodes  # noqa: PLC0415 - stores only
+        from pytest_regen.pytest_plugin.items import store_nodes
 
         report.result = [*(report.result or ()), *store_nodes(collector, selection)]
     return report
@@ -212,7 +212,7 @@ def pytest_collection_modifyitems(
     collected = list(items)
     result = yield
     if any(map(_uses_cassettes, collected)):
-        from pytest_regen.pytest_plugin.cassettes.log import cassette_log  # noqa: PLC0415 - rare
+        from pytest_regen.pytest_plugin.recording.log import cassette_log
 
         cassette_log(config).claim(collected)
     return result
@@ -259,7 +259,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
             raise
         failure: BaseException = error
     # Outside the handler, so that what is raised now has no older failure as its context.
-    from pytest_regen.pytest_plugin.second_calls import left_after_healing  # noqa: PLC0415 - rare
+    from pytest_regen.pytest_plugin.healing.retry import left_after_healing
 
     left = left_after_healing(item, failure)
     if left is not None:
@@ -273,13 +273,13 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
     if call.excinfo is not None and SESSION_MAKERS in item.stash:
-        from pytest_regen.pytest_plugin.second_calls import without_our_lines  # noqa: PLC0415 - rare
+        from pytest_regen.pytest_plugin.healing.retry import without_our_lines
 
         call.excinfo = without_our_lines(item, call.excinfo)
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, pytest.UsageError):
-        from pytest_regen.pytest_plugin.usage_errors import is_told_whole  # noqa: PLC0415 - rare
+        from pytest_regen.pytest_plugin.options import is_told_whole
 
         if is_told_whole(error):
             report.longrepr = str(error)
@@ -287,12 +287,12 @@ def pytest_runtest_makereport(
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
     is_marked = item.get_closest_marker("regen") is not None
     if is_marked:
-        from pytest_regen.pytest_plugin.healing.records import attach  # noqa: PLC0415 - our items only
+        from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
     is_told = _SELECTION in item.config.stash and is_reported(item.config)
     if is_told and (is_marked or _uses_cassettes(item)):
-        from pytest_regen.pytest_plugin.reporting.items import describe  # noqa: PLC0415 - rare
+        from pytest_regen.pytest_plugin.report_log import describe
 
         describe(item, report, error)
     return report
@@ -314,6 +314,6 @@ def pytest_report_teststatus(
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the ledger of the budget."""
     if config.option.regen_budget is not None:
-        from pytest_regen.pytest_plugin.ledger import drop_ledger  # noqa: PLC0415 - rarely used
+        from pytest_regen.pytest_plugin.stash import drop_ledger
 
         drop_ledger(config)

@@ -1,34 +1,101 @@
 """Who answers turns, within which budget, and through which cassette."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from pytest_regen.pytest_plugin.cassettes.provider import recorded_in
-from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.commands import recording_command
-from pytest_regen.pytest_plugin.ledger import shared_ledger
-from pytest_regen.pytest_plugin.marks import cassette_mark
-from pytest_regen.pytest_plugin.scrubbers import scrubber_of
-from pytest_regen.pytest_plugin.stash import CASSETTE
-from pytest_regen.regeneration import Budget, TurnSettings
-from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.values import Provider, Reply, TurnRequest
-
-if TYPE_CHECKING:
-    from pytest_regen.cassettes import CassetteRun
+from pytest_regen.cassettes import CassetteRun, Matching, RecordMode, Scrub
+from pytest_regen.errors import ProviderError, RefusedError
+from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
+from pytest_regen.pytest_plugin.names import recording_command
+from pytest_regen.pytest_plugin.options import usage_error
+from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, shared_ledger
+from pytest_regen.regeneration import TurnSettings
+from pytest_regen.settings import Price
+from pytest_regen.turns import AnthropicProvider, Budget, ScriptedProvider, cost_of
+from pytest_regen.turns.interception import CassetteMiss
+from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
 
 __all__ = [
+    "RecordedProvider",
     "RegenerationTurns",
     "budget_of",
+    "cost_in",
     "provider_of",
     "provider_of_run",
+    "recorded_in",
     "turn_settings",
 ]
+
+
+class RecordedProvider:
+    """Sends turns with a cassette in use.
+
+    Args:
+        provider: who answers what is not recorded.
+        run: the cassette.
+    """
+
+    def __init__(self, provider: Provider, run: CassetteRun) -> None:
+        self._provider = provider
+        self.run = run
+        self.is_spoilt = False
+        """Whether the line failed. Replaying that would fail for ever, and ``once`` would never
+        record over it. Refusals do not count: they are what the model said."""
+
+    @property
+    def reference(self) -> str | None:
+        """Who answers what is not recorded."""
+        return provider_reference(self._provider)
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the recorded reply, or the provider's.
+
+        Raises:
+            CassetteMissError: nothing was recorded, and the mode forbids asking.
+            ProviderError: there is no reply.
+        """
+        try:
+            with self._used():
+                return self._provider.send(request)
+        except CassetteMiss as signal:
+            self.run.delivered(signal)
+            raise signal.error from None
+        except ProviderError as error:
+            if not isinstance(error, RefusedError):
+                self.is_spoilt = True
+            raise
+
+    def _used(self) -> AbstractContextManager[None]:
+        # Our own providers need no patched client to replay; anyone else's may hold one.
+        is_ours = isinstance(self._provider, AnthropicProvider | ScriptedProvider)
+        return self.run.in_use(http_clients=not is_ours)
+
+
+@contextmanager
+def recorded_in(
+    provider: Provider,
+    path: Path,
+    mode: RecordMode,
+    *,
+    record_command: str,
+    scrub: Scrub | None = None,
+) -> Iterator[RecordedProvider]:
+    """Yield a provider with a cassette of its own; what it recorded is kept unless it is spoilt."""
+    run = CassetteRun(path, mode, record_command=record_command, matching=Matching(scrub=scrub))
+    recorded = RecordedProvider(provider, run)
+    finished = False
+    try:
+        yield recorded
+        finished = True
+    finally:
+        run.finish(keep=finished and not recorded.is_spoilt)
+
 
 _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
 
@@ -115,3 +182,23 @@ def _recorded_provider(
     scrub = scrubber_of(item.config)
     with recorded_in(provider, path, mode, record_command=command, scrub=scrub) as recorded:
         yield recorded, recorded.run
+
+
+def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:
+    """Return what ``usage`` costs in US dollars, or ``None`` where nobody knows a price.
+
+    Raises:
+        pytest.UsageError: the hook ``pytest_regen_prices`` answers with something else.
+    """
+    price = choices_of(config).settings.price.get(model)
+    if price is None:
+        price = config.hook.pytest_regen_prices(config=config, model=model)
+    if price is None:
+        return cost_of(usage, model)
+    if not isinstance(price, Price):
+        raise usage_error(
+            f"pytest_regen_prices answers {price!r} for {model!r}",
+            why="a price is what input and output cost, in US dollars per million tokens",
+            hint="return pytest_regen.settings.Price(input=3, output=15), or None",
+        )
+    return price.cost(usage)

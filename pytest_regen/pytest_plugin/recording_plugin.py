@@ -36,7 +36,7 @@ class _Specs:
     """The hook of pytest-recording."""
 
     @pytest.hookspec
-    def pytest_recording_configure(self, config: pytest.Config, vcr: Any) -> None:  # noqa: ANN401
+    def pytest_recording_configure(self, config: pytest.Config, vcr: Any) -> None:
         """Register serializers, matchers and persisters with the VCR object of a test."""
 
 
@@ -110,7 +110,7 @@ def vcr_markers(request: pytest.FixtureRequest) -> list[pytest.Mark]:
 @pytest.fixture
 def default_cassette_name(request: pytest.FixtureRequest) -> str:
     """Name of the test's cassette."""
-    from pytest_regen.pytest_plugin.cassettes.names import plain_cassette_name  # noqa: PLC0415 - if used
+    from pytest_regen.pytest_plugin.names import plain_cassette_name
 
     mark = request.node.get_closest_marker("default_cassette")
     if mark is None:
@@ -123,9 +123,9 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def allowed_hosts(request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - what somebody said
+def allowed_hosts(request: pytest.FixtureRequest) -> Any:
     """Hosts that may be reached all the same, as regular expressions."""
-    from pytest_regen.pytest_plugin.vcr.network import hosts_said  # noqa: PLC0415 - if used
+    from pytest_regen.pytest_plugin.recording.network import hosts_said
 
     return hosts_said(request.node) or request.getfixturevalue("vcr_config").get("allowed_hosts")
 
@@ -135,12 +135,12 @@ def block_network(
     request: pytest.FixtureRequest, record_mode: str, vcr_markers: list[pytest.Mark]
 ) -> Iterator[None]:
     """Let no connection of the test leave; not while a marked test records."""
-    from pytest_regen.pytest_plugin.vcr.network import blocked, check_mark  # noqa: PLC0415
+    from pytest_regen.pytest_plugin.recording.network import blocked, check_mark
 
     mark = request.node.get_closest_marker("block_network")
     check_mark(request.node, mark)
     if vcr_markers and request.config.option.record_mode is None:
-        from pytest_regen.pytest_plugin.vcr.fixture import merged  # noqa: PLC0415 - if used
+        from pytest_regen.pytest_plugin.recording.vcr import merged
 
         config = merged(request.getfixturevalue("vcr_config"), vcr_markers)
         record_mode = config.get("record_mode", record_mode)
@@ -165,7 +165,7 @@ def vcr(
     if disable_recording or not vcr_markers:
         yield None
         return
-    from pytest_regen.pytest_plugin.vcr.fixture import vcr_cassette_in_use  # noqa: PLC0415 - if used
+    from pytest_regen.pytest_plugin.recording.vcr import vcr_cassette_in_use
 
     get = request.getfixturevalue
     with vcr_cassette_in_use(

@@ -7,12 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.budget import Budget
+    from pytest_regen.regeneration.flow import heal_type, regenerate_pages
     from pytest_regen.regeneration.generate import generate_store
-    from pytest_regen.regeneration.heal import heal_type, regenerate_pages
-    from pytest_regen.regeneration.judge import fixable, pages_at_fault
-    from pytest_regen.regeneration.partial import heal_store, partial_regenerate, targets
+    from pytest_regen.regeneration.partial import (
+        heal_store,
+        merged,
+        partial_regenerate,
+        summary_of,
+        targets,
+        write_summary,
+    )
     from pytest_regen.regeneration.planning import StorePlan, plan_store
+    from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.restore import (
         Rebuilt,
         Taken,
@@ -21,7 +27,6 @@ if TYPE_CHECKING:
         rebuild_source,
         restore_outputs,
     )
-    from pytest_regen.regeneration.summary import merged, summary_of, write_summary
     from pytest_regen.regeneration.values import (
         Feedback,
         GenerateResult,
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Budget",
     "Feedback",
     "GenerateResult",
     "HealResult",
@@ -63,7 +67,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Budget": "budget",
     "Feedback": "values",
     "GenerateResult": "values",
     "HealResult": "values",
@@ -76,25 +79,25 @@ _HOMES = {
     "TurnSettings": "values",
     "adopt_edits": "restore",
     "edited_types": "restore",
-    "fixable": "judge",
+    "fixable": "policies",
     "generate_store": "generate",
     "heal_store": "partial",
-    "heal_type": "heal",
-    "merged": "summary",
-    "pages_at_fault": "judge",
+    "heal_type": "flow",
+    "merged": "partial",
+    "pages_at_fault": "policies",
     "partial_regenerate": "partial",
     "plan_store": "planning",
     "rebuild_source": "restore",
-    "regenerate_pages": "heal",
+    "regenerate_pages": "flow",
     "restore_outputs": "restore",
-    "summary_of": "summary",
+    "summary_of": "partial",
     "targets": "partial",
-    "write_summary": "summary",
+    "write_summary": "partial",
 }
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name``."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,12 +4,179 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from pytest_regen.errors import (
+    BudgetError,
+    CassetteError,
+    MissingKeyError,
+    ProviderError,
+    RefusedError,
+    RegenError,
+    TransportError,
+)
 from pytest_regen.languages.base import Language
+from pytest_regen.prompts import correction_block, estimate_tokens, with_correction
 from pytest_regen.prompts.values import PromptEntry
-from pytest_regen.regeneration.turn import ask_page
 from pytest_regen.regeneration.values import Feedback, PageAnswer, TurnSettings
+from pytest_regen.sources import extract_code
+from pytest_regen.turns.reply_text import join_text, whole_reply
+from pytest_regen.turns.steps import drive
+from pytest_regen.turns.values import (
+    Message,
+    Provider,
+    Reply,
+    TurnRequest,
+    Usage,
+    provider_reference,
+)
 
-__all__ = ["Ask", "ask_pages"]
+__all__ = ["FIRST_LIMIT", "LARGER_LIMIT", "Ask", "ask_page", "ask_pages"]
+
+
+FIRST_LIMIT = 8_192
+"""Tokens a page may take at first; several times what the planner aims at."""
+
+LARGER_LIMIT = 32_000
+"""Tokens allowed when the first limit cut the reply."""
+
+_TOKENS_PER_UNIT = 70
+"""What one field or enum value costs in output, for the budget's estimate."""
+
+
+def ask_page(
+    entry: PromptEntry,
+    settings: TurnSettings,
+    *,
+    model: str,
+    language: Language,
+    corrections: Sequence[Feedback] = (),
+) -> PageAnswer:
+    """Ask for one page and return the code in the reply, or why there is none.
+
+    A refusal, a spent budget, a provider without a reply and a cassette without an answer are
+    ``failure`` of the answer, so that what other pages gave is kept.
+    """
+    user = entry.user
+    if corrections:
+        user = with_correction(user, correction_block(corrections, user))
+    asking = _Asking(entry, settings, model)
+    request = TurnRequest(
+        entry.system,
+        (Message("user", user),),
+        model,
+        settings.max_tokens or FIRST_LIMIT,
+        cache="5m",
+    )
+    try:
+        whole = drive(whole_reply(request, larger_limit=LARGER_LIMIT), asking)
+    except (ProviderError, BudgetError, CassetteError) as error:
+        return PageAnswer(entry, "", "", model, asking.usage, asking.calls, error)
+    code = _code_in(whole.pieces, entry, language)
+    reference = provider_reference(settings.provider)
+    return PageAnswer(
+        entry,
+        code,
+        whole.reply.stop_reason,
+        whole.reply.model or reference or model,
+        asking.usage,
+        asking.calls,
+        provider=reference,
+    )
+
+
+def _code_in(pieces: Sequence[str], entry: PromptEntry, language: Language) -> str:
+    """Return the code of a reply that came in pieces: of the first way to read them that is legal.
+
+    Where none is, the least illegal one.
+    """
+    best: tuple[int, str] | None = None
+    for text in join_text(pieces):
+        code = extract_code(
+            text, language=language, type_name=entry.type_name, fields=entry.fields
+        ).code
+        if len(pieces) == 1:
+            return code
+        weight = language.illegality(code)
+        if best is None or weight < best[0]:
+            best = weight, code
+        if not weight:
+            break
+    assert best is not None  # noqa: S101 - there is at least one text
+    return best[1]
+
+
+class _Asking:
+    """The calls made for one page, counted."""
+
+    def __init__(self, entry: PromptEntry, settings: TurnSettings, model: str) -> None:
+        self._entry = entry
+        self._settings = settings
+        self._model = model
+        self.usage = Usage()
+        self.calls = 0
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Make one call within the budget, and count it."""
+        if self._settings.before_turn:
+            self._settings.before_turn(request)
+        budget = self._settings.budget
+        reserved = budget.reserve(self._estimate(request))
+        try:
+            reply = _reply_of(self._settings.provider, request)
+        except ProviderError as error:
+            self.calls += not isinstance(error, MissingKeyError)
+            self.usage += error.usage or Usage()
+            budget.settle(reserved, error.usage)
+            raise
+        except Exception:
+            budget.settle(reserved, None)
+            raise
+        except BaseException:
+            # Stopped from outside while the provider was at work: what went out is paid.
+            budget.settle(reserved, Usage())
+            raise
+        budget.settle(reserved, reply.usage)
+        self.calls += 1
+        self.usage += reply.usage
+        if self._settings.after_turn:
+            self._settings.after_turn(request, reply)
+        if reply.is_refusal:
+            key = self._entry.key
+            raise RefusedError(
+                f"the model {reply.model or self._model} declined to write "
+                f"{key.type_name}, page {key.page} of {key.total_pages}",
+                why="the API ended the reply with stop_reason 'refusal'",
+                hint="read the prompt in prompts.json, or try another model with --model",
+            )
+        return reply
+
+    def _estimate(self, request: TurnRequest) -> int:
+        asked = sum(estimate_tokens(message.content) for message in request.messages)
+        written = _TOKENS_PER_UNIT * (len(self._entry.fields) + 3)
+        return estimate_tokens(request.system) + asked + min(written, request.max_tokens)
+
+
+def _reply_of(provider: Provider, request: TurnRequest) -> Reply:
+    """Return the provider's reply; what goes wrong in somebody else's is told like any failure."""
+    name = type(provider).__name__
+    try:
+        reply: object = provider.send(request)
+    except RegenError:
+        raise
+    except Exception as error:
+        raise TransportError(
+            f"the provider {name} raised {type(error).__name__}",
+            why=str(error),
+            hint="correct the provider, then run again; what was finished is kept",
+        ) from error
+    said = reply.text if isinstance(reply, Reply) else reply
+    if not isinstance(reply, Reply) or not isinstance(said, str):
+        kind = f"a reply whose text is {said!r:.80}" if said is not reply else type(reply).__name__
+        raise TransportError(
+            f"the provider {name} returned {kind}",
+            why="send(request) returns a Reply, whose text is a string",
+            hint="correct the provider, then run again; what was finished is kept",
+        )
+    return reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_regen.documents import Document, Operation
 from pytest_regen.errors import HandEditError, RegenError, StoreWriteError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.regeneration.asking import Ask, ask_pages
 from pytest_regen.regeneration.candidate import (
     model_for,
@@ -16,12 +16,11 @@ from pytest_regen.regeneration.candidate import (
     source_diff,
     without_types,
 )
-from pytest_regen.regeneration.heal import heal_types, stop_reason_of
-from pytest_regen.regeneration.judge import is_edited, judged
-from pytest_regen.regeneration.planning import StorePlan, plan_store
+from pytest_regen.regeneration.flow import heal_types, stop_reason_of
+from pytest_regen.regeneration.partial import write_summary
+from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
+from pytest_regen.regeneration.policies import is_edited, judged
 from pytest_regen.regeneration.restore import rebuild_source
-from pytest_regen.regeneration.schema import schema_markdown
-from pytest_regen.regeneration.summary import write_summary
 from pytest_regen.regeneration.values import (
     GenerateResult,
     HealResult,
@@ -32,11 +31,10 @@ from pytest_regen.regeneration.values import (
 )
 from pytest_regen.stores import RegenStore, is_store, refuse_unwritable
 from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.values import Provider, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.freshness import format_note
-from pytest_regen.validation.ignoring import Ignore
+from pytest_regen.validation.issues import Ignore
+from pytest_regen.validation.stores import format_note
 
 __all__ = ["generate_store"]
 
@@ -211,7 +209,7 @@ class _Draft:
         """Ask all pages that have no output; a refusal stops its own page only."""
         if not self._plan.asked:
             self._store_plan()
-        language = language_named(self._plan.ir.language)
+        language = find_language(self._plan.ir.language)
         waiting = [
             Ask(entry, model_for(self._plan.previous, entry, self._settings.model, DEFAULT_MODEL))
             for entry in self._plan.asked

@@ -6,23 +6,55 @@ from typing import Any
 
 from pytest_regen.errors import UnknownPageError, UsageError
 from pytest_regen.regeneration.candidate import source_diff
-from pytest_regen.regeneration.heal import ends_the_run, heal_types, regenerate_pages
-from pytest_regen.regeneration.judge import judged, obstacle
+from pytest_regen.regeneration.flow import ends_the_run, heal_types, regenerate_pages
+from pytest_regen.regeneration.policies import judged, obstacle
 from pytest_regen.regeneration.restore import rebuild_source
-from pytest_regen.regeneration.summary import merged
-from pytest_regen.regeneration.values import (
-    Feedback,
-    HealResult,
-    PartialRegenResult,
-    TurnSettings,
-)
+from pytest_regen.regeneration.values import Feedback, HealResult, PartialRegenResult, TurnSettings
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.ignoring import Ignore
+from pytest_regen.validation.issues import Ignore, ValidationResult
 
-__all__ = ["heal_store", "partial_regenerate", "result_of", "targets"]
+__all__ = [
+    "heal_store",
+    "merged",
+    "partial_regenerate",
+    "result_of",
+    "summary_of",
+    "targets",
+    "write_summary",
+]
+
+
+def merged(results: Mapping[str, ValidationResult]) -> ValidationResult:
+    """Return the issues of all types as one result, by line."""
+    issues = [issue for result in results.values() for issue in result.issues]
+    return ValidationResult.of(sorted(issues, key=lambda issue: issue.line or 0))
+
+
+def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
+    """Return the ``validation`` of ``ir.json``; no time in it, so that it can be compared."""
+    whole = merged(results)
+    return {
+        "is_clean": whole.is_clean,
+        "errors": [issue.to_json() for issue in whole.errors],
+        "warnings": [issue.to_json() for issue in whole.warnings],
+    }
+
+
+def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) -> bool:
+    """Update the summary in ``ir.json`` if it changed; return whether it did.
+
+    Raises:
+        StoreWriteError: the folder cannot be written.
+    """
+    summary = summary_of(results)
+    if store.ir.validation == summary:
+        return False
+    with RegenStore.update(store.path) as tx:
+        tx.write(ir=tx.store.ir.model_copy(update={"validation": summary}))
+    return True
 
 
 def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's

@@ -4,22 +4,34 @@ Reads, plans, and writes nothing; a dry run ends here.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pytest_regen.documents import Defect, Document, Operation, build_ir, read_document
-from pytest_regen.documents.ir import IR, DocumentRef, TypeIR, type_hash
+from pytest_regen.documents.ir import (
+    IR,
+    ArrayOf,
+    DocumentRef,
+    FieldIR,
+    MapOf,
+    Ref,
+    Review,
+    TypeExpr,
+    TypeIR,
+    type_hash,
+)
 from pytest_regen.errors import DocumentDefectError, StoreMissingError, UsageError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
-from pytest_regen.plurals import counted
-from pytest_regen.prompts import build_prompts, page_content_hash, stored_plan
+from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import RegenStore, StoredPage, safe_file_name, store_slug
+from pytest_regen.text import plural
 
-__all__ = ["StorePlan", "plan_store"]
+__all__ = ["StorePlan", "plan_store", "schema_markdown"]
+
 
 _MAX_SHOWN: Final = 5
 """Places of a broken document that an error shows."""
@@ -140,7 +152,7 @@ def plan_store(
         document = read_document(Path(document))
     if isinstance(operation, str):
         operation = document.find(operation)
-    target = language_named(language)
+    target = find_language(language)
     path = Path(out) / store_slug(operation.method, operation.path)
     previous = _previous(path, language)
     build = build_ir(document, operation, language=target, status=status, language_name=language)
@@ -156,7 +168,7 @@ def plan_store(
         language=target,
         profile=profile,
         fields_per_page=fields_per_page,
-        stored_plan=stored_plan(base.prompts) if base else {},
+        stored_plan=plan_from_entries(base.prompts) if base else {},
     )
     return StorePlan(
         path=path,
@@ -176,10 +188,9 @@ def _refuse_broken(operation: Operation, defects: Sequence[Defect]) -> None:
     if broken:
         shown = [str(defect) for defect in broken[:_MAX_SHOWN]]
         if len(broken) > _MAX_SHOWN:
-            shown.append(f"and {counted(len(broken) - _MAX_SHOWN, 'other place')}")
+            shown.append(f"and {plural(len(broken) - _MAX_SHOWN, 'other place')}")
         raise DocumentDefectError(
-            f"the document is broken where {operation} needs it, in "
-            f"{counted(len(broken), 'place')}",
+            f"the document is broken where {operation} needs it, in {plural(len(broken), 'place')}",
             why="; ".join(shown),
             hint="correct the document, or take what can be read with --allow-defects",
         )
@@ -269,3 +280,85 @@ def _by_content(store: RegenStore) -> dict[tuple[str, str], StoredPage]:
         content = page_content_hash(type_, entry.fields, first=entry.page == 1)
         stored[entry.type_name, content] = page
     return stored
+
+
+def schema_markdown(ir: IR) -> str:
+    """Return every type with its fields: wire names, types, required, nullable, description."""
+    endpoint = ir.endpoint
+    lines = [f"# {_cell(f'{endpoint.method} {endpoint.path}')} ({_cell(endpoint.status)})", ""]
+    for type_ in ir.types:
+        lines += _section(type_, [each for each in ir.reviews if each.type_name == type_.name])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(type_: TypeIR, reviews: Sequence[Review]) -> Iterator[str]:
+    root = ", root" if type_.is_root else ""
+    yield f"## {type_.name}"
+    yield ""
+    yield f"{type_.kind}{root}, {_code(type_.schema_id)}"
+    yield ""
+    if type_.description:
+        yield _cell(type_.description)
+        yield ""
+    for review in reviews:
+        yield from _note(review)
+    if type_.kind == "enum":
+        yield "| value |"
+        yield "|---|"
+        yield from (f"| {_code(str(value))} |" for value in type_.enum_values)
+    elif type_.fields:
+        yield "| field | type | required | nullable | description |"
+        yield "|---|---|---|---|---|"
+        yield from map(_row, type_.fields)
+    yield ""
+
+
+def _note(review: Review) -> Iterator[str]:
+    """Yield what is to be reviewed as a list."""
+    field = f"`{_cell(review.field)}`: " if review.field else ""
+    yield f"- **REVIEW** {field}{_cell(review.message)} (`{_cell(review.where)}`)"
+    yield from (f"  - {_cell(line)}" for line in review.detail.splitlines())
+    yield ""
+
+
+def _row(field: FieldIR) -> str:
+    marks = [
+        word
+        for word, is_set in (
+            ("deprecated", field.deprecated),
+            ("read-only", field.read_only),
+            ("write-only", field.write_only),
+        )
+        if is_set
+    ]
+    notes = " ".join([*(f"*{mark}*" for mark in marks), _cell(field.description or "")])
+    required, nullable = ("yes" if flag else "" for flag in (field.required, field.nullable))
+    name, kind = _code(field.json_name), _code(_type_text(field.type))
+    return f"| {name} | {kind} | {required} | {nullable} | {notes.strip()} |"
+
+
+def _type_text(expression: TypeExpr) -> str:
+    match expression:
+        case Ref(name=name):
+            return name
+        case ArrayOf(items=items):
+            return f"{_type_text(items)}[]"
+        case MapOf(values=values):
+            return f"map<{_type_text(values)}>"
+        case _:
+            form = f" ({expression.format})" if expression.format else ""
+            return f"{expression.kind}{form}"
+
+
+def _cell(text: str) -> str:
+    """Return document text on one line, unable to end a cell or a heading, or to be markup."""
+    return _line(text).replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    """Return document text as a code span, in which nothing is markup and nothing is escaped."""
+    return f"`{_line(text)}`"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")

@@ -8,11 +8,11 @@ from typing import Final, NoReturn
 from pytest_regen.canonical import text_hash
 from pytest_regen.documents.ir import type_hash
 from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, UnknownPageError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.candidate import revised, source_diff
-from pytest_regen.regeneration.judge import is_edited
+from pytest_regen.regeneration.policies import is_edited
 from pytest_regen.stores import (
     HistoryEntry,
     RegenStore,
@@ -22,9 +22,8 @@ from pytest_regen.stores import (
     history_entry,
 )
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
-from pytest_regen.validation.outside import has_conflict
-from pytest_regen.validation.splitting import split
+from pytest_regen.validation.edits import Edit, broken_file, edits, has_conflict, split_block
+from pytest_regen.validation.pieces import split
 
 __all__ = [
     "HAND",
@@ -35,6 +34,7 @@ __all__ = [
     "rebuild_source",
     "restore_outputs",
 ]
+
 
 _UNKNOWN: Final = "unknown"
 """Stands for the hash of an IR that nobody noted; equal to that of none."""
@@ -358,7 +358,7 @@ def _adopted(store: RegenStore, name: str, block: str) -> list[StoredPage]:
     """Return the pages of one type as the edited block has them; unchanged ones are left out."""
     prompts = store.prompts_of(name)
     type_ = store.ir.type_named(name)
-    language = language_named(store.ir.language)
+    language = find_language(store.ir.language)
     outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
     is_enum = type_ is not None and type_.kind == "enum"
     return [

@@ -9,7 +9,7 @@ from pytest_regen.documents import Defect
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.regeneration.budget import Budget
+from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Issue, ValidationResult
 
@@ -23,6 +23,7 @@ __all__ = [
     "StopReason",
     "TurnSettings",
 ]
+
 
 StopReason = Literal[
     "clean",

@@ -156,6 +156,15 @@ class _Json:
             (cut for path, keys in gone.items() for cut in _cuts(text, _walk(root, path), keys)),
         )
 
+    def find_paths(self, text: str) -> dict[str, tuple[_Path, str]]:
+        """Return the path and the text of each unit by name; a path has indices of lists as int.
+
+        Raises:
+            RegionError: see ``find``.
+        """
+        units = self._units(_read(text))
+        return {name: (path, self._text(text, value)) for name, (path, value) in units.items()}
+
     def _units(self, root: _Value) -> dict[str, tuple[_Path, _Value]]:
         """Return path and value of each unit by name."""
         base = self._base(root)

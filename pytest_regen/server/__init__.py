@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_regen.server.app import create_app
     from pytest_regen.server.gazetteer import Gazetteer, Place, read_places
-    from pytest_regen.server.quotas import Quota
     from pytest_regen.server.settings import (
         Agent,
+        Quota,
         Screen,
         ServerSettings,
         client_header,
@@ -32,7 +32,7 @@ _HOMES = {
     "Agent": "settings",
     "Gazetteer": "gazetteer",
     "Place": "gazetteer",
-    "Quota": "quotas",
+    "Quota": "settings",
     "Screen": "settings",
     "ServerSettings": "settings",
     "client_header": "settings",
@@ -43,11 +43,11 @@ _HOMES = {
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name``; so ``python -m`` can say what is missing."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from pytest_regen.extras import needs  # noqa: PLC0415 - of the server, not of its package
+        from pytest_regen.extras import needs
 
         with needs("server", "the endpoint and its page"):
             return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -12,10 +12,10 @@ from pytest_regen.context.agent import ClarifyingAgent
 from pytest_regen.context.sealing import Sealer, SealPolicy
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.extras import needs
-from pytest_regen.turns.choosing import load_provider, provider_from_environment
+from pytest_regen.turns.providers import load_provider, provider_from_environment
 
 if TYPE_CHECKING:
-    from pytest_regen.server.quotas import Quota
+    from pytest_regen.server.settings import Quota
 
 __all__ = ["main"]
 
@@ -41,11 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(options: argparse.Namespace) -> None:
     with needs("server", "the endpoint and its page"):
-        import uvicorn  # noqa: PLC0415 - of an extra
+        import uvicorn
 
-        from pytest_regen.server.app import create_app  # noqa: PLC0415 - as above
-        from pytest_regen.server.listening import uvicorn_options  # noqa: PLC0415 - as above
-        from pytest_regen.server.settings import (  # noqa: PLC0415 - as above
+        from pytest_regen.server.app import create_app
+        from pytest_regen.server.listening import uvicorn_options
+        from pytest_regen.server.settings import (
             LOOPBACK_HOSTS,
             ServerSettings,
             client_header,
@@ -112,7 +112,7 @@ def _seal_policy(options: argparse.Namespace) -> SealPolicy | None:
 
 def _quotas(option: str, given: str) -> "tuple[Quota, ...]":
     """Return quotas as they are written: `30/hour,150/day`, `5/90` for 90 seconds, or `none`."""
-    from pytest_regen.server.quotas import Quota  # noqa: PLC0415 - with what else needs the extra
+    from pytest_regen.server.settings import Quota
 
     if given == "none":
         return ()

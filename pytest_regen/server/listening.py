@@ -12,7 +12,7 @@ import h11
 from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pytest_regen.server.logs import WithoutSearch
+from pytest_regen.server.problems import WithoutSearch
 from pytest_regen.server.settings import ServerSettings
 
 __all__ = ["uvicorn_options"]
@@ -48,7 +48,7 @@ def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
 def _descriptors() -> int:
     """Return how many descriptors this process may open, after asking for enough of them."""
     try:
-        import resource  # noqa: PLC0415 - not on Windows
+        import resource
     except ImportError:  # pragma: no cover - as above
         return _ENOUGH
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,9 +1,35 @@
 """What can go wrong with a request, as the status, code and words of an answer."""
 
+import logging
+import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 
-__all__ = ["Problem"]
+from pytest_regen.errors import (
+    BudgetError,
+    InvalidContextError,
+    MissingKeyError,
+    ReaskedError,
+    RefusedError,
+    RegenError,
+    RejectedRequestError,
+    ReplyFormatError,
+    SealError,
+    SealExpiredError,
+    SealMissingError,
+    TransportError,
+)
+
+__all__ = [
+    "Problem",
+    "WithoutSearch",
+    "invalid",
+    "log_failure",
+    "logger",
+    "of_model",
+    "of_seal",
+    "reasked",
+]
 
 
 class Problem(Exception):  # noqa: N818 - an answer to be sent, no defect of the program
@@ -53,3 +79,103 @@ class Problem(Exception):  # noqa: N818 - an answer to be sent, no defect of the
         if self.retry_after is not None:
             members["retry_after"] = self.retry_after
         return members | self.details
+
+
+_BAD, _UNAVAILABLE = HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE
+_REASKED = ("REASKED", "The model asked again instead of writing.")
+_OUT_OF_REACH = "The model could not be reached. Try again in a moment."
+_OF_MODEL: tuple[tuple[type[RegenError], HTTPStatus, str, str], ...] = (
+    (ReaskedError, _BAD, *_REASKED),
+    (ReplyFormatError, _BAD, "UNUSABLE_REPLY", "The model's reply could not be used."),
+    (RefusedError, _BAD, "MODEL_REFUSED", "The model declined to answer this."),
+    (RejectedRequestError, _BAD, "MODEL_REJECTED", "The model's service rejected the request."),
+    (MissingKeyError, _UNAVAILABLE, "MODEL_NOT_CONFIGURED", "No model is configured here."),
+    (TransportError, _UNAVAILABLE, "MODEL_UNAVAILABLE", _OUT_OF_REACH),
+    (BudgetError, _UNAVAILABLE, "BUDGET_SPENT", "The budget of this server is spent."),
+    (RegenError, _BAD, "MODEL_FAILED", "The model gave no answer."),
+)
+"""The first that fits decides."""
+_CONTEXT = frozenset({"conversationContext", "conversation_context"})
+"""Names under which a context is read; its other names are read as these."""
+_RETRY_AFTER = {"MODEL_UNAVAILABLE": 5}
+
+
+def of_model(error: RegenError) -> Problem:
+    """Return the answer to a turn that failed: 502, or 503 where trying again may help."""
+    for kind, status, code, message in _OF_MODEL:
+        if isinstance(error, kind):
+            return Problem(status, code, message, retry_after=_RETRY_AFTER.get(code))
+    raise AssertionError("the last entry fits every error")
+
+
+def reasked() -> Problem:
+    """Return the answer to a second turn of an agent that asks once more: 502."""
+    return Problem(_BAD, *_REASKED)
+
+
+def of_seal(error: SealError) -> Problem:
+    """Return the answer to a context that nothing vouches for: 403."""
+    if isinstance(error, SealExpiredError):
+        message = "The questions are too old to be answered. Start again from the description."
+    elif isinstance(error, SealMissingError):
+        message = "The context has no seal. Send back the one that came with the questions."
+    else:
+        message = "The context is not the one that came with the questions. Start again."
+    return Problem(HTTPStatus.FORBIDDEN, error.code, message)
+
+
+def invalid(error: InvalidContextError) -> Problem:
+    """Return the answer to a request of the wrong form: 422, with each place at fault."""
+    problems = [{"where": where, "why": why} for where, why in error.problems]
+    where, why = error.problems[0] if error.problems else ("", "it is not valid")
+    code = error.code if where.partition(".")[0] in _CONTEXT else "INVALID_REQUEST"
+    return Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        code,
+        f"{where}: {why}" if where else why,
+        where=where,
+        details={"problems": problems},
+    )
+
+
+logger = logging.getLogger("pytest_regen.server")
+
+
+def log_failure(request_id: str, error: BaseException, problem: Problem | None = None) -> None:
+    """Log one line for what was foreseen, and for anything else where in the code it happened.
+
+    Args:
+        request_id: which the client was told.
+        error: what was raised; of its text nothing is logged above DEBUG.
+        problem: what the client is answered.
+    """
+    answer = f"{problem.status.value} {problem.code}" if problem else "500 INTERNAL"
+    kinds = " from ".join(type(one).__name__ for one in _chain(error))
+    if isinstance(error, RegenError | Problem):
+        logger.warning("request %s failed: %s (%s)", request_id, answer, kinds)
+    else:
+        frames = "".join(
+            f"\n  {frame.filename}:{frame.lineno} in {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)
+        )
+        logger.error("request %s failed: %s (%s)%s", request_id, answer, kinds, frames)
+    logger.debug("request %s: what was raised", request_id, exc_info=error)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found = [error]
+    while (cause := found[-1].__cause__ or found[-1].__context__) and cause not in found:
+        found.append(cause)
+    return found
+
+
+class WithoutSearch(logging.Filter):
+    """Takes the query off the addresses in uvicorn's log of requests: what somebody looked for."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Shorten the address; every line is kept."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(
+                arg.partition("?")[0] if isinstance(arg, str) else arg for arg in record.args
+            )
+        return True

@@ -1,33 +1,12 @@
 """Conversations that learn from feedback, and the loop that verifies what they write."""
 
-from pytest_regen.sessions.arguments import (
-    argument_problems,
-    undecided_roles,
-)
-from pytest_regen.sessions.artifacts import (
-    Artifact,
-    content_hash,
-    read_artifact,
-    write_artifact,
-)
-from pytest_regen.sessions.branches import (
-    plan_groups,
-)
-from pytest_regen.sessions.feedback import (
-    format_feedback_message,
-)
+from pytest_regen.sessions.groups import plan_groups
+from pytest_regen.sessions.input_schema import argument_problems, undecided_roles
 from pytest_regen.sessions.loop import (
     acompile_verify_repair,
     compile_verify_repair,
 )
-from pytest_regen.sessions.loop_parts import (
-    LoopParts,
-    LoopSettings,
-)
-from pytest_regen.sessions.merging import (
-    apply_corrections,
-    merge_replacements,
-)
+from pytest_regen.sessions.memory import format_feedback_message
 from pytest_regen.sessions.prompts import (
     PROMPT_FORMAT,
     build_generator_system_prompt,
@@ -41,12 +20,15 @@ from pytest_regen.sessions.protocols import (
     ExecutionResult,
     Judge,
     Judgement,
+    LoopParts,
+    LoopSettings,
     Policy,
     PolicyCompiler,
     RepairContext,
     Ruling,
     ScenarioSource,
     StructuralFilter,
+    structural_conflict,
 )
 from pytest_regen.sessions.report import (
     Disagreement,
@@ -54,27 +36,13 @@ from pytest_regen.sessions.report import (
     ScenarioFate,
 )
 from pytest_regen.sessions.scenario_session import (
-    ScenarioGeneratorSession,
-    scenario_input_hash,
-)
-from pytest_regen.sessions.session import (
-    GeneratorSession,
-)
-from pytest_regen.sessions.single import (
     ScenarioGenerationResult,
+    ScenarioGeneratorSession,
     generate_scenarios,
     generate_test_scenarios,
+    scenario_input_hash,
 )
-from pytest_regen.sessions.structural import (
-    structural_conflict,
-)
-from pytest_regen.sessions.transcript import (
-    CacheReport,
-    Exchange,
-    Transcript,
-    TurnReport,
-)
-from pytest_regen.sessions.values import (
+from pytest_regen.sessions.scenarios import (
     ConditionalRoles,
     DiscardedScenario,
     RoleChoice,
@@ -83,9 +51,21 @@ from pytest_regen.sessions.values import (
     ScenarioRequest,
     TestScenario,
     ToolAnnotation,
+    apply_corrections,
     are_similar,
     expectation_holds,
+    merge_replacements,
     scenario_id,
+)
+from pytest_regen.sessions.session import (
+    GeneratorSession,
+)
+from pytest_regen.sessions.state import Artifact, content_hash, read_artifact, write_artifact
+from pytest_regen.sessions.transcript import (
+    CacheReport,
+    Exchange,
+    Transcript,
+    TurnReport,
 )
 
 __all__ = [

@@ -12,9 +12,15 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from pytest_regen.canonical import canonical_json
-from pytest_regen.sessions.values import plain_numbers
+from pytest_regen.sessions.scenarios import (
+    ConditionalRoles,
+    ScenarioRequest,
+    ToolAnnotation,
+    plain_numbers,
+)
 
-__all__ = ["InputSchema", "among"]
+__all__ = ["InputSchema", "among", "argument_problems", "undecided_roles"]
+
 
 _SHOWN: Final = 60
 """Characters of a value that are shown."""
@@ -62,7 +68,7 @@ class InputSchema:
                 found.setdefault(name, self._kind(inner, frozenset()))
         return found
 
-    def _kind(self, schema: Any, seen: Seen) -> str:  # noqa: ANN401 - JSON
+    def _kind(self, schema: Any, seen: Seen) -> str:
         """Return the type of a schema in words: ``array of string``, ``integer or null``."""
         if not isinstance(schema, Mapping) or id(schema) in seen:
             return ""
@@ -84,7 +90,7 @@ class InputSchema:
         # What a schema refers to may say the same once more.
         yield from dict.fromkeys(self._problems("", arguments, self._root, frozenset()))
 
-    def _problems(self, name: str, value: Any, schema: Any, seen: Seen) -> Iterator[str]:  # noqa: ANN401 - JSON
+    def _problems(self, name: str, value: Any, schema: Any, seen: Seen) -> Iterator[str]:
         """Yield what a schema has against one value, except names at the top."""
         if not isinstance(schema, Mapping) or id(schema) in seen:
             return
@@ -116,7 +122,7 @@ class InputSchema:
             for schema in _schemas_of(name, part):
                 yield from self._problems(prefix + name, inner, schema, frozenset())
 
-    def _form_problems(self, name: str, value: Any, forms: Any, seen: Seen) -> Iterator[str]:  # noqa: ANN401 - JSON
+    def _form_problems(self, name: str, value: Any, forms: Any, seen: Seen) -> Iterator[str]:
         """Yield what all forms that can be meant have against a value; nothing if one has not."""
         meant = [one for one in _list(forms) if self._can_mean(value, one)]
         found = [list(self._problems(name, value, one, seen)) for one in meant]
@@ -126,7 +132,7 @@ class InputSchema:
         if found and all(found):
             yield " or ".join(dict.fromkeys("; ".join(one) for one in found))
 
-    def _can_mean(self, value: Any, schema: Any) -> bool:  # noqa: ANN401 - JSON
+    def _can_mean(self, value: Any, schema: Any) -> bool:
         """Return whether a value is of the schema's type; choices speak for themselves."""
         if not isinstance(schema, Mapping):
             return bool(schema)
@@ -159,7 +165,7 @@ class InputSchema:
             if name not in known and not any(_matches(one, name) for one in patterns):
                 yield f"the argument {prefix + name!r} does not exist; {told}"
 
-    def _choices(self, name: str, schema: Any, seen: Seen) -> Iterator[tuple[str, list[Any]]]:  # noqa: ANN401 - JSON
+    def _choices(self, name: str, schema: Any, seen: Seen) -> Iterator[tuple[str, list[Any]]]:
         if not isinstance(schema, Mapping) or id(schema) in seen:
             return
         allowed = self._values(schema, seen)
@@ -172,7 +178,7 @@ class InputSchema:
                 yield from self._choices(prefix + key, inner, inside)
             yield from self._choices(f"{name}[]", part.get("items"), inside)
 
-    def _values(self, schema: Any, seen: Seen) -> list[Any] | None:  # noqa: ANN401 - JSON
+    def _values(self, schema: Any, seen: Seen) -> list[Any] | None:
         """Return the only values that a schema takes, ``None`` where there are others."""
         if not isinstance(schema, Mapping) or id(schema) in seen:
             return None
@@ -209,7 +215,7 @@ class InputSchema:
             if isinstance(one, Mapping):
                 yield from self._parts(one, seen, with_forms=with_forms)
 
-    def _target(self, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    def _target(self, schema: Mapping[str, Any]) -> Any:
         """Return what ``$ref`` refers to, ``None`` where there is none in this schema."""
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -227,13 +233,13 @@ class InputSchema:
         return "$ref" in schema and not isinstance(self._target(schema), Mapping)
 
 
-def among(value: Any, allowed: list[Any]) -> bool:  # noqa: ANN401 - JSON
+def among(value: Any, allowed: list[Any]) -> bool:
     """Return whether a value is one of these, as JSON has it: 1.0 is 1, and ``true`` is not."""
     told = canonical_json(plain_numbers(value))
     return any(told == canonical_json(plain_numbers(one)) for one in allowed)
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - JSON
+def _shown(value: Any) -> str:
     text = canonical_json(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
@@ -260,7 +266,7 @@ def _items(value: list[Any], part: Mapping[str, Any]) -> Iterator[tuple[Any, Any
         yield item, first[number] if number < len(first) else items
 
 
-def _is_of(value: Any, types: Any) -> bool:  # noqa: ANN401 - JSON
+def _is_of(value: Any, types: Any) -> bool:
     names = types if isinstance(types, list) else [types]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     fits = {
@@ -282,13 +288,69 @@ def _matches(pattern: str, name: str) -> bool:
         return True  # Of another dialect; what it means cannot be known.
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - JSON
+def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _list(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _names(value: Any) -> list[str]:  # noqa: ANN401 - JSON
+def _names(value: Any) -> list[str]:
     return [one for one in _list(value) if isinstance(one, str)]
+
+
+def argument_problems(request: ScenarioRequest, annotation: ToolAnnotation) -> tuple[str, ...]:
+    """Return what the tool's input schema has against the arguments of ``request``.
+
+    Unknown names, required names, choices and types are looked at, in objects inside as well. A
+    name that the schema does not list is unknown unless it says that others may be there; in
+    objects inside only where it says that they may not. A tool without a schema of its arguments
+    has no objections.
+    """
+    return tuple(InputSchema(annotation.input_schema or {}).problems(request.arguments))
+
+
+def undecided_roles(request: ScenarioRequest, annotation: ToolAnnotation) -> tuple[str, ...]:
+    """Return for which arguments of ``request`` default roles count, in words.
+
+    That is where roles depend on the value of another argument, and it is missing or a value that
+    no condition speaks of. The request is not wrong for that: default roles are the strictest, and
+    whoever reads why it was decided so needs to know. Conditions on yes or no have two sides, the
+    default one of them, and leave nothing undecided.
+    """
+    roles = {name: one for name, one in annotation.args.items() if name in request.arguments}
+    return tuple(
+        f"the roles of {name!r} depend on {missing}: the default ones count"
+        for name, one in roles.items()
+        if isinstance(one, ConditionalRoles)
+        for missing in _undecided(one, request.arguments)
+    )
+
+
+def _undecided(roles: ConditionalRoles, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a choice of roles lacks, once; nothing where a condition holds."""
+    conditions = [choice.condition for choice in roles.when]
+    if any(_holds(one, arguments) for one in conditions):
+        return
+    for one in conditions:
+        values = _values(one)
+        if values and not any(isinstance(value, bool) for value in values):
+            name, told = one["arg"], arguments.get(str(one["arg"]))
+            is_ = "missing" if told is None else canonical_json(told)
+            yield f"{name!r}, which is {is_}"
+            return
+
+
+def _values(condition: Mapping[str, Any]) -> list[Any]:
+    found = condition.get("in", [condition["equals"]] if "equals" in condition else [])
+    return list(found) if isinstance(found, list | tuple) else []
+
+
+def _holds(condition: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    value = arguments.get(str(condition["arg"]))
+    if "is" not in condition:
+        return among(value, _values(condition))
+    is_there, is_truthy = value is not None, isinstance(value, list | dict) or bool(value)
+    answers = {"present": is_there, "absent": not is_there, "truthy": is_truthy}
+    return answers.get(str(condition["is"]), not is_truthy)

@@ -7,9 +7,9 @@ then, when the text changes.
 import json
 from collections.abc import Mapping, Sequence
 
-from pytest_regen.quoting import flatten, quote
 from pytest_regen.sessions.input_schema import InputSchema
-from pytest_regen.sessions.values import ConditionalRoles, TestScenario, ToolAnnotation
+from pytest_regen.sessions.scenarios import ConditionalRoles, TestScenario, ToolAnnotation
+from pytest_regen.text import flatten, quote
 
 __all__ = [
     "PROMPT_FORMAT",

@@ -1,23 +1,29 @@
 """What the compile-verify-repair loop works with: its parts as protocols, what passes as values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import model_validator
 
-from pytest_regen.quoting import flatten
-from pytest_regen.sessions.values import (
+from pytest_regen.errors import UsageError
+from pytest_regen.sessions.conversation import SessionBase
+from pytest_regen.sessions.scenarios import (
     ActualDecision,
     DiscardedScenario,
     ScenarioFeedback,
     ScenarioRequest,
     TestScenario,
+    ToolAnnotation,
     Value,
+    decision_of,
     expectation_holds,
 )
+from pytest_regen.sessions.state import content_hash
+from pytest_regen.text import flatten
 
 __all__ = [
+    "STRUCTURAL_PREFIX",
     "AsyncJudge",
     "AsyncPolicyCompiler",
     "AsyncScenarioSource",
@@ -27,13 +33,19 @@ __all__ = [
     "ExecutionResult",
     "Judge",
     "Judgement",
+    "LoopParts",
+    "LoopSettings",
     "Policy",
     "PolicyCompiler",
     "RepairContext",
     "Ruling",
     "ScenarioSource",
     "StructuralFilter",
+    "execute",
+    "fingerprint_of",
+    "structural_conflict",
 ]
+
 
 Policy = Mapping[str, Any]
 """Compiled rules, as plain JSON: they are written into the artifact."""
@@ -100,7 +112,7 @@ class Attribution(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _flatten(cls, data: Any) -> Any:  # noqa: ANN401 - whatever came
+    def _flatten(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and isinstance(data.get("blame"), Mapping):
             return {**{k: v for k, v in data.items() if k != "blame"}, **data["blame"]}
         return data
@@ -223,3 +235,131 @@ class AsyncJudge(Protocol):
     async def ajudge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
         """Return an opinion about ``results``; as ``Judge.judge``."""
         ...
+
+
+STRUCTURAL_PREFIX = "structural-"
+"""What names of invariants begin with, as against compiled rules and ``default-deny``."""
+
+
+def execute(scenario: TestScenario, engine: Engine) -> ExecutionResult:
+    """Return what ``engine`` decides about the request of ``scenario``.
+
+    Raises:
+        UsageError: the decision is none, or the rule has no name.
+    """
+    ruling = engine.evaluate(scenario.request)
+    who = f"the engine {type(engine).__name__} decides about {scenario.request}"
+    rule = getattr(ruling, "rule", None)
+    decision = decision_of(getattr(ruling, "decision", None), f"{who}:")
+    if not isinstance(rule, str):
+        raise UsageError(
+            f"{who} {decision!r} by the rule {rule!r}",
+            why="the name of the rule is what a correction and the report give as the reason",
+            hint="let evaluate() return the name as .rule, 'default-deny' where no rule decides",
+        )
+    return ExecutionResult(scenario, decision, rule)
+
+
+def structural_conflict(scenario: TestScenario, engine: Engine) -> DiscardedScenario | None:
+    """Return ``scenario`` as discarded if an invariant decides otherwise than it expects.
+
+    Handwritten scenarios are looked at as well; the loop reports them instead of dropping them.
+
+    Raises:
+        UsageError: the engine's decision is none, or its rule has no name.
+    """
+    result = execute(scenario, engine)
+    is_structural = result.rule.startswith(STRUCTURAL_PREFIX)
+    if not is_structural or expectation_holds(scenario.expected_decision, result.actual):
+        return None
+    return DiscardedScenario(scenario=scenario, actual=result.actual, rule=result.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopParts:
+    """Who does what in a run. The asynchronous forms are for ``acompile_verify_repair``."""
+
+    compiler: PolicyCompiler | AsyncPolicyCompiler
+    generator: Callable[[Policy], ScenarioSource | AsyncScenarioSource]
+    """Makes the session for a policy. Also called, and not asked, to learn what it depends on."""
+    engine: Callable[[Policy], Engine]
+    """Makes the engine for a policy."""
+    judge: Judge | AsyncJudge
+    handwritten: Sequence[TestScenario] = ()
+    """Scenarios of people: in every set, never changed, contradicted or dropped."""
+    annotations: Sequence[ToolAnnotation] = ()
+    """The tools. Each must be tested in the end, and the arguments of scenarios are held against
+    their schemas. Without any, the tools of the first answer count."""
+    structural: StructuralFilter = structural_conflict
+    fingerprint: Sequence[str] = ()
+    """What else the result depends on: protected paths, allowlists, versions of the engine. What
+    compiler, generator and judge depend on they say themselves, see ``fingerprint_of``."""
+    needs_generated: bool = True
+    """Whether a set of handwritten scenarios alone is an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """Limits of a run."""
+
+    max_repairs: int = 2
+    """Times that rules are mended and replacements asked for."""
+    max_rounds: int = 3
+    """Times per verification that the judge is heard; further rounds execute its probes. Those of
+    the last round are taken where they pass; those that fail are noted, for nobody judges them."""
+    max_probes: int = 5
+    """Probes taken per round."""
+    min_coverage: float = 1.0
+    """Share of the tools that must be tested in the end: those annotated, and those that the first
+    answer tested."""
+
+    def __post_init__(self) -> None:
+        """Check the limits.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        counts_ok = self.max_repairs >= 0 and self.max_rounds >= 1 and self.max_probes >= 0
+        if not counts_ok or not 0 <= self.min_coverage <= 1:
+            raise UsageError(
+                f"these limits make no sense: {self}",
+                hint="max_repairs and max_probes are 0 or more, max_rounds 1 or more, min_coverage "
+                "lies between 0 and 1",
+            )
+
+
+_DEPTH = 3
+"""How deep in a part sessions are looked for: a list or mapping counts, as any object does."""
+
+
+def fingerprint_of(part: object) -> str:
+    """Return a hash of what a part's answers depend on; empty where that cannot be known.
+
+    That is what its ``fingerprint`` says, where it has one, and what the sessions that it holds
+    know: system prompt, model, tools, limits, schema.
+    """
+    own = getattr(part, "fingerprint", "")
+    held = () if isinstance(part, SessionBase) else sorted(set(_held(part, _DEPTH, set())))
+    return content_hash(type(part).__name__, str(own), *held) if own or held else ""
+
+
+def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
+    """Yield the fingerprints of the sessions within ``thing``; no property of it is called."""
+    if depth == 0 or id(thing) in seen or isinstance(thing, type | str | bytes | int | float):
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Mapping):
+        inner = list(thing.values())
+    elif isinstance(thing, list | tuple | set | frozenset):
+        inner = list(thing)
+    else:
+        slots = (name for one in type(thing).__mro__ for name in getattr(one, "__slots__", ()))
+        inner = [*getattr(thing, "__dict__", {}).values()]
+        inner += [
+            getattr(thing, name) for name in slots if name != "__dict__" and hasattr(thing, name)
+        ]
+    for one in inner:
+        if isinstance(one, SessionBase):
+            yield one.fingerprint
+        else:
+            yield from _held(one, depth - 1, seen)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_regen.plurals import counted
 from pytest_regen.sessions.protocols import BlameKind, ExecutionResult, Policy
-from pytest_regen.sessions.values import ActualDecision, ScenarioCorrection, TestScenario
+from pytest_regen.sessions.scenarios import ActualDecision, ScenarioCorrection, TestScenario
+from pytest_regen.text import plural
 
 __all__ = [
     "Disagreement",
@@ -134,14 +134,14 @@ class LoopReport:
     def _lines(self) -> Iterator[str]:
         verdict = "passed" if self.passed else f"NOT passed ({self.stop_reason})"
         cached = ", from a verified artifact" if self.cached else ""
-        yield f"{counted(len(self.scenarios), 'scenario')}, {verdict}{cached}"
+        yield f"{plural(len(self.scenarios), 'scenario')}, {verdict}{cached}"
         sums = {
             "repair": self.repairs,
             "judgement": self.judgements,
             "correction": len(self.corrections),
             "disagreement": len(self.disagreements),
         }
-        yield ", ".join(counted(number, noun) for noun, number in sums.items())
+        yield ", ".join(plural(number, noun) for noun, number in sums.items())
         yield from (f"disagreement: {one}" for one in self.disagreements)
         yield from (f"not tested: {'/'.join(tool)}" for tool in self.untested_tools)
         yield from (f"note: {note}" for note in self.notes)

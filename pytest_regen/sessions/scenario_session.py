@@ -1,42 +1,64 @@
 """A session that writes test scenarios, and better ones when told what was wrong."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Self
 
-from pytest_regen.errors import UsageError
-from pytest_regen.plurals import counted
-from pytest_regen.sessions.artifacts import content_hash
-from pytest_regen.sessions.branches import (
+from pytest_regen.errors import StoreWriteError, UsageError
+from pytest_regen.sessions.conversation import (
+    Conversation,
+    SessionBase,
+    SessionSettings,
+    TokenBudget,
+    Turn,
+    check_limits,
+)
+from pytest_regen.sessions.groups import (
     Branch,
     BranchAnswer,
+    FirstTurn,
+    Part,
     Waves,
     adrive_waves,
     branch_steps,
     drive_waves,
+    route,
     run_wave,
 )
-from pytest_regen.sessions.conversation import (
-    Conversation,
-    SessionSettings,
-    TokenBudget,
-    check_limits,
+from pytest_regen.sessions.memory import (
+    Memory,
+    checked_handwritten,
+    checked_tools,
+    format_feedback_message,
 )
-from pytest_regen.sessions.feedback import format_feedback_message
-from pytest_regen.sessions.first_turn import FirstTurn
-from pytest_regen.sessions.memory import Memory, checked_handwritten, checked_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
-from pytest_regen.sessions.reading import Expectations, response_hint
-from pytest_regen.sessions.routing import Part, route
-from pytest_regen.sessions.state import VERSION, ScenarioState, messages_to_json, opened
+from pytest_regen.sessions.replies import Expectations, response_hint
+from pytest_regen.sessions.scenarios import ScenarioFeedback, TestScenario, ToolAnnotation
+from pytest_regen.sessions.state import (
+    VERSION,
+    Artifact,
+    ScenarioState,
+    checked_path,
+    content_hash,
+    messages_to_json,
+    opened,
+    read_artifact,
+    write_artifact,
+)
 from pytest_regen.sessions.transcript import usage_to_json
-from pytest_regen.sessions.turn_log import SessionBase, Turn
-from pytest_regen.sessions.values import ScenarioFeedback, TestScenario, ToolAnnotation
-from pytest_regen.turns.defaults import DEFAULT_MODEL, SESSION_MAX_TOKENS
-from pytest_regen.turns.driving import Progress, tell
-from pytest_regen.turns.values import CacheTtl, Message, Provider
+from pytest_regen.text import plural
+from pytest_regen.turns.steps import Progress, tell
+from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, CacheTtl, Message, Provider
 
-__all__ = ["ScenarioGeneratorSession", "scenario_input_hash"]
+__all__ = [
+    "ScenarioGenerationResult",
+    "ScenarioGeneratorSession",
+    "generate_scenarios",
+    "generate_test_scenarios",
+    "scenario_input_hash",
+]
 
 
 class ScenarioGeneratorSession(SessionBase):
@@ -225,7 +247,7 @@ class ScenarioGeneratorSession(SessionBase):
         data: Mapping[str, Any],
         *,
         provider: Provider,
-        **settings: Any,  # noqa: ANN401 - as the constructor takes them
+        **settings: Any,
     ) -> Self:
         """Return the session that ``to_json`` wrote; it goes on where that one stood.
 
@@ -262,7 +284,7 @@ class ScenarioGeneratorSession(SessionBase):
         if self.turn_count:
             raise UsageError(
                 "the scenarios of this session were generated",
-                why=f"its history holds {counted(self.turn_count, 'turn')}",
+                why=f"its history holds {plural(self.turn_count, 'turn')}",
                 hint="call regenerate(feedback) for replacements, or start a new session",
             )
 
@@ -370,3 +392,89 @@ def scenario_input_hash(
         batch_size,
         max_repairs,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioGenerationResult:
+    """What ``generate_test_scenarios`` returns."""
+
+    scenarios: tuple[TestScenario, ...]
+    input_hash: str
+    session: ScenarioGeneratorSession | None = None
+    """To regenerate with; ``None`` where the artifact was used and nobody was asked."""
+    untested_tools: tuple[tuple[str, str], ...] = ()
+    """Tools that were asked for twice, and that no scenario tests all the same."""
+
+
+def generate_scenarios(
+    system: str,
+    annotations: Sequence[ToolAnnotation],
+    handwritten: Sequence[TestScenario] = (),
+    *,
+    provider: Provider,
+    **settings: Any,
+) -> list[TestScenario]:
+    """Return handwritten and generated scenarios, in one go and without a session to go on with.
+
+    Args:
+        system: the system prompt.
+        annotations: the tools.
+        handwritten: scenarios of people; returned first.
+        provider: who answers.
+        **settings: the other arguments of ``ScenarioGeneratorSession``, which lists the errors.
+    """
+    session = ScenarioGeneratorSession(
+        system, annotations, handwritten, provider=provider, **settings
+    )
+    return session.generate()
+
+
+def generate_test_scenarios(
+    system: str,
+    annotations: Sequence[ToolAnnotation],
+    handwritten: Sequence[TestScenario] = (),
+    *,
+    provider: Provider,
+    artifact: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> ScenarioGenerationResult:
+    """Return the scenarios of ``artifact`` if nothing they depend on has changed, else new ones.
+
+    A session exists only on a miss. A set that failed its verification is a miss, too.
+
+    Args:
+        system: the system prompt.
+        annotations: the tools.
+        handwritten: scenarios of people; returned first.
+        provider: who answers.
+        artifact: where the scenarios are kept; ``None`` keeps nothing.
+        **settings: the other arguments of ``ScenarioGeneratorSession``, which lists the errors.
+
+    Raises:
+        StoreWriteError: the artifact cannot be written, which is looked at first; scenarios that
+            were generated are in the result that is its attribute ``unkept``.
+    """
+    tools, own = checked_tools(annotations), checked_handwritten(handwritten)
+    input_hash = scenario_input_hash(system, tools, own, **settings)
+    path = None if artifact is None else checked_path(artifact)
+    stored = read_artifact(path) if path else None
+    if stored and stored.input_hash == input_hash and stored.status != "failed":
+        untested = _untested(tools, stored.scenarios)
+        return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
+    session = ScenarioGeneratorSession(system, tools, own, provider=provider, **settings)
+    scenarios = tuple(session.generate())
+    result = ScenarioGenerationResult(scenarios, input_hash, session, _untested(tools, scenarios))
+    if path:
+        try:
+            write_artifact(path, Artifact(input_hash, "generated", scenarios))
+        except StoreWriteError as error:
+            error.unkept = result
+            raise
+    return result
+
+
+def _untested(
+    tools: Sequence[ToolAnnotation], scenarios: Sequence[TestScenario]
+) -> tuple[tuple[str, str], ...]:
+    tested = {one.request.tool for one in scenarios}
+    return tuple(one.tool for one in tools if one.tool not in tested)

@@ -303,9 +303,7 @@ def _ttl(request: TurnRequest) -> CacheTtl | None:
 
 def minimum_of(model: str) -> int | None:
     """Return the fewest tokens of a prefix that ``model`` caches, ``None`` where unknown."""
-    from pytest_regen.emulator.models import (  # noqa: PLC0415 - pulls in the server's package
-        find_model,
-    )
+    from pytest_regen.turns.models import find_model
 
     known = find_model(model)
     return known.minimum if known else None

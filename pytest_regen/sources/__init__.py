@@ -1,6 +1,14 @@
 """Generated source: out of a reply, from pages to a type, from types to a file, and back."""
 
-from pytest_regen.sources.assemble import assemble, assemble_cs, stitch, stitch_and_assemble
+from pytest_regen.sources.assemble import (
+    Origin,
+    SourceMap,
+    assemble,
+    assemble_cs,
+    same_leaves,
+    stitch,
+    stitch_and_assemble,
+)
 from pytest_regen.sources.boundaries import (
     DEFAULT_TAG,
     MARKER_BEGIN,
@@ -8,13 +16,13 @@ from pytest_regen.sources.boundaries import (
     Block,
     blocks,
     extract_type_block,
+    insert_type_block,
     list_type_names,
+    remove_type_block,
     replace_type_block,
     wrap_type_block,
 )
-from pytest_regen.sources.edits import insert_type_block, remove_type_block
 from pytest_regen.sources.extract import Extraction, extract_code
-from pytest_regen.sources.sourcemap import Place, SourceMap, same_leaves
 
 __all__ = [
     "DEFAULT_TAG",
@@ -22,7 +30,7 @@ __all__ = [
     "MARKER_END",
     "Block",
     "Extraction",
-    "Place",
+    "Origin",
     "SourceMap",
     "assemble",
     "assemble_cs",

@@ -1,13 +1,102 @@
 """Many types as one source file: a header, then one block per type between its boundaries."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pytest_regen.errors import SourceError, UsageError
-from pytest_regen.languages import language_named
-from pytest_regen.languages.base import Language, Stitched
-from pytest_regen.sources.boundaries import DEFAULT_TAG, is_boundary_free, wrap_type_block
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Language, StitchedType
+from pytest_regen.sources.boundaries import (
+    DEFAULT_TAG,
+    Block,
+    blocks,
+    is_boundary_free,
+    wrap_type_block,
+)
 
-__all__ = ["assemble", "assemble_cs", "stitch", "stitch_and_assemble"]
+__all__ = [
+    "Origin",
+    "SourceMap",
+    "assemble",
+    "assemble_cs",
+    "same_leaves",
+    "stitch",
+    "stitch_and_assemble",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a line of the file comes from."""
+
+    type_name: str
+    block_line: int
+    """Line inside the type's block, counted from 1."""
+    page: int | None = None
+    """``None`` where the block is not what its pages give, e.g. after an edit by hand."""
+    line: int | None = None
+    """Line of that page's output, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMap:
+    """What each line of an assembled source comes from."""
+
+    blocks: tuple[Block, ...]
+    stitched: Mapping[str, StitchedType]
+
+    @classmethod
+    def of(
+        cls, source: str, stitched: Mapping[str, StitchedType], *, tag: str | None = None
+    ) -> "SourceMap":
+        """Return the map of an assembled source.
+
+        Args:
+            source: the file's text.
+            stitched: each type's pages, joined; types may be left out.
+            tag: see ``blocks``.
+
+        Raises:
+            BoundaryError: see ``blocks``.
+        """
+        found = blocks(source, tag=tag)
+        same = {
+            block.name: stitched[block.name]
+            for block in found
+            if block.name in stitched and stitched[block.name].text == block.text
+        }
+        return cls(found, same)
+
+    def at(self, line: int) -> Origin | None:
+        """Return where line ``line`` (counted from 1) comes from; ``None`` outside of blocks."""
+        index = bisect_right(self.blocks, line, key=lambda block: block.first_line) - 1
+        if index < 0 or line > self.blocks[index].last_line:
+            return None
+        block = self.blocks[index]
+        inside = line - block.first_line + 1
+        pages = self.stitched.get(block.name)
+        if pages is None:
+            return Origin(block.name, inside)
+        return Origin(
+            block.name, inside, pages.line_pages[inside - 1], pages.page_lines[inside - 1]
+        )
+
+
+def same_leaves(a: str, b: str, *, language: str | Language = "csharp") -> bool:
+    """Return whether two sources differ in white space and line ends alone.
+
+    Comments count: changing one is an edit by hand. White space inside a string counts too.
+
+    Args:
+        a: one source.
+        b: the other.
+        language: the target language or its name.
+    """
+    if a == b:
+        return True
+    speaks = find_language(language) if isinstance(language, str) else language
+    return speaks.leaves(a) == speaks.leaves(b)
 
 
 def assemble(
@@ -38,7 +127,7 @@ def assemble(
         UsageError: two types have one name, or a name, the namespace or the profile is no good.
         SourceError: the header holds a boundary line.
     """
-    speaks = language_named(language)
+    speaks = find_language(language)
     if header is None:
         header = speaks.header(namespace=namespace or "", profile=profile)
     _check(types, header)
@@ -53,7 +142,7 @@ assemble_cs = assemble
 
 def stitch(
     outputs: Sequence[str], *, name: str, is_enum: bool, language: str | Language = "csharp"
-) -> Stitched:
+) -> StitchedType:
     """Return the pages of one type as one declaration.
 
     Args:
@@ -62,7 +151,7 @@ def stitch(
         is_enum: whether pages hold enum values, not members.
         language: a target language or its name.
     """
-    speaks = language_named(language) if isinstance(language, str) else language
+    speaks = find_language(language) if isinstance(language, str) else language
     return speaks.stitch(outputs, name=name, is_enum=is_enum)
 
 
@@ -90,7 +179,7 @@ def stitch_and_assemble(
         UsageError: see ``assemble``.
         SourceError: see ``assemble``.
     """
-    speaks = language_named(language)
+    speaks = find_language(language)
     # Whether the members are enum values, page 1 tells by itself.
     types = [
         (name, speaks.stitch(outputs, name=name, is_enum=False).text)

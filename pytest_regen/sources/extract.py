@@ -2,19 +2,132 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from time import thread_time
 from typing import NamedTuple
 
-from pytest_regen.languages import language_named
-from pytest_regen.languages.base import Language
-from pytest_regen.languages.facts import SourceFacts
-from pytest_regen.sources.fences import Fenced, fence_lines, fenced_blocks, split_stuck_fences
-from pytest_regen.thinking import without_thinking
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Language, SourceFacts
+from pytest_regen.text import without_thinking
 
-__all__ = ["Extraction", "extract_code"]
+__all__ = [
+    "Extraction",
+    "FencedBlock",
+    "extract_code",
+    "fence_lines",
+    "fenced_blocks",
+    "split_stuck_fences",
+]
+
+
+_FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<run>`{3,}|~{3,})[ \t]*(?P<info>.*?)[ \t]*")
+_MOST_CLOSERS = 12
+"""How many lines are tried as the end of one block."""
+
+
+@dataclass(frozen=True, slots=True)
+class FencedBlock:
+    """A fenced block."""
+
+    tag: str
+    """First word of the info string, in lower case."""
+    code: str
+    first_line: int
+    """Line of the opening fence, counted from 1."""
+    last_line: int
+    """Line of the closing fence, or the last line of the text."""
+    is_closed: bool
+    weight: int
+    """How far the code is from being legal; 0 is legal."""
+
+
+def fenced_blocks(
+    text: str, weigh: Callable[[str], int], clean: Callable[[str], str]
+) -> list[FencedBlock]:
+    """Return the fenced blocks of ``text`` in order.
+
+    A block ends at the first line that could close it and leaves legal code; if no line does, at
+    the one that leaves the least illegal code, or at the end of the text if nothing could close it.
+
+    Args:
+        text: Markdown with LF line ends.
+        weigh: tells how far a code is from being legal; 0 is legal.
+        clean: takes sentences off the end of a block that nothing closes.
+    """
+    lines = text.split("\n")
+    found: list[FencedBlock] = []
+    at = 0
+    while at < len(lines):
+        fence = _opening(lines[at])
+        if fence is None:
+            at += 1
+            continue
+        block = _block(lines, at, fence, weigh, clean)
+        found.append(block)
+        at = block.last_line
+    return found
+
+
+def fence_lines(text: str) -> list[int]:
+    """Return the indexes of the lines of ``text`` that may open or close a block."""
+    return [at for at, line in enumerate(text.split("\n")) if _opening(line) is not None]
+
+
+def split_stuck_fences(text: str, tags: Collection[str]) -> str:
+    """Return ``text`` with fences that stand at the end of other text on a line of their own."""
+    words = "|".join(map(re.escape, sorted(tags)))
+    pattern = rf"(?<=\S)[ \t]*(?<![`~])(`{{3,}}|~{{3,}})[ \t]*((?:{words})?)[ \t]*$"
+    return re.sub(pattern, r"\n\1\2", text, flags=re.MULTILINE | re.IGNORECASE)
+
+
+def _opening(line: str) -> re.Match[str] | None:
+    match = _FENCE.fullmatch(line)
+    if match is None or (match["run"][0] == "`" and "`" in match["info"]):
+        return None
+    return match
+
+
+def _block(
+    lines: Sequence[str],
+    at: int,
+    fence: re.Match[str],
+    weigh: Callable[[str], int],
+    clean: Callable[[str], str],
+) -> FencedBlock:
+    """Return the block that the fence on line index ``at`` opens."""
+    tag = (fence["info"].split() or [""])[0].strip("{}.").lower()
+    best: FencedBlock | None = None
+    ends = (index for index in range(at + 1, len(lines)) if _ends(lines[index], fence))
+    for end in [*islice(ends, _MOST_CLOSERS), len(lines)]:
+        is_closed = end < len(lines)
+        code = _dedented(lines[at + 1 : end], len(fence["indent"]))
+        last = end + 1 if is_closed else len(lines)
+        weight = weigh(code)
+        if weight and not is_closed:
+            code = clean(code)
+            weight = weigh(code)
+        block = FencedBlock(tag, code, at + 1, last, is_closed, weight)
+        if not block.weight:
+            return block
+        if best is None or (is_closed and block.weight < best.weight):
+            best = block
+    assert best is not None  # noqa: S101 - the end of the text is always tried
+    return best
+
+
+def _ends(line: str, fence: re.Match[str]) -> bool:
+    text = line.strip()
+    return len(text) >= len(fence["run"]) and not text.strip(fence["run"][0])
+
+
+def _dedented(lines: Sequence[str], indent: int) -> str:
+    """Return the lines without as many leading blanks as the fence has, where they have them."""
+    if not indent:
+        return "\n".join(lines)
+    return "\n".join(line[min(indent, len(line) - len(line.lstrip(" \t"))) :] for line in lines)
+
 
 _SENTENCE_END = re.compile(r"[.:!?]['\")*_`]*$")
 _MARKDOWN = re.compile(r"(?:[-*+>]|#{1,6}|\d+[.)])\s+\S|\*\*\S")
@@ -121,7 +234,7 @@ def extract_code(
             declares nothing else and covers most of ``fields``.
         fields: the JSON names or enum values that were asked for.
     """
-    speaks = language_named(language) if isinstance(language, str) else language
+    speaks = find_language(language) if isinstance(language, str) else language
     judge = _Judge(speaks, type_name, frozenset(map(_plain, map(str, fields))) - {""})
     text = (reply_text or "").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
@@ -164,7 +277,7 @@ def _best(text: str, judge: _Judge) -> Extraction:
     return best[1] if best else Extraction(_trimmed(text))
 
 
-def _of_fenced(text: str, blocks: Sequence[Fenced], judge: _Judge) -> Iterator[Extraction]:
+def _of_fenced(text: str, blocks: Sequence[FencedBlock], judge: _Judge) -> Iterator[Extraction]:
     """Yield the ways to read a reply that has fences, the likeliest first."""
     yield _chosen(blocks, text, judge)
     split = [block for block in blocks if block.tag in judge.language.fence_tags or not block.tag]
@@ -261,7 +374,7 @@ def _is_prose(line: str, comment: str) -> bool:
     )
 
 
-def _chosen(blocks: Sequence[Fenced], text: str, judge: _Judge) -> Extraction:
+def _chosen(blocks: Sequence[FencedBlock], text: str, judge: _Judge) -> Extraction:
     """Return the code of the blocks that are code of the language, joined."""
     taken, notes = _wanted(blocks, judge), []
     if len(taken) > 1:
@@ -282,11 +395,11 @@ def _chosen(blocks: Sequence[Fenced], text: str, judge: _Judge) -> Extraction:
     return Extraction(answer, tuple(notes))
 
 
-def _joined(blocks: Sequence[Fenced]) -> str:
+def _joined(blocks: Sequence[FencedBlock]) -> str:
     return "\n\n".join(filter(None, (_trimmed(block.code) for block in blocks)))
 
 
-def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, list[Fenced]]:
+def _answering(blocks: Sequence[FencedBlock], judge: _Judge) -> tuple[str, list[FencedBlock]]:
     """Return the code of the legal blocks that answer what was asked, and which blocks these are.
 
     The one that declares the type and covers most fields; several where they share the fields, as
@@ -306,8 +419,8 @@ def _answering(blocks: Sequence[Fenced], judge: _Judge) -> tuple[str, list[Fence
 
 
 def _sharing(
-    blocks: Sequence[Fenced], fits: Sequence[_Fit], judge: _Judge
-) -> tuple[str, list[Fenced]] | None:
+    blocks: Sequence[FencedBlock], fits: Sequence[_Fit], judge: _Judge
+) -> tuple[str, list[FencedBlock]] | None:
     """Return the blocks that share the fields among them as one declaration, if they do."""
     shell = max(range(len(blocks)), key=lambda at: (fits[at].is_named, len(fits[at].covered)))
     if judge.type_name is None or not fits[shell].is_named:
@@ -326,7 +439,7 @@ def _sharing(
     return None if stitched.faults else (stitched.text, [blocks[at] for at in sorted(taken)])
 
 
-def _blocks(text: str, judge: _Judge) -> list[Fenced]:
+def _blocks(text: str, judge: _Judge) -> list[FencedBlock]:
     """Return the fenced blocks of ``text``, sentences taken off where a fence is not closed."""
 
     def clean(code: str) -> str:
@@ -338,7 +451,7 @@ def _blocks(text: str, judge: _Judge) -> list[Fenced]:
     return fenced_blocks(text, judge.weigh, clean)
 
 
-def _wanted(blocks: Sequence[Fenced], judge: _Judge) -> list[Fenced]:
+def _wanted(blocks: Sequence[FencedBlock], judge: _Judge) -> list[FencedBlock]:
     """Return the blocks that are meant: of the language or without one, and legal if any is."""
     own = [block for block in blocks if block.tag in judge.language.fence_tags]
     plain = [block for block in blocks if not block.tag]
@@ -350,13 +463,13 @@ def _wanted(blocks: Sequence[Fenced], judge: _Judge) -> list[Fenced]:
     return [block for block in _legal(blocks) if block.first_line in lines or not block.tag]
 
 
-def _legal(blocks: Sequence[Fenced]) -> list[Fenced]:
+def _legal(blocks: Sequence[FencedBlock]) -> list[FencedBlock]:
     return [block for block in blocks if not block.weight]
 
 
-def _latest(blocks: Sequence[Fenced], judge: _Judge) -> list[Fenced]:
+def _latest(blocks: Sequence[FencedBlock], judge: _Judge) -> list[FencedBlock]:
     """Return the blocks without those that a later one says again: a model corrects itself."""
-    kept: list[Fenced] = []
+    kept: list[FencedBlock] = []
     later: set[str] = set()
     codes: set[str] = set()
     for block in reversed(blocks):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pytest_regen.canonical import canonical_hash, text_hash
+from pytest_regen.documents.ir import ir_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores.strict_json import Node, corrupt, parse_json
 from pytest_regen.turns.values import Usage
@@ -14,6 +15,7 @@ from pytest_regen.turns.values import Usage
 __all__ = [
     "PagesEnvelope",
     "StoredPage",
+    "check_staleness",
     "describe_page",
     "now",
     "read_pages",
@@ -21,10 +23,11 @@ __all__ = [
     "source_file_fault",
 ]
 
+
 _VERSION = 1
 
 
-_TAKEN = frozenset({"history", "ir.json", "pages.json", "prompts.json", "schema.md"})
+_ARTIFACT_NAMES = frozenset({"history", "ir.json", "pages.json", "prompts.json", "schema.md"})
 
 
 def source_file_fault(name: str) -> str:
@@ -32,7 +35,7 @@ def source_file_fault(name: str) -> str:
     if name in {"", ".", ".."} or set(name) & set("/\\:\0"):
         return f"{name!r} is no plain file name"
     # Some file systems take no notice of case, nor of dots and blanks at the end.
-    if name.casefold().rstrip(". ") in _TAKEN:
+    if name.casefold().rstrip(". ") in _ARTIFACT_NAMES:
         return f"{name!r} is the name of another artifact of the store"
     if name.startswith("."):
         return f"{name!r} is hidden, as are the files that the store needs while it is written"
@@ -255,11 +258,11 @@ def _read_entries(entries: Sequence[Any], file: Path) -> tuple[StoredPage, ...]:
         StoredPage.from_json(entry, file, f"$.pages[{number}]")
         for number, entry in enumerate(entries)
     )
-    _refuse_twice([page.key for page in pages], file, "$.pages")
+    _refuse_duplicates([page.key for page in pages], file, "$.pages")
     return pages
 
 
-def _refuse_twice(keys: Sequence[PageKey], file: Path, where: str) -> None:
+def _refuse_duplicates(keys: Sequence[PageKey], file: Path, where: str) -> None:
     first: dict[PageKey, int] = {}
     for number, key in enumerate(keys):
         if key in first:
@@ -283,7 +286,7 @@ def read_prompts(data: bytes, file: Path) -> tuple[PromptEntry, ...]:
     entries = tuple(
         _read_prompt(Node(entry, file, f"$[{number}]")) for number, entry in enumerate(value)
     )
-    _refuse_twice([entry.key for entry in entries], file, "$")
+    _refuse_duplicates([entry.key for entry in entries], file, "$")
     _refuse_gaps(entries, file)
     return entries
 
@@ -320,3 +323,12 @@ def _refuse_gaps(entries: Sequence[PromptEntry], file: Path) -> None:
                 raise corrupt(file, "$", f"{describe_page(key)} does not fit {total} pages")
         for key in sorted(wanted - set(keys)):
             raise corrupt(file, "$", f"{describe_page(key)} is missing")
+
+
+def check_staleness(pages_json: Mapping[str, Any], ir_json: Mapping[str, Any]) -> bool:
+    """Return whether ``pages.json`` was generated from a different IR than ``ir.json``.
+
+    Takes the values of the two files as they are: the IR need not be valid. The validation summary
+    in it does not count. Which types are stale is told by ``RegenStore.is_stale``.
+    """
+    return pages_json.get("ir_hash") != ir_hash(ir_json)

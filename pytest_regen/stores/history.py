@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from pytest_regen.errors import UsageError
-from pytest_regen.file_names import safe_file_name
+from pytest_regen.files import safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
 from pytest_regen.stores.journal import Journal, read_journal
@@ -133,7 +133,7 @@ def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntr
         StoreCorruptError: an entry is unreadable.
     """
     journal = read_journal(Path(path))
-    entries = (_read(journal, entry_id) for entry_id in _ids(journal))
+    entries = (_read_entry(journal, entry_id) for entry_id in _ids(journal))
     return tuple(entry for entry in entries if type_name in (None, entry.type_name))
 
 
@@ -152,7 +152,7 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
             why=f"it has: {', '.join(known) or 'none'}",
             hint=f"pytest-regen history '{path}'",
         )
-    return _read(journal, entry_id.removesuffix(".json"))
+    return _read_entry(journal, entry_id.removesuffix(".json"))
 
 
 def _ids(journal: Journal) -> list[str]:
@@ -161,7 +161,7 @@ def _ids(journal: Journal) -> list[str]:
     return [name.removeprefix(prefix).removesuffix(".json") for name in names]
 
 
-def _read(journal: Journal, entry_id: str) -> HistoryEntry:
+def _read_entry(journal: Journal, entry_id: str) -> HistoryEntry:
     name = f"{HISTORY}/{entry_id}.json"
     file = journal.folder / name
     node = Node(parse_json(journal.read(name) or b"", file), file)

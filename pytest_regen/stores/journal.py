@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_regen import files
 from pytest_regen.errors import StoreWriteError
-from pytest_regen.stores import files
 from pytest_regen.stores.strict_json import Node, parse_json
 
 __all__ = ["JOURNAL", "Journal", "commit", "finish", "read_journal", "refuse_link"]

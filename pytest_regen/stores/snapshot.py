@@ -1,5 +1,6 @@
 """A store as it was at one moment: each file read once, consistent, without writing or locking."""
 
+import glob
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,10 +31,13 @@ __all__ = [
     "PAGES_FILE",
     "PROMPTS_FILE",
     "SCHEMA_FILE",
+    "FoundStores",
     "Snapshot",
+    "find_stores",
     "is_store",
     "refuse_no_store",
 ]
+
 
 IR_FILE = "ir.json"
 PROMPTS_FILE = "prompts.json"
@@ -110,13 +114,13 @@ class Snapshot:
     @classmethod
     def _read(cls, path: Path, known: Self | None) -> Self:
         journal = read_journal(path)
-        data = _required(journal, PAGES_FILE)
+        data = _read_required(journal, PAGES_FILE)
         envelope = read_pages(data, path / PAGES_FILE)
         source = journal.read(envelope.source_file)
         if dead := dead_trials(journal):
             content = undo_all(dead, Content(data, source), path / PAGES_FILE)
             envelope, source = content.envelope(path / PAGES_FILE), content.source
-        prompts_data = _required(journal, PROMPTS_FILE)
+        prompts_data = _read_required(journal, PROMPTS_FILE)
         is_same_plan = known is not None and known.prompts_data == prompts_data
         store = cls(
             path=path,
@@ -126,7 +130,7 @@ class Snapshot:
             else read_prompts(prompts_data, path / PROMPTS_FILE),
             source=_decode(source or b"", path / envelope.source_file),
             has_source=source is not None,
-            ir_data=_required(journal, IR_FILE),
+            ir_data=_read_required(journal, IR_FILE),
             prompts_data=prompts_data,
         )
         if known and is_same_plan and known.ir_data == store.ir_data:
@@ -338,10 +342,10 @@ class Snapshot:
 
         Types of which a page is missing are left out.
         """
-        from pytest_regen.languages import language_named  # noqa: PLC0415 - loads the grammar
-        from pytest_regen.sources import assemble, stitch  # noqa: PLC0415 - loads the grammar
+        from pytest_regen.languages import find_language
+        from pytest_regen.sources import assemble, stitch
 
-        language = language_named(self.envelope.language)
+        language = find_language(self.envelope.language)
         stitched = [
             (name, stitch(outputs, name=name, is_enum=self._is_enum(name), language=language).text)
             for name in self.type_names
@@ -390,7 +394,7 @@ def _unreadable(path: Path, error: OSError) -> StoreCorruptError:
     )
 
 
-def _required(journal: Journal, name: str) -> bytes:
+def _read_required(journal: Journal, name: str) -> bytes:
     data = journal.read(name)
     if data is None:
         raise corrupt(journal.folder / name, "", "the file is missing")
@@ -424,3 +428,30 @@ def _schema_names(schema_id: str) -> set[str]:
     """Return the words a user may know a schema by: its place, and the last step of it."""
     last = schema_id.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
     return {schema_id, last}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStores:
+    """What globs matched."""
+
+    stores: tuple[Path, ...]
+    """Absolute folders, sorted, each once."""
+    unmatched: tuple[str, ...]
+    """Globs that no store matches; a gate that checks nothing must not pass."""
+
+
+def find_stores(globs: Iterable[str], root: Path) -> FoundStores:
+    """Return the stores that ``globs`` match, seen from ``root``; ``**`` goes into folders."""
+    found: set[str] = set()
+    unmatched: list[str] = []
+    base = os.path.abspath(root)  # noqa: PTH100 - a link stays the name the user gave
+    for pattern in globs:
+        matches = {
+            os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - as above
+            for name in glob.glob(pattern, root_dir=base, recursive=True)  # noqa: PTH207 - also absolute
+        }
+        stores = {name for name in matches if is_store(Path(name))}
+        if not stores:
+            unmatched.append(pattern)
+        found |= stores
+    return FoundStores(tuple(sorted(Path(name) for name in found)), tuple(unmatched))

@@ -32,7 +32,7 @@ def corrupt(file: Path, where: str, what: str, *, why: str = "") -> StoreCorrupt
     )
 
 
-def as_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+def as_json(value: Any) -> bytes:
     """Return ``value`` as an artifact holds it: indented, UTF-8 unescaped, with a final line end.
 
     Raises:
@@ -57,7 +57,7 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def parse_json(data: bytes, file: Path) -> Any:  # noqa: ANN401 - any JSON value
+def parse_json(data: bytes, file: Path) -> Any:
     """Return the value of ``data``.
 
     Raises:

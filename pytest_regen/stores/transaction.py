@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pytest_regen.atomic import refuse_obstacle
+from pytest_regen import files
 from pytest_regen.canonical import source_hash
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
-from pytest_regen.locks import lock_file, make_lock_folder
+from pytest_regen.files import lock_file, make_lock_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.stores import files, journal
+from pytest_regen.stores import journal
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, describe_page, read_pages
 from pytest_regen.stores.history import HistoryEntry, history_files
 from pytest_regen.stores.snapshot import (
@@ -36,13 +36,13 @@ __all__ = [
     "PageChange",
     "StoreT",
     "StoreUpdate",
+    "acquire_lock",
     "create_files",
     "end_trial",
-    "hold",
-    "locked",
+    "explain_write_errors",
     "pages_and_source",
     "refuse_unwritable",
-    "telling",
+    "store_lock",
     "update",
 ]
 
@@ -62,7 +62,7 @@ _REASONS = {
 
 
 @contextmanager
-def telling(path: Path) -> Iterator[None]:
+def explain_write_errors(path: Path) -> Iterator[None]:
     """Turn what the system says about a failed write into what the user must know."""
     try:
         yield
@@ -95,9 +95,9 @@ def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema
     Raises:
         StoreWriteError: the folder cannot be written, the disk has no room, or a text no bytes.
     """
-    import tempfile  # noqa: PLC0415 - only who is going to make a store asks
+    import tempfile
 
-    with telling(path):
+    with explain_write_errors(path):
         for file in (path / PAGES_FILE, lock_file(path)):
             refuse_obstacle(file)
         folder = next(one for one in (path, *path.resolve().parents) if one.is_dir())
@@ -115,16 +115,16 @@ def _plan_files(ir: IR, prompts: Sequence[PromptEntry], schema: str) -> dict[str
     }
 
 
-def hold(path: Path, file: Path, timeout: float) -> "BaseFileLock":
+def acquire_lock(path: Path, file: Path, timeout: float) -> "BaseFileLock":
     """Take a lock of the store at ``path`` and return it; it goes with the process that has it.
 
     Raises:
         StoreWriteError: another one has it for more than ``timeout`` seconds, or it cannot be made.
     """
-    from filelock import FileLock, Timeout  # noqa: PLC0415 - only writers need it
+    from filelock import FileLock, Timeout
 
     lock = FileLock(file, thread_local=False)
-    with telling(path):
+    with explain_write_errors(path):
         make_lock_folder(file)
         try:
             lock.acquire(timeout=timeout)
@@ -140,13 +140,13 @@ def hold(path: Path, file: Path, timeout: float) -> "BaseFileLock":
 
 
 @contextmanager
-def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+def store_lock(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     """Keep every other writer of the store at ``path`` out.
 
     Raises:
         StoreWriteError: see ``hold``.
     """
-    lock = hold(path, lock_file(path), timeout)
+    lock = acquire_lock(path, lock_file(path), timeout)
     try:
         yield
     finally:
@@ -159,8 +159,8 @@ def update(
 ) -> Iterator["StoreUpdate[StoreT]"]:
     """Lock the store at ``path`` and read it afresh; see ``RegenStore.update``."""
     refuse_no_store(path)  # No lock is made for what is no store.
-    with locked(path, timeout):
-        with telling(path):
+    with store_lock(path, timeout):
+        with explain_write_errors(path):
             journal.finish(path)
             for record in dead_trials(journal.read_journal(path)):
                 end_trial(path, record, accepted=False)
@@ -216,7 +216,7 @@ class StoreUpdate(Generic[StoreT]):
         change = PageChange(self.store, tuple(pages), prompts, tuple(replaced))
         contents: dict[str, bytes | None] = {}
         sources = {_kept_name(self.store): self.store.source.encode()} if keeps_source else {}
-        with telling(self.store.path):
+        with explain_write_errors(self.store.path):
             contents.update(history_files(self.store.path, change.history, sources))
             if ir is not None:
                 contents[IR_FILE] = as_json(ir.to_json())
@@ -227,7 +227,7 @@ class StoreUpdate(Generic[StoreT]):
             contents |= pages_and_source(
                 self.store, change, source, envelope=envelope, ir=ir, is_unedited=is_unedited
             )
-            changed = _changed(self.store.path, contents)
+            changed = _actual_changes(self.store.path, contents)
             if changed:
                 journal.commit(self.store.path, changed)
         self.store = type(self.store).open(self.store.path, known=self.store)
@@ -254,7 +254,7 @@ class PageChange:
         self.plan = plan
         order = [entry.key for entry in (store.prompts if plan is None else plan)]
         new = dict(store.pages) | {page.key: page for page in written}
-        _refuse_unplanned(written, set(order), store.path)
+        _refuse_pages_without_prompt(written, set(order), store.path)
         self.pages = [new[key] for key in order if key in new]
         told = {(entry.key, entry.output) for entry in given}
         kept = {(page.type_name, page.output) for page in self.pages}
@@ -312,7 +312,9 @@ def pages_and_source(
     return contents
 
 
-def _refuse_unplanned(pages: Iterable[StoredPage], planned: set[PageKey], path: Path) -> None:
+def _refuse_pages_without_prompt(
+    pages: Iterable[StoredPage], planned: set[PageKey], path: Path
+) -> None:
     for page in pages:
         if page.key not in planned:
             raise UnknownPageError(
@@ -353,11 +355,11 @@ def end_trial(
     if not accepted:
         undone = record.undone(now, pages_file)
         contents |= {PAGES_FILE: undone.pages, envelope.source_file: undone.source}
-    journal.commit(path, _changed(path, contents))
+    journal.commit(path, _actual_changes(path, contents))
     return tuple(entry.id for entry in entries)
 
 
-def _changed(folder: Path, contents: dict[str, bytes | None]) -> dict[str, bytes | None]:
+def _actual_changes(folder: Path, contents: dict[str, bytes | None]) -> dict[str, bytes | None]:
     """Return the files whose content is not there already."""
     changed = {}
     for name, data in contents.items():
@@ -375,7 +377,7 @@ def create_files(
     schema: str,
 ) -> None:
     """Write the files of a new store, without pages; the caller holds the lock."""
-    with telling(path):
+    with explain_write_errors(path):
         files.make_folder(path)
         journal.finish(path)
         journal.commit(

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from pytest_regen.canonical import source_hash
 from pytest_regen.errors import SourceError
-from pytest_regen.locks import lock_file
+from pytest_regen.files import lock_file
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, read_pages
 from pytest_regen.stores.history import HISTORY, HistoryEntry
@@ -26,13 +26,13 @@ __all__ = [
     "TrialRecord",
     "dead_trials",
     "is_under_way",
-    "owned",
+    "own_trials",
     "splice",
     "trial_lock",
     "undo_all",
 ]
 
-owned: set[str] = set()
+own_trials: set[str] = set()
 """Ids of the trials that this process is in the middle of."""
 
 _PREFIX = f"{HISTORY}/."
@@ -191,7 +191,7 @@ def _blocks(source: str) -> dict[str, tuple[str, int, int]]:
 
     None where the boundaries do not hold together: then no part of the file can be put back.
     """
-    from pytest_regen.sources import blocks  # noqa: PLC0415 - only where a trial is undone
+    from pytest_regen.sources import blocks
 
     try:
         found = blocks(source)
@@ -233,7 +233,7 @@ def is_under_way(store: Path) -> bool:
     file = trial_lock(store)
     if not file.exists():
         return False
-    from filelock import FileLock, Timeout  # noqa: PLC0415 - only where a trial is under way
+    from filelock import FileLock, Timeout
 
     try:
         with FileLock(file, thread_local=False).acquire(timeout=_PROBE, poll_interval=_PROBE / 10):
@@ -251,7 +251,7 @@ def dead_trials(journal: Journal) -> tuple[TrialRecord, ...]:
     for name in sorted(journal.names(_PREFIX, _SUFFIX), reverse=True):
         data = journal.read(name)
         trial_id = name[len(_PREFIX) : -len(_SUFFIX)]
-        is_alive = trial_id in owned or is_under_way(journal.folder)
+        is_alive = trial_id in own_trials or is_under_way(journal.folder)
         if data is not None and not is_alive:
             found.append(TrialRecord.from_json(data, journal.folder / name))
     return tuple(found)

@@ -7,11 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_regen.testing.bad_agents import KNOWN_BAD
+    from pytest_regen.testing.agents import KNOWN_BAD, AgentFactory, Replies, completion
     from pytest_regen.testing.caching import assert_cache_prefix_stable
-    from pytest_regen.testing.failing import Feedback, FeedbackError, fail
-    from pytest_regen.testing.hostile import HOSTILE_TEXTS
-    from pytest_regen.testing.observing import AgentFactory, Replies, completion
+    from pytest_regen.testing.failures import Feedback, FeedbackError, fail
     from pytest_regen.testing.stateless import (
         CHECKS,
         ContextLossError,
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
         check_stateless_agent,
         failing_checks,
     )
+    from pytest_regen.testing.structure import HOSTILE_TEXTS
     from pytest_regen.testing.transcripts import (
         ClarificationFlow,
         TranscriptError,
@@ -63,22 +62,22 @@ __all__ = [
 
 _HOMES = {
     "ClarificationFlow": "transcripts",
-    "AgentFactory": "observing",
-    "Feedback": "failing",
-    "FeedbackError": "failing",
-    "HOSTILE_TEXTS": "hostile",
-    "KNOWN_BAD": "bad_agents",
-    "Replies": "observing",
+    "AgentFactory": "agents",
+    "Feedback": "failures",
+    "FeedbackError": "failures",
+    "HOSTILE_TEXTS": "structure",
+    "KNOWN_BAD": "agents",
+    "Replies": "agents",
     "TranscriptError": "transcripts",
     "assert_cache_prefix_stable": "caching",
-    "completion": "observing",
-    "fail": "failing",
+    "completion": "agents",
+    "fail": "failures",
     "verify_transcript": "transcripts",
 }
 
 if not TYPE_CHECKING:
     # Hidden from the type checker, which would otherwise accept any name.
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name`` and return the object."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.errors import UsageError
-from pytest_regen.testing.observing import AgentFactory, Replies, observe, plain_result
+from pytest_regen.testing.agents import AgentFactory, Replies, observe, plain_result
 
 __all__ = ["FRESH", "taken_elsewhere"]
 
@@ -122,20 +122,20 @@ def _shiftable_clock() -> Callable[[timedelta], None]:
 
     class Datetime(datetime, metaclass=_Standing):
         @classmethod
-        def now(cls, tz: tzinfo | None = None) -> Any:  # noqa: ANN401 - either class
+        def now(cls, tz: tzinfo | None = None) -> Any:
             return datetime.now(tz) + forward[0]
 
         @classmethod
-        def utcnow(cls) -> Any:  # noqa: ANN401 - either class
+        def utcnow(cls) -> Any:
             return datetime.now(UTC).replace(tzinfo=None) + forward[0]
 
         @classmethod
-        def today(cls) -> Any:  # noqa: ANN401 - either class
+        def today(cls) -> Any:
             return cls.now()
 
     class Date(date, metaclass=_Standing):
         @classmethod
-        def today(cls) -> Any:  # noqa: ANN401 - either class
+        def today(cls) -> Any:
             return Datetime.now().date()
 
     def seconds() -> float:
@@ -172,11 +172,11 @@ class _Standing(type):
         stands = not isinstance(base, _Standing)
         return isinstance(value, base) if stands else super().__instancecheck__(value)
 
-    def __get_pydantic_core_schema__(cls, _: object, handler: Callable[[object], Any]) -> Any:  # noqa: ANN401 - pydantic's protocol
+    def __get_pydantic_core_schema__(cls, _: object, handler: Callable[[object], Any]) -> Any:
         return handler(cls.__bases__[0])
 
 
-def _found(module: str, name: str, file: str) -> Any:  # noqa: ANN401 - any factory
+def _found(module: str, name: str, file: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except ImportError:

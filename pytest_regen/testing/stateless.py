@@ -12,29 +12,34 @@ from typing import Any, Final
 from pytest_regen.context.questions import LocationLevel
 from pytest_regen.context.requests import ClarificationRequest
 from pytest_regen.context.values import Ask
+from pytest_regen.testing.agents import (
+    ANY_MARK,
+    AgentFactory,
+    ContextLossError,
+    Replies,
+    Turns,
+    bad_at_first,
+    is_questions,
+    observe,
+    plain_turn,
+    sent_text,
+    text_of,
+    writing,
+)
 from pytest_regen.testing.canaries import (
     CanaryFlow,
     RequestWith,
     canary_flows,
+    exchanges,
     flow_with,
+    misplaced,
     new_mark,
     paired_flow,
+    posing,
     variants,
 )
 from pytest_regen.testing.fresh import FRESH, taken_elsewhere
-from pytest_regen.testing.observing import AgentFactory, Replies, observe, text_of
-from pytest_regen.testing.standing import exchanges, misplaced, posing
 from pytest_regen.testing.structure import assert_structure_holds
-from pytest_regen.testing.verdicts import (
-    ANY_MARK,
-    ContextLossError,
-    Turns,
-    bad_at_first,
-    is_questions,
-    plain_turn,
-    sent_text,
-    writing,
-)
 
 __all__ = [
     "CHECKS",

@@ -17,11 +17,11 @@ from pytest_regen.canonical import text_hash
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.context.values import Ask
+from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import RegenError, UsageError
-from pytest_regen.plurals import counted
-from pytest_regen.testing.observing import AgentFactory, completed, plain_result
-from pytest_regen.turns.driving import asend
-from pytest_regen.turns.secrets import scrub_text
+from pytest_regen.testing.agents import AgentFactory, completed, plain_result
+from pytest_regen.text import plural
+from pytest_regen.turns.steps import asend
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = [
@@ -169,7 +169,7 @@ class ClarificationFlow:
             )
         return self._ask
 
-    def start(self, description: str) -> Any:  # noqa: ANN401 - what the agent returns
+    def start(self, description: str) -> Any:
         """Take the first turn.
 
         Raises:
@@ -180,7 +180,7 @@ class ClarificationFlow:
         self._ask = _as_ask(result)
         return result
 
-    def answer(self, answers: Mapping[str, object]) -> Any:  # noqa: ANN401 - what the agent returns
+    def answer(self, answers: Mapping[str, object]) -> Any:
         """Take a second turn. Called again, it takes another second turn after the same first.
 
         Args:
@@ -200,7 +200,7 @@ class ClarificationFlow:
         }
         return self._take(parse_request({"message": message, "conversationContext": context}))
 
-    def skip(self) -> Any:  # noqa: ANN401 - what the agent returns
+    def skip(self) -> Any:
         """Take a second turn in which every question was skipped; raises as ``answer`` does."""
         return self.answer({})
 
@@ -213,12 +213,12 @@ class ClarificationFlow:
         left = len(self._recorded.turns) - len(self._turns) if self._recorded else 0
         if left > 0:
             raise TranscriptError(
-                f"{counted(left, 'recorded turn')} not taken",
+                f"{plural(left, 'recorded turn')} not taken",
                 why=f"{len(self._turns)} were",
                 hint=self._command,
             )
 
-    def _take(self, request: ClarificationRequest) -> Any:  # noqa: ANN401 - what the agent returns
+    def _take(self, request: ClarificationRequest) -> Any:
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         number = len(self._turns)
         expected = self._expected(number)

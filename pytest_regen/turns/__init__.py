@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_regen.turns.anthropic import AnthropicProvider
-    from pytest_regen.turns.choosing import load_provider, provider_from_environment
-    from pytest_regen.turns.defaults import DEFAULT_MAX_TOKENS, DEFAULT_MODEL
-    from pytest_regen.turns.local import CallableProvider, DryRunProvider, ScriptedProvider
-    from pytest_regen.turns.prices import cost_of, describe_usage
+    from pytest_regen.turns.budget import Budget
+    from pytest_regen.turns.models import cost_of, describe_usage
+    from pytest_regen.turns.providers import (
+        CallableProvider,
+        DryRunProvider,
+        ScriptedProvider,
+        load_provider,
+        provider_from_environment,
+    )
     from pytest_regen.turns.structured import (
         ObjectWithRepair,
         agenerate_object_with_repair,
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
         schema_to_prompt_hint,
     )
     from pytest_regen.turns.values import (
+        DEFAULT_MAX_TOKENS,
+        DEFAULT_MODEL,
         CacheTtl,
         Message,
         Provider,
@@ -35,6 +42,7 @@ __all__ = [
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_MODEL",
     "AnthropicProvider",
+    "Budget",
     "CacheTtl",
     "CallableProvider",
     "DryRunProvider",
@@ -59,27 +67,28 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Budget": "budget",
     "AnthropicProvider": "anthropic",
-    "CallableProvider": "local",
-    "DEFAULT_MAX_TOKENS": "defaults",
-    "DEFAULT_MODEL": "defaults",
-    "DryRunProvider": "local",
+    "CallableProvider": "providers",
+    "DEFAULT_MAX_TOKENS": "values",
+    "DEFAULT_MODEL": "values",
+    "DryRunProvider": "providers",
     "ObjectWithRepair": "structured",
-    "ScriptedProvider": "local",
+    "ScriptedProvider": "providers",
     "agenerate_object_with_repair": "structured",
-    "cost_of": "prices",
-    "describe_usage": "prices",
+    "cost_of": "models",
+    "describe_usage": "models",
     "extract_json": "structured",
     "generate_object_with_repair": "structured",
-    "load_provider": "choosing",
+    "load_provider": "providers",
     "parse_json_with_schema": "structured",
-    "provider_from_environment": "choosing",
+    "provider_from_environment": "providers",
     "schema_to_prompt_hint": "structured",
 }
 
 if not TYPE_CHECKING:
     # Hidden from the type checker, which would otherwise accept any name.
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public object
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name`` and return the object."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import (
     MissingExtraError,
     MissingKeyError,
@@ -25,24 +26,20 @@ from pytest_regen.errors import (
     UsageError,
 )
 from pytest_regen.extras import needs
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.failures import (
-    RATE_LIMITED,
-    connection_failure,
-    is_paid,
-    is_spend_limit,
-    status_failure,
-    timeout_failure,
-)
 from pytest_regen.turns.interception import CassetteMiss, TurnInterceptor, current_interceptor
-from pytest_regen.turns.secrets import scrub_text
-from pytest_regen.turns.values import Reply, TurnRequest, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Reply, TurnRequest, Usage
 from pytest_regen.turns.wire import (
     MESSAGES_PATH,
+    RATE_LIMITED,
     StreamedMessage,
+    connection_failure,
     cut_stream,
+    is_paid,
+    is_spend_limit,
     reply_from_body,
     request_body,
+    status_failure,
+    timeout_failure,
 )
 
 if TYPE_CHECKING:
@@ -160,7 +157,7 @@ class AnthropicProvider:
 
     async def aclose(self) -> None:
         """Close the connections that ``asend`` opened in the running event loop."""
-        import asyncio  # noqa: PLC0415 - 40 ms that a replayed turn need not spend
+        import asyncio
 
         with self._lock:
             clients = self._async_clients.pop(asyncio.get_running_loop(), {})
@@ -201,7 +198,7 @@ class AnthropicProvider:
         raise AssertionError("the last attempt returns or raises")
 
     async def _astreamed(self, client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
-        import asyncio  # noqa: PLC0415 - 40 ms that a replayed turn need not spend
+        import asyncio
 
         spent = Usage()
         for attempt in range(self.max_retries + 1):
@@ -258,7 +255,7 @@ class AnthropicProvider:
             return client
 
     async def _async_client(self, interceptor: TurnInterceptor | None) -> "AsyncAnthropic":
-        import asyncio  # noqa: PLC0415 - 40 ms that a replayed turn need not spend
+        import asyncio
 
         key = self._key_for(interceptor)
         anthropic = _sdk()
@@ -339,7 +336,7 @@ class AnthropicProvider:
         return failure, None
 
     def _translated(self, error: Exception, model: str) -> ProviderError:
-        import anthropic  # noqa: PLC0415 - imported by now: the error is its own
+        import anthropic
 
         address = self._address
         if isinstance(error, getattr(anthropic, "CredentialsError", ())):
@@ -372,14 +369,14 @@ class AnthropicProvider:
                 )
 
 
-def _sdk() -> Any:  # noqa: ANN401 - a module
+def _sdk() -> Any:
     """Return the SDK.
 
     Raises:
         MissingExtraError: it is not installed, or too old.
     """
     with needs("anthropic", "turns with the Anthropic API"):
-        import anthropic  # noqa: PLC0415 - the import costs more than a second
+        import anthropic
     if tuple(map(int, anthropic.__version__.split(".")[:2])) < _OLDEST:
         raise MissingExtraError(
             f"the package anthropic {anthropic.__version__} is too old",
@@ -419,7 +416,7 @@ async def _closed_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, No
         await client.close()
 
 
-def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
+def _plain(value: object) -> Any:
     """Return an object of the SDK as the JSON it was made from.
 
     Not by pydantic: it warns of blocks that are newer than the SDK, and before 2.12 fails at random
@@ -455,20 +452,20 @@ def _response_text(error: "anthropic.APIStatusError") -> str:
         return ""
 
 
-def _stop_at_spend_limit(response: Any) -> None:  # noqa: ANN401 - of httpx or httpx2
+def _stop_at_spend_limit(response: Any) -> None:
     """Keep the SDK from retrying what only money can mend."""
     if response.status_code == RATE_LIMITED:
         response.read()
         _mark_spend_limit(response)
 
 
-async def _astop_at_spend_limit(response: Any) -> None:  # noqa: ANN401 - as above
+async def _astop_at_spend_limit(response: Any) -> None:
     if response.status_code == RATE_LIMITED:
         await response.aread()
         _mark_spend_limit(response)
 
 
-def _mark_spend_limit(response: Any) -> None:  # noqa: ANN401 - as above
+def _mark_spend_limit(response: Any) -> None:
     try:
         body = response.json()
     except ValueError:

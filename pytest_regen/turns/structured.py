@@ -4,31 +4,161 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pytest_regen.errors import ReplyFormatError
-from pytest_regen.thinking import without_thinking
-from pytest_regen.turns.defaults import DEFAULT_MAX_TOKENS, DEFAULT_MODEL
-from pytest_regen.turns.driving import Progress, Steps, adrive, drive
-from pytest_regen.turns.json_text import JsonText, json_texts
-from pytest_regen.turns.repairing import object_steps
-from pytest_regen.turns.values import CacheTtl, Message, Provider, TurnRequest, Usage
+from pytest_regen.errors import ReplyFormatError, UsageError
+from pytest_regen.text import plural, without_thinking
+from pytest_regen.turns.reply_text import JsonText, Whole, extended, join, json_texts, whole_reply
+from pytest_regen.turns.steps import Progress, Steps, adrive, drive
+from pytest_regen.turns.values import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_MODEL,
+    CacheTtl,
+    Message,
+    Provider,
+    TurnRequest,
+    Usage,
+)
 
 __all__ = [
     "ObjectWithRepair",
+    "Parsed",
     "Schema",
     "adapter_of",
     "agenerate_object_with_repair",
     "extract_json",
     "generate_object_with_repair",
+    "object_steps",
     "parse_json_with_schema",
     "schema_to_prompt_hint",
     "stable_schema",
 ]
 
+
 T = TypeVar("T")
+
+_MEND = "Reply with the whole corrected JSON value, and with nothing else."
+_STOPPED = {
+    "max_tokens": (
+        "the reply was cut at max_tokens, its continuations as well",
+        "raise max_tokens, or ask for less",
+    ),
+    "model_context_window_exceeded": (
+        "stop_reason 'model_context_window_exceeded': prompt and reply fill the model's window",
+        "send less, in the system prompt or in the turns before, or take a model with more room",
+    ),
+    "tool_use": (
+        "stop_reason 'tool_use': the model called a tool instead of answering",
+        "offer the model no tools where it is to answer in JSON",
+    ),
+}
+"""Why a reply ended, where more of the same would not help, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """A reply that fitted."""
+
+    value: T
+    text: str
+    repairs: int
+    usage: Usage = field(default_factory=Usage)
+
+
+def object_steps(
+    request: TurnRequest,
+    parse: Callable[[str], T],
+    *,
+    max_repairs: int = 2,
+    salvage: Callable[[Sequence[str]], T | None] | None = None,
+    progress: Progress | None = None,
+) -> Steps[Parsed[T]]:
+    """Ask until ``parse`` takes the reply.
+
+    The wrong reply and what is wrong with it are appended to the request, so that each call reads
+    the one before it from the cache. A reply that was sent back before, with the same words, is
+    not sent back again: it would be answered as before.
+
+    Args:
+        request: the first request; its last message carries the cache breakpoint, if any.
+        parse: returns the value of a reply's text, or raises ``ReplyFormatError``.
+        max_repairs: times a wrong reply is sent back.
+        salvage: returns what can be used of a reply that was cut and whose pieces make no whole,
+            ``None`` where nothing can; or raises ``ReplyFormatError``. Without it such a reply is
+            sent back as any wrong one, or is an error where its last piece was cut as well.
+        progress: called with one line per repair and continuation.
+
+    Raises:
+        UsageError: ``max_repairs`` is negative.
+        ReplyFormatError: the last reply did not fit, or one was cut beyond continuation.
+        RefusedError: the model declined.
+    """
+    if max_repairs < 0:
+        raise UsageError(
+            f"max_repairs is {max_repairs}",
+            why="it counts the times a wrong reply is sent back",
+            hint="pass 0 or more",
+        )
+    tell = progress or (lambda _: None)
+    usage = Usage()
+    repairs = 0
+    sent: set[tuple[str, str]] = set()
+    while True:
+        whole = yield from whole_reply(request, progress=tell)
+        usage += whole.usage
+        try:
+            value, text = _understood(whole, parse, salvage)
+        except ReplyFormatError as error:
+            error.is_truncated = whole.is_truncated
+            ask = f"{error.problem}\n\n{error.asks or _MEND}"
+            said = "".join(whole.pieces).strip()
+            again = (said, ask) in sent
+            if whole.is_truncated or again or repairs == max_repairs:
+                _explain(error, whole.reply.stop_reason, repairs, again=again)
+                raise
+            if said:
+                sent.add((said, ask))
+            request = extended(whole.request, whole.reply.text, ask)
+        else:
+            return Parsed(value, text, repairs, usage)
+        repairs += 1
+        tell(f"Repairing the reply ({repairs}/{max_repairs})...")
+
+
+def _explain(error: ReplyFormatError, stop: str | None, repairs: int, *, again: bool) -> None:
+    """Say why no further reply is asked for, and what can be done about it."""
+    why, hint = _STOPPED.get(stop or "", ("", ""))
+    if again:
+        why = "told what is wrong with it, the model gave the same reply again"
+    elif repairs and not why:
+        why = f"{plural(repairs, 'repair')} did not help"
+    error.why = "\n".join(filter(None, (error.why, why)))
+    error.hint = hint or "say in the prompt what is wanted, or try another model" + (
+        "" if again else ", or raise max_repairs"
+    )
+
+
+def _understood(
+    whole: Whole,
+    parse: Callable[[str], T],
+    salvage: Callable[[Sequence[str]], T | None] | None,
+) -> tuple[T, str]:
+    """Return the value of a reply and the text that it was read from."""
+    joined = join(whole.pieces)
+    first: ReplyFormatError | None = None
+    for text in joined.texts:
+        try:
+            return parse(text), text
+        except ReplyFormatError as error:
+            first = first or error
+    assert first is not None  # noqa: S101 - there is at least one text
+    saved = salvage(joined.pieces) if salvage and not joined.is_whole else None
+    if saved is None:
+        raise first
+    return saved, "".join(whole.pieces)
+
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -50,7 +180,7 @@ _CHOICES = ("anyOf", "enum", "oneOf")
 
 def adapter_of(schema: Schema[T]) -> "TypeAdapter[T]":
     """Return ``schema`` as an adapter."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - see Schema
+    from pydantic import TypeAdapter
 
     return schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
 
@@ -78,7 +208,7 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
             decoder or of pydantic, and whose ``problem`` says in words what is wrong: of several
             values, with the one that comes nearest to the schema.
     """
-    from pydantic import ValidationError  # noqa: PLC0415 - see Schema
+    from pydantic import ValidationError
 
     adapter = adapter_of(schema)
     found = [*json_texts(text)]
@@ -123,7 +253,7 @@ def _as_members(found: Sequence[JsonText], adapter: "TypeAdapter[Any]") -> Itera
 
 def _only_list(adapter: "TypeAdapter[Any]") -> str | None:
     """Return the name of the only member that is a list, where the schema is an object with one."""
-    from pydantic.errors import PydanticUserError  # noqa: PLC0415 - see Schema
+    from pydantic.errors import PydanticUserError
 
     try:
         schema = adapter.json_schema()
@@ -150,7 +280,7 @@ def schema_to_prompt_hint(schema: Schema[Any]) -> str:
     It begins with a blank line and holds the JSON Schema (draft 2020-12). A schema that JSON
     Schema cannot express is replaced by a plain request for JSON.
     """
-    from pydantic.errors import (  # noqa: PLC0415 - see Schema
+    from pydantic.errors import (
         PydanticInvalidForJsonSchema,
         PydanticUserError,
     )
@@ -177,7 +307,7 @@ def stable_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
     return schema
 
 
-def _plain(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema, or a part of one
+def _plain(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):
@@ -192,7 +322,7 @@ def _plain(schema: Any) -> Any:  # noqa: ANN401 - a JSON schema, or a part of on
     return plain | {key: sorted(choices, key=_as_text) for key, choices in lists.items()}
 
 
-def _as_text(value: Any) -> str:  # noqa: ANN401 - JSON
+def _as_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 __all__ = [
+    "DEFAULT_MAX_TOKENS",
+    "DEFAULT_MODEL",
+    "SESSION_MAX_TOKENS",
     "CacheTtl",
     "Message",
     "Provider",
@@ -19,6 +22,7 @@ __all__ = [
     "estimate_tokens",
     "provider_reference",
 ]
+
 
 _BYTES_PER_TOKEN = 3.5
 """Prose has about four bytes per token; JSON and code have fewer. The estimate errs high."""
@@ -157,3 +161,12 @@ def provider_reference(provider: object) -> str | None:
         said: str | None = getattr(provider, "reference", None)
         return said
     return f"{kind.__module__}:{kind.__qualname__}"
+
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+
+DEFAULT_MAX_TOKENS = 8_192
+"""Upper limit of a reply, in tokens."""
+
+SESSION_MAX_TOKENS = 16_384
+"""Upper limit of a reply in a session, whose replies are sets of things rather than one."""

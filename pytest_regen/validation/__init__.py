@@ -7,9 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_regen.validation.attribution import PageText
     from pytest_regen.validation.by_type import validate_by_type, validate_generated_code
-    from pytest_regen.validation.freshness import stale_types
     from pytest_regen.validation.issues import (
         CODES,
         Issue,
@@ -17,7 +15,8 @@ if TYPE_CHECKING:
         ValidationResult,
         severity_of,
     )
-    from pytest_regen.validation.stores import validate_store
+    from pytest_regen.validation.pieces import PageText
+    from pytest_regen.validation.stores import stale_types, validate_store
 
 __all__ = [
     "CODES",
@@ -35,11 +34,11 @@ __all__ = [
 _HOMES = {
     "CODES": "issues",
     "Issue": "issues",
-    "PageText": "attribution",
+    "PageText": "pieces",
     "Severity": "issues",
     "ValidationResult": "issues",
     "severity_of": "issues",
-    "stale_types": "freshness",
+    "stale_types": "stores",
     "validate_by_type": "by_type",
     "validate_generated_code": "by_type",
     "validate_store": "stores",
@@ -47,7 +46,7 @@ _HOMES = {
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    def __getattr__(name: str) -> Any:
         """Import the module that holds ``name``."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

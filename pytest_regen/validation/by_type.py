@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_regen.documents.ir import IR, TypeIR
-from pytest_regen.languages import Language, language_named
-from pytest_regen.languages.facts import Declaration, SourceFacts
-from pytest_regen.validation import rules_enums, rules_fields, rules_spelling, rules_text
+from pytest_regen.languages import Language, find_language
+from pytest_regen.languages.base import Declaration, SourceFacts
+from pytest_regen.validation import rules_members, rules_types
 from pytest_regen.validation import rules_types as types
-from pytest_regen.validation.attribution import PageMap, PageText
 from pytest_regen.validation.issues import Issue, ValidationResult
-from pytest_regen.validation.rules_ir import reviews, unfixable
-from pytest_regen.validation.splitting import Piece, Split, read_text, split
+from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split, read_text, split
+from pytest_regen.validation.rules_types import reviews, unfixable
 from pytest_regen.validation.subject import Subject, Surroundings
 
 __all__ = ["validate_by_type", "validate_generated_code", "validate_split"]
+
 
 Pages = Mapping[str, Sequence[PageText]]
 
@@ -72,7 +72,7 @@ def validate_split(
     found: Split, ir: IR, *, pages: Pages | None = None, profile: str = "default"
 ) -> dict[str, ValidationResult]:
     """Return what is wrong with each type of a source that was already split."""
-    around = _surroundings(found, ir, language_named(ir.language), profile)
+    around = _surroundings(found, ir, find_language(ir.language), profile)
     pieces = {piece.name: piece for piece in reversed(found.pieces)}
     results: dict[str, ValidationResult] = {}
     for type_ in ir.types:
@@ -154,14 +154,14 @@ def _elsewhere(name: str, found: Split) -> tuple[int, tuple[Declaration, ...]]:
 def _issues(subject: Subject) -> Iterator[Issue]:
     yield from unfixable(subject.type, subject.around)
     yield from reviews(subject)
-    yield from rules_text.page_outputs(subject)
-    yield from rules_text.illegal_pages(subject)
+    yield from rules_types.page_outputs(subject)
+    yield from rules_types.illegal_pages(subject)
     if subject.pages and subject.pages.is_broken:
         around_faults = _around_faults(subject, subject.pages)
         if around_faults is None:
             return
         subject = around_faults
-    yield from rules_text.text_faults(subject)
+    yield from rules_types.text_faults(subject)
     yield from types.foreign_types(subject)
     if not (subject.pages and 1 in subject.pages.silent):
         yield from types.declared_once(subject)
@@ -171,15 +171,15 @@ def _issues(subject: Subject) -> Iterator[Issue]:
     yield from types.undeclared_types(subject)
     yield from types.refusals(subject)
     yield from types.less_open(subject)
-    yield from rules_fields.duplicate_names(subject)
+    yield from rules_members.duplicate_names(subject)
     if subject.type.kind == "enum":
-        yield from rules_enums.enum_converter(subject)
-        yield from rules_enums.enum_values(subject)
+        yield from rules_members.enum_converter(subject)
+        yield from rules_members.enum_values(subject)
     else:
-        yield from rules_fields.field_presence(subject)
-        yield from rules_spelling.field_types(subject)
-        yield from rules_spelling.field_converters(subject)
-        yield from rules_spelling.primary_key(subject)
+        yield from rules_members.field_presence(subject)
+        yield from rules_members.field_types(subject)
+        yield from rules_members.field_converters(subject)
+        yield from rules_members.primary_key(subject)
 
 
 def _around_faults(subject: Subject, pages: PageMap) -> Subject | None:

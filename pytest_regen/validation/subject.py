@@ -7,12 +7,13 @@ from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR
 from pytest_regen.languages import Language
-from pytest_regen.languages.facts import Declaration, Member, SourceFacts, TypeRef
-from pytest_regen.quoting import in_quotes
-from pytest_regen.validation.attribution import PageMap
+from pytest_regen.languages.base import Declaration, Member, SourceFacts, TypeRef
+from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.pieces import PageMap
 
 __all__ = ["Subject", "Surroundings", "wire_of"]
+
 
 _ILLEGAL_TEXT: Final = frozenset({"ARTIFACT", "INVALID_IDENTIFIER", "SYNTAX"})
 

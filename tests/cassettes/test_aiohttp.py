@@ -389,9 +389,9 @@ def test_what_vcrpy_recorded_is_replayed(site: Site, path: Path) -> None:
 
 def test_an_answer_that_no_cassette_was_asked_for_is_an_error(path: Path) -> None:
     """What reaches the recorder by a way of its own is told, not lost."""
-    from vcr.request import Request  # noqa: PLC0415 - vcrpy's own
+    from vcr.request import Request
 
-    from pytest_regen.cassettes.clients.vcr.patching import _builder  # noqa: PLC0415 - as above
+    from pytest_regen.cassettes.clients.vcr_patches import _builder
 
     answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": b"{}"}}
     with (

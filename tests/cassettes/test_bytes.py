@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from loopback import Answer, serving
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
-from pytest_regen.cassettes.json_text import laid_out, restored, rewritten
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.json_bodies import restore_wire, rewrite_texts, spread_json
 from pytest_regen.cassettes.recording import clean_body
-from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteUnreadableError
+from pytest_regen.strict_json import json_or_none
 
 JSON = {"content-type": ("application/json",)}
 TOKEN = "ghp_" + "aB3dE6gH9" * 4
@@ -136,10 +135,10 @@ def test_any_bytes_come_back(tmp_path_factory: Any, body: bytes) -> None:
 @settings(max_examples=300)
 def test_laying_out_is_undone_or_not_done(text: str) -> None:
     """Of text that is nearly JSON, too."""
-    found = laid_out(text)
+    found = spread_json(text)
 
     if found is not None:
-        assert restored(found.text, found.layout) == text
+        assert restore_wire(found.text, found.layout) == text
 
 
 # In the file
@@ -225,7 +224,7 @@ def test_a_test_that_is_marked_vcr_gets_the_bytes(path: Path) -> None:
     written(path, body)
     options = VcrOptions("c.yaml", path.parent, "none", {}, (), lambda _: None)
 
-    with watched_cassette(options):
+    with use_vcr_cassette(options):
         answer = httpx2.get("https://a.example/")
 
     assert answer.content == body
@@ -315,8 +314,8 @@ def test_texts_are_changed_at_their_place(value: Any, style: Any) -> None:
 
     wanted = changed(known, lambda text: f"<{text[1:]}>")
 
-    assert json_or_none(rewritten(body, known, wanted)) == wanted
-    assert rewritten(body, known, known) == body
+    assert json_or_none(rewrite_texts(body, known, wanted)) == wanted
+    assert rewrite_texts(body, known, known) == body
 
 
 def test_a_project_function_changes_no_more_than_it_says(path: Path) -> None:

@@ -12,7 +12,7 @@ from planted_secrets import NEWER
 from recorded import record
 from turn_values import turn
 
-from pytest_regen.turns.secrets import find_secrets
+from pytest_regen.credentials.search import find_secrets
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,8 +11,7 @@ from small_site import Site, small_site
 from vcr import VCR
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.turns.interception import CassetteMiss
 
 Work = Callable[[str], list[dict[str, Any]]]
@@ -57,7 +56,7 @@ def test_a_test_marked_vcr_is_told_what_vcrpy_tells(work: Work, site: Site, tmp_
     """Recording and replaying; where vcrpy fails, so does it."""
 
     def ours(mode: str) -> Any:
-        return watched_cassette(VcrOptions("ours", tmp_path, mode, {}, (), lambda _: None))
+        return use_vcr_cassette(VcrOptions("ours", tmp_path, mode, {}, (), lambda _: None))
 
     def theirs(mode: str) -> Any:
         return VCR(record_mode=mode).use_cassette(str(tmp_path / "theirs.yaml"))

@@ -18,12 +18,11 @@ from vcr.persisters.filesystem import FilesystemPersister
 from vcr.request import Request
 from vcr.serializers import yamlserializer
 
-from pytest_regen.cassettes import read_cassette, scrubbing, tape, use_cassette
-from pytest_regen.cassettes.clients.vcr.persisting import Persister
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
-from pytest_regen.cassettes.files import parsing, reading
-from pytest_regen.cassettes.files.parsing import parsed_yaml
+from pytest_regen.cassettes import matching, read_cassette, scrubbing, use_cassette
+from pytest_regen.cassettes.clients.vcr_files import Persister
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.cassettes.files import parser, reader
+from pytest_regen.cassettes.files.parser import parsed_yaml
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.emulator import Fault
 
@@ -54,14 +53,14 @@ def test_a_request_is_compared_once(
             asked.append(key)
             return super().get(key, default)
 
-    index, parse = tape._index, reading._parsed_list
-    monkeypatch.setattr(tape, "_index", lambda keys: Counting(index(keys)))
+    index, parse = matching._index, reader._parsed_list
+    monkeypatch.setattr(matching, "_index", lambda keys: Counting(index(keys)))
 
     def counted(text: str, file: Path, line: int) -> list[Any]:
         parsed.append(line)
         return parse(text, file, line)
 
-    monkeypatch.setattr(reading, "_parsed_list", counted)
+    monkeypatch.setattr(reader, "_parsed_list", counted)
     with use_cassette(path, http_clients=False) as run:
         assert not parsed  # opening the file parses none
         found = run.take("POST", "http://elsewhere/v1/messages", b'{"n":%d}' % (count - 1))
@@ -167,7 +166,7 @@ def test_a_cassette_of_vcrpy_is_read_and_no_more(
     """Its recordings are parsed one by one, none is laid out anew or searched for credentials."""
     path = written_by_vcrpy(tmp_path / "c.yaml", 20)
     parsed: list[int] = []
-    composed = parsing._composed
+    composed = parser._composed
 
     def counted(text: str, *rest: Any) -> Any:
         parsed.append(len(text))
@@ -176,8 +175,8 @@ def test_a_cassette_of_vcrpy_is_read_and_no_more(
     def unused(*_: object) -> None:
         raise AssertionError("it takes longer than reading the file")
 
-    monkeypatch.setattr(parsing, "_composed", counted)
-    monkeypatch.setattr(reading, "interaction_text", unused)
+    monkeypatch.setattr(parser, "_composed", counted)
+    monkeypatch.setattr(reader, "interaction_text", unused)
     monkeypatch.setattr(scrubbing, "scrub_text", unused)
     with use_cassette(path, http_clients=False) as run:
         sent = {"n": 9, "text": "to be or not " * 300}
@@ -198,8 +197,8 @@ def test_opening_the_cassettes_of_a_suite_parses_their_head_once(
         parsed.append(text)
         return parsed_yaml(text, path)
 
-    monkeypatch.setattr(reading, "parsed_yaml", counted)
-    monkeypatch.setattr(reading, "_heads", {})
+    monkeypatch.setattr(reader, "parsed_yaml", counted)
+    monkeypatch.setattr(reader, "_heads", {})
     for path in paths:
         with use_cassette(path, http_clients=False):
             pass
@@ -232,10 +231,10 @@ def test_clients_that_are_not_installed_are_looked_for_once(
             asked.append(name)
 
     options = VcrOptions("c", tmp_path, "none", {}, (), lambda _: None)
-    with watched_cassette(options):
+    with use_vcr_cassette(options):
         monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
 
-    with watched_cassette(options) as run:
+    with use_vcr_cassette(options) as run:
         skipped = run.cassette.skip_patchers
 
     assert "tornado" in skipped or find_spec("tornado")

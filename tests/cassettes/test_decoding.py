@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_regen.cassettes.files import decoding
-from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.files import bodies
+from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
 
 TEXT = json.dumps({"said": "word " * 5_000}).encode()
 
@@ -59,7 +59,7 @@ EACH = pytest.mark.parametrize(("name", "pack"), PACKED.values(), ids=PACKED)
 def decoded(name: str, body: bytes, *, is_whole: bool = True) -> bytes:
     """Return what a body of that encoding says."""
     headers = {"content-encoding": (name,), "x-kept": ("1",)}
-    plain, left = decoded_body(body, headers, is_whole=is_whole)
+    plain, left = decode_body(body, headers, is_whole=is_whole)
     assert left == {"x-kept": ("1",)}
     return plain
 
@@ -111,7 +111,7 @@ def test_a_bomb_does_not_go_off(
     monkeypatch: pytest.MonkeyPatch, name: str, pack: Callable[[bytes], bytes]
 ) -> None:
     """A small body that stands for more than it may is refused; one that just fits is read."""
-    monkeypatch.setattr(decoding, "_LARGEST", 1 << 20)
+    monkeypatch.setattr(bodies, "_LARGEST", 1 << 20)
 
     assert decoded(name, pack(bytes(1 << 20))) == bytes(1 << 20)
     with pytest.raises(UndecodableBodyError, match="more than 1 MB"):

@@ -19,7 +19,7 @@ from pytest_regen.cassettes import (
     read_cassette,
     use_cassette,
 )
-from pytest_regen.cassettes.paths import leaves, parse_path, replaced
+from pytest_regen.cassettes.json_bodies import leaves, parse_path, replace_at
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import CassetteMissError, UsageError
 from pytest_regen.turns import Message, TurnRequest
@@ -336,7 +336,7 @@ def test_a_path_reaches_what_it_names(path_text: str, expected: object) -> None:
     value = {"a": {"id": 9}, "b": [{"id": 1, "x": {"id": 2}}, {"id": 3}], "odd key": 4}
     before = json.dumps(value)
 
-    assert replaced(value, parse_path(path_text), 0) == expected
+    assert replace_at(value, parse_path(path_text), 0) == expected
     assert json.dumps(value) == before
 
 
@@ -355,7 +355,7 @@ def test_every_leaf_has_a_path_that_reaches_it_alone(value: Any) -> None:
     for text, leaf in found:
         if text == "$":
             continue
-        changed = dict(leaves(replaced(value, parse_path(text), "changed\0")))
+        changed = dict(leaves(replace_at(value, parse_path(text), "changed\0")))
         assert changed.pop(text) == "changed\0"
         assert changed == {other: kept for other, kept in found if other != text}
         assert leaf != "changed\0"

@@ -16,8 +16,7 @@ from loop_work import CLIENTS, ask_all
 from small_site import Site, small_site
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.errors import CassetteError, CassetteMissError
 
 blockbuster = pytest.importorskip("blockbuster")
@@ -287,7 +286,7 @@ def test_nothing_is_imported(tmp_path: Path) -> None:
 def watched(folder: Path, mode: str, **options: Any) -> Any:
     """Return a cassette as the mark ``vcr`` uses it, that compares bodies only if it is told to."""
     config = {"match_on": ["method", "path", *options.pop("match_on", ())]}
-    return watched_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None, **options))
+    return use_vcr_cassette(VcrOptions("c", folder, mode, config, (), lambda _: None, **options))
 
 
 def test_a_test_marked_vcr(ask: Any, tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from vcr.serializers import jsonserializer, yamlserializer
 
 from pytest_regen.cassettes import Interaction, read_cassette
-from pytest_regen.cassettes.clients.vcr.persisting import Persister
-from pytest_regen.cassettes.files import parsing
+from pytest_regen.cassettes.clients.vcr_files import Persister
+from pytest_regen.cassettes.files import parser
 from pytest_regen.cassettes.files.format import interaction_text
-from pytest_regen.cassettes.files.reading import CassetteFile
-from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
-from pytest_regen.cassettes.upkeep.converting import convert, plan_conversion
-from pytest_regen.cassettes.upkeep.showing import conversation
+from pytest_regen.cassettes.files.reader import CassetteFile
+from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
+from pytest_regen.cassettes.upkeep.convert import convert, plan_conversion
+from pytest_regen.cassettes.upkeep.show import conversation
 from pytest_regen.errors import CassetteUnreadableError, RegenError
 
 EVENTS: tuple[Any, ...] = (
@@ -143,7 +143,7 @@ def test_any_bytes(folder: Path, content: bytes) -> None:
 def pieces(text: str) -> Any:
     """Return what recordings parsed one by one add up to; ``None`` where they cannot be."""
     try:
-        found = parsing._one_by_one(text, Path("c.yaml"), None)
+        found = parser._parse_one_by_one(text, Path("c.yaml"), None)
     except CassetteUnreadableError:
         return None
     return found and found[:2]
@@ -177,7 +177,7 @@ def test_recordings_parsed_one_by_one_are_those_of_the_whole(content: bytes) -> 
     for text in (drawn, *HOSTILE):
         found = pieces(text)
         if found is not None:
-            assert found == parsing.parsed_yaml(text, Path("c.yaml")), text
+            assert found == parser.parsed_yaml(text, Path("c.yaml")), text
 
 
 def test_recordings_that_stand_under_each_other_are_parsed_one_by_one() -> None:

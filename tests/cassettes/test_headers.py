@@ -12,8 +12,7 @@ from loopback import Answer, Asked, serving
 from recorded import answering
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.errors import UsageError
 
 TOKEN = "ghp_" + "aB3dE6gH9" * 4
@@ -155,7 +154,7 @@ def test_a_session_of_a_test_that_is_marked_vcr_is_replayed(path: Path) -> None:
 
     def session(url: str, mode: str) -> str:
         options = VcrOptions("c.yaml", path.parent, mode, {}, (), lambda _: None)
-        with watched_cassette(options), httpx2.Client(base_url=url) as client:
+        with use_vcr_cassette(options), httpx2.Client(base_url=url) as client:
             assert client.get("/login").cookies["sid"]
             assert client.cookies["sid"]
             return client.get("/me").text

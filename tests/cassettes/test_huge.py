@@ -18,12 +18,12 @@ from vcr.request import Request
 from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import read_cassette, scrubbing, use_cassette
-from pytest_regen.cassettes.clients.vcr.persisting import Persister
-from pytest_regen.cassettes.files import writing
+from pytest_regen.cassettes.clients.vcr_files import Persister
+from pytest_regen.cassettes.files import writer
 from pytest_regen.cassettes.files.format import interaction_text
 from pytest_regen.cassettes.recording import WireExchange, clean_body
+from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
-from pytest_regen.turns.secrets import find_secrets
 
 MEGABYTES = [1, pytest.param(50, marks=pytest.mark.sweep)]
 COUNTS = [3_000, pytest.param(20_000, marks=pytest.mark.sweep)]
@@ -111,7 +111,7 @@ def test_a_huge_body_is_searched_once(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(module, name, searching)
 
     counted("scrub_text", scrubbing)
-    counted("find_secrets", writing)
+    counted("find_secrets", writer)
     said = json.dumps({"content": "to be or not to be " * 100_000}).encode()
 
     with use_cassette(tmp_path / "c.yaml", mode="once", http_clients=False) as run:

@@ -11,7 +11,7 @@ from recording_work import kept_words, noted
 from turn_values import turn
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.files.appending import read_whole
+from pytest_regen.cassettes.files.storage import read_whole
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.turns import AnthropicProvider, TurnRequest

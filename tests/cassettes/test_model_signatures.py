@@ -14,12 +14,12 @@ from recorded import answering
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
-from pytest_regen.cassettes.files.writing import checked_text
+from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_value
-from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
-from pytest_regen.cassettes.upkeep.converting import convert, plan_conversion
-from pytest_regen.turns.secrets import find_secrets
+from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
+from pytest_regen.cassettes.upkeep.convert import convert, plan_conversion
+from pytest_regen.credentials.search import find_secrets
 
 URL = "https://api.example/v1/models/m:generate"
 JSON = {"content-type": ("application/json",)}
@@ -85,7 +85,7 @@ def test_it_is_written_as_it_came(
         kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
 
         assert (kept.request_body, kept.response_body) == (body, body)
-        assert checked_text(Path("c.yaml"), interaction_text(kept))
+        assert check_text(Path("c.yaml"), interaction_text(kept))
 
 
 def test_it_is_written_in_pieces() -> None:
@@ -127,7 +127,7 @@ def test_a_client_gets_it_back(tmp_path: Path) -> None:
 
 def test_it_survives_a_conversion(tmp_path: Path) -> None:
     """From a file of vcrpy, where it is folded, into ours."""
-    import yaml  # noqa: PLC0415 - only here
+    import yaml
 
     path, signature = tmp_path / "c.yaml", opaque()
     body = json.dumps({"parts": [{"text": "é", "thoughtSignature": signature}]})

@@ -9,7 +9,7 @@ import yaml
 from recorded import answering
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.multipart import with_stable_boundary
+from pytest_regen.cassettes.files.bodies import with_stable_boundary
 from pytest_regen.errors import CassetteMissError
 
 URL = "https://api.example/v1/files"

@@ -17,10 +17,8 @@ from vcr.request import Request
 from vcr.stubs import VCRHTTPSConnection
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr.bodies import body_bytes, comparable_bytes
-from pytest_regen.cassettes.clients.vcr.patching import _builder
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_patches import _builder, body_bytes, comparable_bytes
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.errors import CassetteError, CassetteMissError
 
 URL = "https://api.example/v1/messages"
@@ -71,9 +69,9 @@ def test_threads_are_all_recorded_by_a_test_marked_vcr(tmp_path: Path) -> None:
     before = vcr.patch.force_reset, VCRHTTPSConnection._baseclass
     options = VcrOptions("c.yaml", tmp_path, "once", {}, (), lambda _: None)
     with serving({"/*": lambda asked: Answer(asked.target.encode())}) as address:
-        with watched_cassette(options), use_cassette(tmp_path / "inner.yaml", mode="once"):
+        with use_vcr_cassette(options), use_cassette(tmp_path / "inner.yaml", mode="once"):
             fetched("urllib", f"{address}/inner")
-        with watched_cassette(options), ThreadPoolExecutor(8) as pool:
+        with use_vcr_cassette(options), ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: fetched("urllib", f"{address}/{number}"), range(count)))
 
     file = read_cassette(path)

@@ -11,7 +11,7 @@ from recorded import answering, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import ReplayProvider, read_cassette, use_cassette
-from pytest_regen.cassettes.files import decoding
+from pytest_regen.cassettes.files import bodies
 from pytest_regen.errors import CassetteUnreadableError, UsageError
 
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 5
@@ -138,7 +138,7 @@ def test_json_is_replayed_only(folder: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "noise", "behind", "bomb", "pointer"])
 def test_damage_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     """By name, with what to do; what would not fit into memory is not unpacked."""
-    monkeypatch.setattr(decoding, "_LARGEST", 1 << 20)
+    monkeypatch.setattr(bodies, "_LARGEST", 1 << 20)
     path = folder / "c.yaml.gz"
     good = gzip.compress(foreign(folder / "c.yaml", {"a": 1}).read_bytes())
     content, said = {

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.files.reading import read_cassette
+from pytest_regen.cassettes.files.reader import read_cassette
 from pytest_regen.errors import CassetteMissError, UsageError
 
 THIRD = "prices.test"

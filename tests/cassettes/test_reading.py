@@ -17,8 +17,7 @@ from recorded import outcome, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import Interaction, read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files.format import FIRST_LINE, header_text, interaction_text
 from pytest_regen.errors import CassetteUnreadableError
 
@@ -363,7 +362,7 @@ def test_an_answer_in_the_layout_vcrpy_once_had_for_httpx(path: Path) -> None:
 
     for cassette in (
         use_cassette(path),
-        watched_cassette(VcrOptions("c", path.parent, "none", {}, (), lambda _: None)),
+        use_vcr_cassette(VcrOptions("c", path.parent, "none", {}, (), lambda _: None)),
     ):
         with cassette:
             said = httpx2.get("http://127.0.0.1:9/said")

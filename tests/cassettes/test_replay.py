@@ -11,7 +11,7 @@ from recorded import record
 from turn_values import turn
 
 from pytest_regen.cassettes import ReplayProvider, use_cassette
-from pytest_regen.cassettes.differences import differences, distance
+from pytest_regen.cassettes.misses import differences, distance
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteMissError, TransportError
 from pytest_regen.turns import Message

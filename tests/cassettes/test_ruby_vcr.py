@@ -10,8 +10,7 @@ import pytest
 from cassette_commands import checked, run
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.errors import CassetteUnreadableError
 
 IMAGE = bytes(range(256))
@@ -168,13 +167,13 @@ def test_a_test_that_is_marked_vcr_is_told(folder: Path) -> None:
         "c.yml", folder, "none", {"path_transformer": str}, (), configure=lambda _: None
     )
 
-    with pytest.raises(CassetteUnreadableError) as refused, watched_cassette(options):
+    with pytest.raises(CassetteUnreadableError) as refused, use_vcr_cassette(options):
         pass
 
     assert "VCR for Ruby" in refused.value.why
     assert f"convert {path.name} --out" in refused.value.hint
     assert run("convert", "c.yml", "--out", "d.yaml") == 0
-    with watched_cassette(VcrOptions("d.yaml", folder, "none", {}, (), lambda _: None)):
+    with use_vcr_cassette(VcrOptions("d.yaml", folder, "none", {}, (), lambda _: None)):
         url = "https://api.example.com/v1/things?page=2"
         assert httpx2.post(url, json={}).json()["price"] == 1.1
 

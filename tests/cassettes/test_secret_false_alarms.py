@@ -16,12 +16,12 @@ from planted_secrets import KINDS, MIXED, NAMED, NEWER, UNLISTED, core
 
 from pytest_regen.cassettes import read_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
 from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_value
-from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
-from pytest_regen.cassettes.values import Interaction
+from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
+from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteUnreadableError
-from pytest_regen.turns.secrets import find_secrets
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "cassettes", ROOT / "examples", ROOT.parent / "shared/data/anthropic-cassettes"]

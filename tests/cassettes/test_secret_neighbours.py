@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from planted_secrets import HEX, IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED, UNLISTED, core
 
 from pytest_regen.cassettes.files.format import header_text, interaction_text
-from pytest_regen.cassettes.files.writing import checked_text
-from pytest_regen.cassettes.keys import request_key
+from pytest_regen.cassettes.files.writer import check_text
+from pytest_regen.cassettes.interactions import Interaction, request_key
 from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
 from pytest_regen.cassettes.scrubbing import hidden_in_stream
-from pytest_regen.cassettes.upkeep.checking import Limits, check_cassettes
-from pytest_regen.cassettes.values import Interaction
-from pytest_regen.turns.secrets import find_secrets, scrub_text
+from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
+from pytest_regen.credentials.search import find_secrets, scrub_text
 
 EVERY = {**KINDS, **NEWER, **NAMED, **UNLISTED}
 URL = "https://api.anthropic.com/v1/messages"
@@ -134,7 +133,7 @@ def test_nothing_of_it_is_written(found: tuple[str, Any], request: str, answer: 
     text = interaction_text(kept)
 
     assert core(secret) not in text
-    assert checked_text(Path("c.yaml"), text) == text
+    assert check_text(Path("c.yaml"), text) == text
 
 
 @FEW
@@ -187,7 +186,7 @@ def test_what_can_be_replaced_is_never_refused(value: Any, request: str) -> None
 
         kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
 
-        assert checked_text(Path("c.yaml"), interaction_text(kept))
+        assert check_text(Path("c.yaml"), interaction_text(kept))
         assert request_key("POST", URL, body) == kept.key
         again = kept_exchange(
             WireExchange("POST", URL, JSON, kept.request_body, 200, "OK", headers, b"{}")
@@ -254,7 +253,7 @@ def test_what_only_its_context_tells(secret: str) -> None:
         for part in (kept.request_body, kept.response_body):
             assert core(secret).encode() not in part, body
             assert find_secrets(part.decode()) == (), body
-        assert checked_text(Path("c.yaml"), interaction_text(kept))
+        assert check_text(Path("c.yaml"), interaction_text(kept))
 
 
 @pytest.mark.parametrize("beside", ["", f" {HEX[:40]}"])
@@ -265,7 +264,7 @@ def test_what_is_let_stand_is_not_refused(beside: str) -> None:
 
         kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
 
-        assert checked_text(Path("c.yaml"), interaction_text(kept))
+        assert check_text(Path("c.yaml"), interaction_text(kept))
         assert kept.request_body == body
 
 

@@ -17,7 +17,7 @@ from planted_secrets import PLANTED
 from recorded import answering
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.files.decoding import UndecodableBodyError, decoded_body
+from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
 from pytest_regen.errors import CassetteError
 
 SECRETS = {
@@ -426,6 +426,6 @@ def test_what_searches_this_folder_finds_what_is_hidden(tmp_path: Path) -> None:
 
 def test_a_header_of_an_encoding_that_is_not_there_is_no_obstacle() -> None:
     """Text is searched whatever its header says; binary data nobody can read is refused."""
-    assert decoded_body(b"plain", {"content-encoding": ("gzip",)})[0] == b"plain"
+    assert decode_body(b"plain", {"content-encoding": ("gzip",)})[0] == b"plain"
     with pytest.raises(UndecodableBodyError):
-        decoded_body(b"\x81\xff\x00", {"content-encoding": ("made-up",)})
+        decode_body(b"\x81\xff\x00", {"content-encoding": ("made-up",)})

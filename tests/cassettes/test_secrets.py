@@ -23,13 +23,13 @@ from recorded import KEY, outcome, record, replaying
 from turn_values import turn
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.keys import request_key
+from pytest_regen.cassettes.interactions import request_key
 from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.credentials.names import looks_random
+from pytest_regen.credentials.search import find_secrets, scrub_text
+from pytest_regen.credentials.shapes import SECRET_SHAPES, SecretShape
 from pytest_regen.emulator import EmulatedReply, Emulator
 from pytest_regen.errors import CassetteError
-from pytest_regen.turns.secret_names import looks_random
-from pytest_regen.turns.secret_shapes import SECRET_SHAPES, SecretShape
-from pytest_regen.turns.secrets import find_secrets, scrub_text
 
 EACH = pytest.mark.parametrize("secret", PLANTED.values(), ids=PLANTED)
 

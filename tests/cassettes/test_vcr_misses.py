@@ -6,8 +6,7 @@ from typing import Any
 import httpx2
 from vcr.errors import CannotOverwriteExistingCassetteException
 
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.emulator import Emulator
 
 CONFIG = {"match_on": ["method", "scheme", "host", "port", "path", "headers"]}
@@ -16,7 +15,7 @@ CONFIG = {"match_on": ["method", "scheme", "host", "port", "path", "headers"]}
 def why(folder: Path, mode: str, url: str, **options: Any) -> str:
     """Make one request with a cassette as vcrpy is configured; return why it is a miss."""
     with (
-        watched_cassette(VcrOptions("c", folder, mode, CONFIG, (), lambda _: None)) as run,
+        use_vcr_cassette(VcrOptions("c", folder, mode, CONFIG, (), lambda _: None)) as run,
         httpx2.Client() as client,
     ):
         try:

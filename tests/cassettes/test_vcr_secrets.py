@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 from planted_secrets import PLANTED
 
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
+from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError
-from pytest_regen.turns.secrets import find_secrets
 
 SECRET = PLANTED["anthropic"]
 TEXT = json.dumps({"said": f"It is {SECRET}."}).encode()
@@ -54,7 +53,7 @@ def post(folder: Path, url: str, data: Any, mode: str = "once") -> bytes:
     """Send a request, recorded by vcrpy or replayed; return the answer."""
     options = VcrOptions("c", folder, mode, {}, (), lambda _: None)
     headers = {"content-type": "text/plain", "content-length": str(len(data))}
-    with watched_cassette(options):
+    with use_vcr_cassette(options):
         sent = urllib.request.Request(url, data, headers)
         answer: bytes = urllib.request.urlopen(sent, timeout=10).read()
     return answer
@@ -142,7 +141,7 @@ def test_a_failure_says_what_was_not_written_besides(tmp_path: Path) -> None:
     options = VcrOptions("c", tmp_path, "once", {}, (), lambda _: None)
 
     def fails(url: str) -> None:
-        with watched_cassette(options):
+        with use_vcr_cassette(options):
             urllib.request.urlopen(urllib.request.Request(url, b"{}"), timeout=10).read()
             raise ZeroDivisionError
 

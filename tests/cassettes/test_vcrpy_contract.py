@@ -12,9 +12,9 @@ from vcr.persisters import filesystem
 from vcr.request import Request
 from yaml.constructor import ConstructorError, SafeConstructor
 
-from pytest_regen.cassettes.clients.vcr.patching import _builder, _PatchTarget, _skipped
-from pytest_regen.cassettes.clients.vcr.persisting import _base_loader, _loader_of_old_tags
-from pytest_regen.cassettes.clients.vcr.watching import _WatchedCassette
+from pytest_regen.cassettes.clients.vcr_files import _base_loader, _loader_of_old_tags
+from pytest_regen.cassettes.clients.vcr_patches import _builder, _PatchTarget, _skipped_methods
+from pytest_regen.cassettes.clients.vcr_run import _VcrCassette
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ def test_one_room_is_the_only_door() -> None:
 
 def test_the_methods_we_override_are_there() -> None:
     """Each is called by vcrpy's own stubs; one renamed would be silently passed by."""
-    for cls in (_PatchTarget, _WatchedCassette):
+    for cls in (_PatchTarget, _VcrCassette):
         for name, value in vars(cls).items():
             ours = inspect.isfunction(value) or isinstance(value, property)
             if ours and name not in {"__init__", "__contains__"}:
@@ -55,9 +55,9 @@ def test_the_arguments_we_give_are_taken() -> None:
 
 def test_patches_are_made_by_the_methods_that_are_skipped() -> None:
     """Of each client by one; one renamed would patch a client that was to be left alone."""
-    makers = {name for name in vars(CassettePatcherBuilder) if name in _skipped()}
+    makers = {name for name in vars(CassettePatcherBuilder) if name in _skipped_methods()}
 
-    assert makers >= {"_aiohttp", "_httplib2", "_tornado"}.intersection(_skipped())
+    assert makers >= {"_aiohttp", "_httplib2", "_tornado"}.intersection(_skipped_methods())
     assert makers & {"_httpx", "_httpcore"}
     assert all(not list(getattr(_builder(), name)()) for name in makers)
 

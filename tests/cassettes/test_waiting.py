@@ -13,8 +13,7 @@ from recorded import KEY, replaying
 from turn_values import MODEL, turn
 
 from pytest_regen.cassettes import use_cassette
-from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.emulator import Emulator, Fault
 from pytest_regen.turns import AnthropicProvider
 
@@ -114,11 +113,11 @@ def test_nor_in_a_test_marked_vcr(
         VcrOptions("c", tmp_path, mode, {"match_on": ["method", "path"]}, (), lambda _: None)
         for mode in ("once", "none")
     ]
-    with Emulator(lambda _body: next(said)) as emulator, watched_cassette(options[0]):
+    with Emulator(lambda _body: next(said)) as emulator, use_vcr_cassette(options[0]):
         assert ask(emulator.base_url) == "late"
     slept.clear()
 
-    with watched_cassette(options[1]) as run:
+    with use_vcr_cassette(options[1]) as run:
         assert ask("http://127.0.0.1:9") == "late"
 
     assert sum(slept) <= 0.002

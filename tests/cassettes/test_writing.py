@@ -19,7 +19,7 @@ from vcr.persisters.filesystem import FilesystemPersister
 from vcr.serializers import yamlserializer
 
 from pytest_regen.cassettes import read_cassette, use_cassette
-from pytest_regen.cassettes.files.appending import read_whole
+from pytest_regen.cassettes.files.storage import read_whole
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns import Reply

@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from pytest_regen import __version__
 from pytest_regen.cli.app import COMMANDS, app
-from pytest_regen.turns.defaults import DEFAULT_MODEL
+from pytest_regen.turns.values import DEFAULT_MODEL
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
 SHARED = PAGE.partition("share these:")[2].partition("\n\n`generate")[0]

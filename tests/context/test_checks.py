@@ -25,9 +25,8 @@ from pytest_regen.testing import (
     completion,
     failing_checks,
 )
-from pytest_regen.testing.canaries import paired_flow
-from pytest_regen.testing.standing import misplaced
-from pytest_regen.testing.verdicts import ANY_MARK
+from pytest_regen.testing.agents import ANY_MARK
+from pytest_regen.testing.canaries import misplaced, paired_flow
 from pytest_regen.turns.values import Provider
 
 

@@ -25,7 +25,7 @@ from pytest_regen.context import (
     require_seal,
 )
 from pytest_regen.errors import InvalidContextError, ReaskedError, ReplyFormatError, SealError
-from pytest_regen.testing.observing import text_of
+from pytest_regen.testing.agents import text_of
 from pytest_regen.turns import ScriptedProvider, TurnRequest
 
 KEY = {"k1": "flows that are told apart by their keys"}

@@ -11,7 +11,7 @@ from plain_names import PlainNames
 from small_documents import build
 
 from pytest_regen.documents.naming import give_names, home_name, singular
-from pytest_regen.documents.places import Place, pointer_segments
+from pytest_regen.documents.places import Pointer, pointer_segments
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_singular(plural: str, expected: str) -> None:
 )
 def test_a_name_comes_from_the_place(pointer: str, expected: str) -> None:
     """An inline schema is named after its owner and its property, singular inside arrays."""
-    assert home_name(Place("", pointer_segments(pointer))) == expected
+    assert home_name(Pointer("", pointer_segments(pointer))) == expected
 
 
 def names(folder: Path, schema: Any, components: dict[str, Any]) -> dict[str, str]:
@@ -195,7 +195,7 @@ def test_long_names_are_bounded_and_stay_different(tmp_path: Path) -> None:
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=12, unique=True), st.randoms())
 def test_names_are_unique_whatever_schemas_are_called(labels: list[str], order: Any) -> None:
     """Any text names a schema; the names differ by case-blind comparison, in every order."""
-    places = [Place("", ("components", "schemas", label)) for label in labels]
+    places = [Pointer("", ("components", "schemas", label)) for label in labels]
     first = give_names(places, places[0], None, PlainNames())
     shuffled = places.copy()
     order.shuffle(shuffled)

@@ -7,8 +7,7 @@ import pytest
 from emulator_requests import api, body, dumped, said, send, text, user
 
 from pytest_regen.emulator.api import MessagesApi
-from pytest_regen.emulator.clock import Clock
-from pytest_regen.emulator.limits import RateLimits
+from pytest_regen.emulator.limits import Clock, RateLimits
 from pytest_regen.emulator.values import Fault
 
 ROOT = "/v1/messages/batches"

@@ -8,9 +8,8 @@ from emulator_requests import api, ask, body, said, send, text, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_regen.emulator.streaming import split_text
-from pytest_regen.emulator.values import EmulatedReply, Fault, ToolUse
-from pytest_regen.emulator.wire import HttpResponse
+from pytest_regen.emulator.messages import split_text
+from pytest_regen.emulator.values import EmulatedReply, Fault, HttpResponse, ToolUse
 
 TOOLS = [{"name": "look", "input_schema": {"type": "object"}}]
 SCHEMA = {"type": "object", "properties": {}, "additionalProperties": False}

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 from emulator_requests import HEADERS, api, ask, body, dumped, said, text, user
 
-from pytest_regen.emulator.accounting import PromptCache
 from pytest_regen.emulator.api import MessagesApi
-from pytest_regen.emulator.clock import Clock
-from pytest_regen.emulator.wire import HttpRequest
+from pytest_regen.emulator.limits import Clock
+from pytest_regen.emulator.prompt import PromptCache
+from pytest_regen.emulator.values import HttpRequest
 
 REFERENCE = (
     Path(__file__).parents[3] / "shared/research/anthropic-files/prompt_cache_reference_model.py"

@@ -12,10 +12,9 @@ import yaml
 from emulator_requests import HEADERS, api, dumped, said
 
 from pytest_regen.emulator.api import MessagesApi
-from pytest_regen.emulator.clock import Clock
-from pytest_regen.emulator.models import find_model
-from pytest_regen.emulator.values import EmulatedReply, ToolUse
-from pytest_regen.emulator.wire import HttpRequest, HttpResponse
+from pytest_regen.emulator.limits import Clock
+from pytest_regen.emulator.values import EmulatedReply, HttpRequest, HttpResponse, ToolUse
+from pytest_regen.turns.models import find_model
 
 FOLDER = Path(__file__).parents[3] / "shared/data/anthropic-cassettes"
 FILES = sorted(FOLDER.glob("*.yaml")) if FOLDER.is_dir() else []

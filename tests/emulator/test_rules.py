@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_regen.emulator.messages import signature
-from pytest_regen.emulator.models import MODELS, find_model
+from pytest_regen.turns.models import MODELS, find_model
 
 OLD = "claude-sonnet-4-5"
 TOOL = {"name": "look", "input_schema": {"type": "object"}}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from emulator_requests import api, assistant, body, said, send, text, user
 
-from pytest_regen.emulator.models import MODELS
+from pytest_regen.turns.models import MODELS
 
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 OBJECT = {"type": "object", "properties": {}, "additionalProperties": False}

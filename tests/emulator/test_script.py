@@ -9,7 +9,7 @@ from emulator_requests import body, said, send, text, user
 
 from pytest_regen.emulator import EmulatedReply, Fault, Match, Rule, Script, Step, load_script
 from pytest_regen.emulator.api import MessagesApi
-from pytest_regen.emulator.clock import Clock
+from pytest_regen.emulator.limits import Clock
 from pytest_regen.errors import UsageError
 
 WHOLE = """

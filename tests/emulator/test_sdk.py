@@ -253,7 +253,7 @@ def test_refusals_and_empty_replies(emulator: Emulator, client: Client) -> None:
 
 def test_structured_output(emulator: Emulator, client: Client) -> None:
     """``parse`` reads what the script says; text that breaks the schema is the script's fault."""
-    from pydantic import BaseModel  # noqa: PLC0415 - only this test needs it
+    from pydantic import BaseModel
 
     class Person(BaseModel):
         name: str
@@ -329,7 +329,7 @@ def test_a_cancelled_batch_has_no_messages(emulator: Emulator, client: Client) -
 
 def test_the_asynchronous_client(emulator: Emulator) -> None:
     """Eight calls at once each get their own answer."""
-    import asyncio  # noqa: PLC0415 - only this test needs it
+    import asyncio
 
     emulator.responder = lambda body: f"You said {body['messages'][0]['content']}."
 

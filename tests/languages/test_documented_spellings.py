@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_regen.documents.ir import FieldIR, Scalar
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.validation import validate_generated_code
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "csharp.md"
@@ -103,7 +103,7 @@ def test_the_first_spelling_is_what_prompts_ask_for(words: str, case: str) -> No
     row = next(row for row in ROWS if row["type in `ir.json`"] == words)
     field = FieldIR.model_validate({"json_name": "x", "type": expression(words), **CASES[case]})
 
-    assert language_named("csharp").spell(field) == spellings(row[case])[0]
+    assert find_language("csharp").spell(field) == spellings(row[case])[0]
 
 
 @pytest.mark.parametrize(("words", "spelled"), REFUSED)
@@ -146,7 +146,7 @@ def test_an_integer_without_a_format_is_long(constraints: dict[str, Any], expect
     field = FieldIR(json_name="x", type=Scalar(kind="integer"), constraints=constraints)
     bounded = {"json_name": "x", "type": {"kind": "integer"}, "constraints": constraints}
 
-    assert language_named("csharp").spell(field) == expected
+    assert find_language("csharp").spell(field) == expected
     assert codes(bounded, "int?") == codes(bounded, "long?") == set()
 
 
@@ -159,7 +159,7 @@ def test_bounds_change_no_integer_with_a_format() -> None:
         constraints={"minimum": 0, "maximum": 1},
     )
 
-    assert language_named("csharp").spell(field) == "long"
+    assert find_language("csharp").spell(field) == "long"
 
 
 # -- the tables of what the serializer reads -----------------------------------------------------

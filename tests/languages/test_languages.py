@@ -3,18 +3,18 @@
 import pytest
 
 from pytest_regen.errors import UsageError
-from pytest_regen.languages import LANGUAGES, language_named
+from pytest_regen.languages import LANGUAGES, find_language
 
 
 @pytest.mark.parametrize("name", ["csharp", "cs", "C#", "CSharp"])
 def test_csharp_has_several_names(name: str) -> None:
     """Each usual spelling means the same language."""
-    assert language_named(name).name == "csharp"
+    assert find_language(name).name == "csharp"
 
 
 def test_an_unknown_language_is_refused() -> None:
     """The error shows the name and lists the languages there are."""
     with pytest.raises(UsageError, match="'cobol'") as caught:
-        language_named("cobol")
+        find_language("cobol")
 
     assert all(name in caught.value.hint for name in LANGUAGES)

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_regen.documents.ir import FieldIR, Scalar, TypeIR
-from pytest_regen.languages import language_named
-from pytest_regen.languages.csharp.keywords import KEYWORDS, RESERVED_TYPE_NAMES
+from pytest_regen.languages import find_language
 from pytest_regen.languages.csharp.names import (
+    KEYWORDS,
+    RESERVED_TYPE_NAMES,
     is_identifier,
     is_type_identifier,
     member_name,
@@ -149,7 +150,7 @@ def of_fields(*wires: str) -> TypeIR:
 
 def test_values_that_no_enum_member_can_stand_for() -> None:
     """System.Text.Json refuses an enum with a member of such a name, whatever is read."""
-    language = language_named("csharp")
+    language = find_language("csharp")
     for value in ("", " ", " a", "a ", "a\n", "\u00a0a"):
         assert not language.has_enum_member(value), repr(value)
     for value in ("a", "a b", "0", "-", "é", "a,b", "\u200b"):

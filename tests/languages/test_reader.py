@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ships import FLAG, SHIP
 
-from pytest_regen.languages import language_named
-from pytest_regen.languages.csharp.literals import decoded_string
-from pytest_regen.languages.facts import Declaration, SourceFacts
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Declaration, SourceFacts
+from pytest_regen.languages.csharp.tree import decode_string
 
-read = language_named("csharp").read
+read = find_language("csharp").read
 
 
 def only(code: str) -> Declaration:
@@ -58,7 +58,7 @@ def test_a_regular_literal_gives_back_its_text(text: str) -> None:
     """Escaping and decoding are inverse."""
     escaped = "".join(f"\\U{ord(char):08X}" for char in text)
 
-    assert decoded_string(f'"{escaped}"') == text
+    assert decode_string(f'"{escaped}"') == text
 
 
 def test_constants_name_fields() -> None:

@@ -6,9 +6,9 @@ import re
 import pytest
 from ships import FLAG, SHIP
 
+from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.csharp.reader import read
 from pytest_regen.languages.csharp.slips import cut_end
-from pytest_regen.languages.facts import SyntaxFault
 
 DESCRIBED = re.sub(
     r'(\[JsonPropertyName\("(\w+)"\)\])', r'\1\n    [Description("The \2, as known.")]', SHIP

@@ -12,10 +12,9 @@ from store_factory import GOOD
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import ProviderError, RefusedError, TransportError
-from pytest_regen.pytest_plugin.cassettes.provider import recorded_in
+from pytest_regen.pytest_plugin.providers import recorded_in
 from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.defaults import DEFAULT_MODEL
-from pytest_regen.turns.values import Message, Reply, TurnRequest
+from pytest_regen.turns.values import DEFAULT_MODEL, Message, Reply, TurnRequest
 
 OWNER = "cassettes/regen/GET_v1_projects/Owner.yaml"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from blind_cases import ANSWERS, CASES, NOTE, sent, unsaid
 
-from pytest_regen.quoting import quote
+from pytest_regen.text import quote
 
 KEPT: dict[str, Any] = json.loads(ANSWERS.read_text("utf-8")) if ANSWERS.exists() else {}
 ANSWERED = {(one["case"], "\n".join(one["correction"])): one for one in KEPT.get("answers", ())}

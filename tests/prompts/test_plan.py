@@ -9,19 +9,25 @@ from kite_ir import field_named, kite_ir
 
 from pytest_regen.documents.ir import IR, Endpoint, FieldIR, TypeIR
 from pytest_regen.errors import UsageError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import (
     Plan,
     build_prompts,
     estimate_tokens,
     page_content_hash,
+    plan_from_entries,
     plan_pages,
-    stored_plan,
 )
-from pytest_regen.prompts.plan import _FULL, HARD_LIMIT, TARGET_INPUT_TOKENS, _Page, _placed
-from pytest_regen.prompts.units import unit_lines
+from pytest_regen.prompts.plan import (
+    _FULL,
+    HARD_LIMIT,
+    TARGET_INPUT_TOKENS,
+    _Page,
+    _placed,
+    unit_lines,
+)
 
-CSHARP = language_named("csharp")
+CSHARP = find_language("csharp")
 
 names = st.text(min_size=1, max_size=30)
 fields = st.builds(
@@ -227,7 +233,7 @@ def test_the_plan_is_read_back_from_prompts() -> None:
     ir = kite_ir()
     entries = build_prompts(ir, language=CSHARP, fields_per_page=7)
 
-    assert build_prompts(ir, language=CSHARP, stored_plan=stored_plan(entries)) == entries
+    assert build_prompts(ir, language=CSHARP, stored_plan=plan_from_entries(entries)) == entries
 
 
 def hashes(type_: TypeIR, pages: Sequence[Sequence[str | int]]) -> list[str]:

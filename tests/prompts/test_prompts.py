@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from pytest_regen.documents.ir import IR, ArrayOf, Endpoint, FieldIR, Ref, TypeIR
 from pytest_regen.errors import UsageError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import (
     OutputMode,
     PromptEntry,
@@ -28,7 +28,7 @@ from pytest_regen.prompts import (
     system_prompt,
 )
 
-CSHARP = language_named("csharp")
+CSHARP = find_language("csharp")
 MODES = ("full_class", "class_only", "fields_only", "enum_only", "enum_values_only")
 HEADINGS = {
     "OUTPUT MODE",
@@ -259,9 +259,9 @@ PROGRAM = """
 import hashlib, json, sys
 sys.path.insert(0, sys.argv[1])
 from kite_ir import kite_ir
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
-entries = [entry.to_json() for entry in build_prompts(kite_ir(), language=language_named("csharp"))]
+entries = [entry.to_json() for entry in build_prompts(kite_ir(), language=find_language("csharp"))]
 print(hashlib.sha256(json.dumps(entries).encode()).hexdigest())
 """
 

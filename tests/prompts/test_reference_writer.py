@@ -21,12 +21,12 @@ from reference_writer import (
     request_body,
 )
 
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.languages.csharp.tree import Node, parse
 from pytest_regen.prompts import PromptEntry, build_prompts, correction_block, with_correction
 from pytest_regen.validation.issues import Issue
 
-CSHARP = language_named("csharp")
+CSHARP = find_language("csharp")
 PROMPTS = (
     *build_prompts(kite_ir(), language=CSHARP),
     *build_prompts(kite_ir(), language=CSHARP, profile="xchange"),

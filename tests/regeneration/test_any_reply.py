@@ -13,10 +13,9 @@ from store_factory import GOOD, make_store
 
 from pytest_regen.emulator import EmulatedReply, Emulator, Fault
 from pytest_regen.errors import TransportError
-from pytest_regen.languages.csharp.repairs import diagnose
+from pytest_regen.languages.csharp.reader import diagnose
 from pytest_regen.languages.csharp.tree import parse
 from pytest_regen.regeneration import (
-    Budget,
     TurnSettings,
     generate_store,
     heal_store,
@@ -24,7 +23,7 @@ from pytest_regen.regeneration import (
     partial_regenerate,
 )
 from pytest_regen.stores import RegenStore, history
-from pytest_regen.turns import AnthropicProvider, CallableProvider, Reply, ScriptedProvider
+from pytest_regen.turns import AnthropicProvider, Budget, CallableProvider, Reply, ScriptedProvider
 from pytest_regen.validation import validate_store
 
 OWNER = GOOD["Owner", 1]
@@ -240,7 +239,7 @@ def test_what_is_tried_to_explain_stray_braces_is_bounded(
         parsed.append(len(code))
         return parse(code)
 
-    monkeypatch.setattr("pytest_regen.languages.csharp.repairs.parse", counting)
+    monkeypatch.setattr("pytest_regen.languages.csharp.reader.parse", counting)
     found = diagnose(text.encode())
 
     assert found.faults

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from store_factory import GOOD, make_store
 
 from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
-from pytest_regen.regeneration.settling import _union
+from pytest_regen.regeneration.candidate import _union
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
 from pytest_regen.validation import Issue

@@ -9,7 +9,7 @@ from reference_writer import ReferenceWriter, request_body
 
 from pytest_regen.documents.ir import IR
 from pytest_regen.errors import HandEditError, UnknownPageError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
 from pytest_regen.regeneration import (
     TurnSettings,
@@ -42,7 +42,7 @@ def writer(style: int = 0) -> CallableProvider:
 def store(tmp_path: Path) -> RegenStore:
     """A generated store; its root has several pages."""
     ir = whole(kite_ir())
-    prompts = build_prompts(ir, language=language_named("csharp"), fields_per_page=8)
+    prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=8)
     path = tmp_path / "GET_kites"
     RegenStore.create(path, ir=ir, prompts=prompts, source_file="Kite.cs", namespace="Kites")
     partial_regenerate(path, provider=writer())

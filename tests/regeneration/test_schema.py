@@ -4,7 +4,7 @@ from markdown_it import MarkdownIt
 from store_factory import FACTORY_IR
 
 from pytest_regen.documents.ir import FieldIR, MapOf, Scalar, TypeIR
-from pytest_regen.regeneration.schema import schema_markdown
+from pytest_regen.regeneration.planning import schema_markdown
 
 
 def shown_code(fields: tuple[FieldIR, ...]) -> list[str]:

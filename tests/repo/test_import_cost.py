@@ -29,7 +29,7 @@ def test_importing_the_plugin_imports_nothing_heavy() -> None:
 
 def test_the_cassette_of_a_test_loads_neither_stores_nor_what_only_they_need() -> None:
     """A test that replays a cassette pays for reading YAML, and for nothing else that is heavy."""
-    added = added_by("pytest_regen.pytest_plugin.cassettes.fixture")
+    added = added_by("pytest_regen.pytest_plugin.recording.fixture")
 
     assert "pytest_regen.stores" not in added
     assert not [name for name in added if name.split(".")[0] in {*HEAVY} - {"yaml"}]

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_regen.server.streaming import frame
+from pytest_regen.server.requests import frame
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

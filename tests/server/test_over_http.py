@@ -20,7 +20,7 @@ from subject_flow import CHOICE, MESSAGE, PLACE, Model, app_of, asking, second_t
 
 from pytest_regen.errors import TransportError
 from pytest_regen.server import ServerSettings, create_app
-from pytest_regen.server.streaming import frame
+from pytest_regen.server.requests import frame
 
 PATH = "/api/agents/generate-subject"
 STREAM = "/api/agents/stream-subject"

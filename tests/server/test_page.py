@@ -24,7 +24,7 @@ from subject_flow import (
 
 from pytest_regen.context import Sealer
 from pytest_regen.errors import TransportError
-from pytest_regen.html import Html, element, joined
+from pytest_regen.html import Html, element, join
 from pytest_regen.server import Quota, ServerSettings, create_app
 
 
@@ -658,4 +658,4 @@ def test_text_in_an_element_comes_back(text: str, name: str) -> None:
 
 def test_markup_is_not_escaped_twice() -> None:
     """What is already markup stays as it is, also inside lists and nothing."""
-    assert joined([Html("<b>x</b>"), None, ["&", ["<"]]]) == "<b>x</b>&amp;&lt;"
+    assert join([Html("<b>x</b>"), None, ["&", ["<"]]]) == "<b>x</b>&amp;&lt;"

@@ -16,7 +16,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from pytest_regen.errors import RefusedError, TransportError
 from pytest_regen.server import Quota, ServerSettings, client_header, peer_of
-from pytest_regen.server.quotas import Quotas
+from pytest_regen.server.settings import Quotas
 
 PATH = "/api/agents/generate-subject"
 

@@ -157,8 +157,8 @@ def test_two_servers_with_one_key_share_a_conversation() -> None:
 
 def test_an_agent_of_ones_own_is_enough() -> None:
     """Whatever has `turn` can be served."""
-    from pytest_regen.context import ClarificationRequest, Generate  # noqa: PLC0415 - of this test
-    from pytest_regen.server import create_app  # noqa: PLC0415 - of this test
+    from pytest_regen.context import ClarificationRequest, Generate
+    from pytest_regen.server import create_app
 
     class Echo:
         def turn(self, request: ClarificationRequest) -> Generate:

@@ -212,7 +212,7 @@ def test_an_hour_is_kept_where_it_is_asked_for(api: Api) -> None:
 
 def test_a_provider_that_does_not_count_is_told_apart() -> None:
     """No figures are no misses."""
-    from pytest_regen.turns import ScriptedProvider  # noqa: PLC0415 - this test alone
+    from pytest_regen.turns import ScriptedProvider
 
     talk = GeneratorSession("x", Answer, provider=ScriptedProvider(['{"n": 1}']))
     talk.ask("One?")

@@ -3,7 +3,7 @@
 from scenario_doubles import correction, discard, request, scenario
 
 from pytest_regen.sessions import DiscardedScenario, ScenarioFeedback, format_feedback_message
-from pytest_regen.sessions.feedback import Said
+from pytest_regen.sessions.memory import Said
 
 CLOSING = "Generate replacement scenarios for the corrected and discarded ones above"
 

@@ -11,9 +11,8 @@ from pydantic import BaseModel
 from scenario_doubles import TOOLS, said, scenario
 
 from pytest_regen.errors import BudgetError
-from pytest_regen.regeneration import Budget
 from pytest_regen.sessions import GeneratorSession, ScenarioGeneratorSession
-from pytest_regen.turns import Provider, Reply, ScriptedProvider, TurnRequest
+from pytest_regen.turns import Budget, Provider, Reply, ScriptedProvider, TurnRequest
 
 
 class Answer(BaseModel):

@@ -7,15 +7,15 @@ from loop_doubles import bench
 from scenario_doubles import TOOLS, correction, said, scenario
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.pytest_plugin.healing.routing import routed
-from pytest_regen.pytest_plugin.session_handles import TestedScenarioSession
+from pytest_regen.pytest_plugin.healing.sessions import routed
+from pytest_regen.pytest_plugin.sessions import TestedScenarioSession
 from pytest_regen.sessions import (
     Attribution,
     Judgement,
     ScenarioFeedback,
     ScenarioGeneratorSession,
     apply_corrections,
-    values,
+    scenarios,
 )
 from pytest_regen.turns import ScriptedProvider
 
@@ -34,7 +34,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], 
             return real(value)
 
         with monkeypatch.context() as patch:
-            patch.setattr(values, "canonical_hash", counting)
+            patch.setattr(scenarios, "canonical_hash", counting)
             work()
         return calls
 

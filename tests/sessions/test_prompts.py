@@ -5,7 +5,7 @@ import json
 from scenario_doubles import FETCH, READ, TOOLS
 
 from pytest_regen.sessions import ConditionalRoles, ToolAnnotation, build_generator_system_prompt
-from pytest_regen.sessions.reading import response_hint
+from pytest_regen.sessions.replies import response_hint
 
 
 def test_the_same_arguments_are_the_same_bytes() -> None:

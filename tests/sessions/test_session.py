@@ -17,17 +17,17 @@ from pytest_regen.errors import (
     TransportError,
     UsageError,
 )
-from pytest_regen.regeneration import Budget
 from pytest_regen.sessions import GeneratorSession
 from pytest_regen.turns import (
     AnthropicProvider,
+    Budget,
     Provider,
     Reply,
     ScriptedProvider,
     TurnRequest,
     Usage,
 )
-from pytest_regen.turns.joining import CONTINUE
+from pytest_regen.turns.reply_text import CONTINUE
 
 
 class Answer(BaseModel):

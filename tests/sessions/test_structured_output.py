@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from pytest_regen.emulator.schemas import check_schemas
 from pytest_regen.errors import UsageError
 from pytest_regen.sessions import GeneratorSession
-from pytest_regen.sessions.closed_schema import closed_schema
+from pytest_regen.sessions.session import closed_schema
 from pytest_regen.turns import ScriptedProvider
 
 

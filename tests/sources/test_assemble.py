@@ -3,9 +3,9 @@
 import pytest
 
 from pytest_regen.errors import UsageError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.sources import (
-    Place,
+    Origin,
     SourceMap,
     assemble,
     assemble_cs,
@@ -34,14 +34,14 @@ def test_the_assembled_file_is_legal() -> None:
     """Header and blocks together parse without a fault."""
     for profile in ("default", "xchange"):
         source = assemble([("A", A), ("B", B)], namespace="N", profile=profile)
-        facts = language_named("csharp").read(source)
+        facts = find_language("csharp").read(source)
         assert (facts.faults, facts.stray_lines) == ((), ())
         assert [each.name for each in facts.declarations] == ["A", "B"]
 
 
 def test_profiles_bring_what_their_attributes_need() -> None:
     """The connector's attributes replace those of the base library, which have the same names."""
-    header = language_named("csharp").header(namespace="", profile="xchange")
+    header = find_language("csharp").header(namespace="", profile="xchange")
     assert "using Json.Schema.Generation;" in header
     assert "using System.ComponentModel;" not in header
     assert "namespace" not in header
@@ -72,7 +72,7 @@ def test_pages_are_stitched_and_assembled_in_order() -> None:
     ]
     source = stitch_and_assemble(pages)
     assert list_type_names(source) == ["A", "B", "C"]
-    facts = language_named("csharp").read(source)
+    facts = find_language("csharp").read(source)
     assert facts.faults == ()
     assert [[each.name for each in type_.members] for type_ in facts.declarations] == [
         ["x"],
@@ -89,13 +89,13 @@ def test_lines_lead_to_type_page_and_line() -> None:
     found = [places.at(line) for line in range(source.count("\n") + 2)]
     assert found == [
         *[None] * 4,
-        Place("A", 1, 1, 1),
-        Place("A", 2, 1, 2),
-        Place("A", 3, 2, 2),
-        Place("A", 4, 2, 3),
-        Place("A", 5, 1, 3),
+        Origin("A", 1, 1, 1),
+        Origin("A", 2, 1, 2),
+        Origin("A", 3, 2, 2),
+        Origin("A", 4, 2, 3),
+        Origin("A", 5, 1, 3),
         *[None] * 3,
-        Place("B", 1),
+        Origin("B", 1),
         *[None] * 2,
     ]
 
@@ -104,7 +104,7 @@ def test_an_edited_block_has_no_pages() -> None:
     """After an edit by hand a line still has its type, but no page that could be blamed."""
     stitched = stitch([A, "int x;"], name="A", is_enum=False)
     source = assemble([("A", stitched.text)], header="").replace("int x", "int z")
-    assert SourceMap.of(source, {"A": stitched}).at(3) == Place("A", 2)
+    assert SourceMap.of(source, {"A": stitched}).at(3) == Origin("A", 2)
 
 
 @pytest.mark.parametrize(

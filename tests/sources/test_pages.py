@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_regen.languages import language_named
-from pytest_regen.languages.base import Stitched
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import StitchedType
 from pytest_regen.languages.csharp.pages import unwrap_page
 from pytest_regen.sources import stitch
 
@@ -11,14 +11,14 @@ FIRST = "public class Sample\n{\n    public int A { get; set; }\n}"
 SECOND = "public int B { get; set; }"
 
 
-def joined(*outputs: str, is_enum: bool = False, name: str = "Sample") -> Stitched:
+def joined(*outputs: str, is_enum: bool = False, name: str = "Sample") -> StitchedType:
     """Return the pages as one type."""
     return stitch(outputs, name=name, is_enum=is_enum)
 
 
 def names(text: str, of: str = "Sample") -> list[str]:
     """Return the names of the members of the type ``of``, from legal source."""
-    facts = language_named("csharp").read(text)
+    facts = find_language("csharp").read(text)
     assert facts.faults == ()
     (found,) = [each for each in facts.declarations if each.name == of]
     return [member.name for member in found.members]

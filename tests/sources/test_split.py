@@ -7,12 +7,12 @@ from kite_ir import kite_ir
 from reference_writer import STYLES, ReferenceWriter, request_body
 
 from pytest_regen.errors import SourceError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.sources import extract_code, same_leaves
 
-CSHARP = language_named("csharp")
+CSHARP = find_language("csharp")
 PROMPTS = build_prompts(kite_ir(), language=CSHARP, fields_per_page=4)
 
 

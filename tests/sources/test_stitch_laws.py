@@ -4,16 +4,15 @@ from csharp_members import Sample, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_regen.languages import language_named
-from pytest_regen.languages.base import Stitched
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Declaration, StitchedType
 from pytest_regen.languages.csharp.tree import parse
-from pytest_regen.languages.facts import Declaration
 from pytest_regen.sources import SourceMap, assemble, extract_type_block, stitch
 
 Planned = tuple[list[str], list[list[Sample]]]
 
 
-def joined(outputs: list[str], *, is_enum: bool) -> Stitched:
+def joined(outputs: list[str], *, is_enum: bool) -> StitchedType:
     """Return the pages as one type, which must be legal and without a fault."""
     stitched = stitch(outputs, name="Sample", is_enum=is_enum)
     assert stitched.faults == ()
@@ -23,7 +22,7 @@ def joined(outputs: list[str], *, is_enum: bool) -> Stitched:
 
 def declared(text: str) -> Declaration:
     """Return the one type that ``text`` declares."""
-    (declaration,) = language_named("csharp").read(text).declarations
+    (declaration,) = find_language("csharp").read(text).declarations
     assert declaration.name == "Sample"
     return declaration
 

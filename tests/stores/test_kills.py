@@ -7,8 +7,8 @@ from killing import Killed, kill_at_every_effect, kill_at_random_moments
 from small_store import filled_store, source_of
 from store_work import replace_page
 
+from pytest_regen.files import observe_effects
 from pytest_regen.stores import RegenStore, history
-from pytest_regen.stores.files import observed_by
 
 Bytes = dict[str, bytes]
 
@@ -106,7 +106,7 @@ def test_a_kill_while_recovering_from_a_kill(left_by: str, tmp_path: Path) -> No
     before = filled_store(tmp_path / "template" / "GET_v1_projects")
     if left_by == "replace_page":
         left = before.path
-        with pytest.raises(KeyboardInterrupt), observed_by(stop_after_commit):
+        with pytest.raises(KeyboardInterrupt), observe_effects(stop_after_commit):
             replace_page(left)
     else:
         work = f"store_work:{left_by}"

@@ -11,7 +11,7 @@ import pytest
 from store_factory import GOOD, make_store
 
 from pytest_regen.errors import StoreWriteError
-from pytest_regen.locks import lock_file
+from pytest_regen.files import lock_file
 from pytest_regen.stores import RegenStore, StoredPage, journal
 
 STORE = Path("generated", "GET_v1_projects")

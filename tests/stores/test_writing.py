@@ -23,9 +23,9 @@ from store_work import change_plan, replace_page, wide_plan
 
 from pytest_regen.canonical import source_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
+from pytest_regen.files import observe_effects
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, history
-from pytest_regen.stores.files import observed_by
 
 
 @pytest.fixture
@@ -272,7 +272,7 @@ def test_a_disk_that_refuses_any_effect_loses_nothing(tmp_path: Path) -> None:
         store = RegenStore.open(folder)
         refusing = Refusing(number, errno.ENOSPC)
         message = ""
-        with observed_by(refusing):
+        with observe_effects(refusing):
             try:
                 replace_page(store.path)
             except StoreWriteError as error:
@@ -350,7 +350,7 @@ def test_an_edit_made_after_a_kill_is_kept(store: RegenStore) -> None:
         if (effect, path.name) == ("before rename", "ProjectDataObject.cs"):
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), observed_by(die):
+    with pytest.raises(KeyboardInterrupt), observe_effects(die):
         replace_page(store.path)
     store.source_path.write_text("// edited meanwhile\n")
 

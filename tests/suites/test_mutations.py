@@ -21,7 +21,7 @@ from served_stores import (
 
 from pytest_regen.documents import read_document
 from pytest_regen.errors import DocumentDefectError
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
 from pytest_regen.regeneration import (
     PartialRegenResult,
@@ -303,7 +303,7 @@ def test_faults_on_many_pages_of_the_example(
 def check_hostile(style: int, mistakes: Iterable[str], server: Served, folder: Path) -> None:
     """Make mistakes on the first and last page of types whose texts pose as structure."""
     ir = storable_kite_ir()
-    prompts = build_prompts(ir, language=language_named("csharp"), fields_per_page=8)
+    prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=8)
     path = folder / "kites" / "GET_v1_kites"
     RegenStore.create(path, ir=ir, prompts=prompts, source_file="Kite.cs")
     server.answers(ReferenceWriter(style))

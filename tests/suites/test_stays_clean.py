@@ -10,7 +10,7 @@ from kite_ir import storable_kite_ir
 from reference_writer import STYLES, ReferenceWriter, Style
 from served_stores import EXAMPLE, SMALL_OPERATION, Served, errors_of, issues_of, served
 
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import build_prompts
 from pytest_regen.regeneration import generate_store, heal_store, partial_regenerate
 from pytest_regen.sources import (
@@ -121,7 +121,7 @@ def server() -> Iterator[Served]:
 
 def check_structure(store: RegenStore) -> None:
     """Assert that each block is what its pages make, and can be taken out and put back."""
-    language = language_named("csharp")
+    language = find_language("csharp")
     assert list_type_names(store.source) == list(store.type_names)
     assert store.source == store.assembly()
     for block in blocks(store.source):
@@ -212,7 +212,7 @@ def test_the_same_texts_outside_of_comments_are_found(server: Served, tmp_path: 
 def check_kites(style: Style, fields_per_page: int | None, server: Served, folder: Path) -> None:
     """Assert that names, values, labels and descriptions that pose as structure do no harm."""
     ir = storable_kite_ir()
-    prompts = build_prompts(ir, language=language_named("csharp"), fields_per_page=fields_per_page)
+    prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=fields_per_page)
     RegenStore.create(folder, ir=ir, prompts=prompts, source_file="Kite.cs")
     server.answers(ReferenceWriter(style))
     done = heal_store(folder, settings=server.settings, attempts=1)

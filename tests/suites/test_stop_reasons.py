@@ -37,9 +37,8 @@ from pytest_regen.errors import (
     RejectedRequestError,
     TransportError,
 )
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.regeneration import (
-    Budget,
     StopReason,
     TurnSettings,
     generate_store,
@@ -47,9 +46,9 @@ from pytest_regen.regeneration import (
     heal_type,
     partial_regenerate,
 )
-from pytest_regen.regeneration.turn import ask_page
+from pytest_regen.regeneration.asking import ask_page
 from pytest_regen.stores import RegenStore, history
-from pytest_regen.turns import AnthropicProvider
+from pytest_regen.turns import AnthropicProvider, Budget
 from pytest_regen.turns.values import Reply, TurnRequest
 
 
@@ -265,7 +264,7 @@ def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
             return Reply(text[:place] if is_cut else text, "max_tokens" if is_cut else "end_turn")
 
         settings = TurnSettings(ReplyProvider(reply))
-        language = language_named("csharp")
+        language = find_language("csharp")
         answer = ask_page(entry, settings, model="model-a", language=language)
         if answer.output != whole:
             wrong.append(place)

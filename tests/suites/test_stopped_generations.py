@@ -19,11 +19,11 @@ from served_stores import (
 
 from pytest_regen.emulator import EmulatedReply, Fault
 from pytest_regen.regeneration import (
-    Budget,
     StopReason,
     generate_store,
 )
 from pytest_regen.stores import RegenStore
+from pytest_regen.turns import Budget
 
 
 @dataclass(frozen=True)

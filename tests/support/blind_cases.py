@@ -20,9 +20,9 @@ from typing import Any
 from reference_writer import ReferenceWriter, request_body
 
 from pytest_regen.documents.ir import IR
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import PromptEntry, build_prompts, correction_block, with_correction
-from pytest_regen.regeneration.judge import fixable, pages_at_fault
+from pytest_regen.regeneration.policies import fixable, pages_at_fault
 from pytest_regen.sources import assemble, extract_code, stitch
 from pytest_regen.validation import Issue, PageText, validate_by_type
 
@@ -145,14 +145,14 @@ class Sent:
 @cache
 def prompts() -> Mapping[tuple[str, int], PromptEntry]:
     """Return the prompts of the store, by type and page."""
-    made = build_prompts(PARCELS, language=language_named("csharp"), fields_per_page=5)
+    made = build_prompts(PARCELS, language=find_language("csharp"), fields_per_page=5)
     return {(entry.type_name, entry.page): entry for entry in made}
 
 
 @cache
 def right_pages() -> Mapping[tuple[str, int], str]:
     """Return the right code of each page."""
-    writer, csharp = ReferenceWriter(), language_named("csharp")
+    writer, csharp = ReferenceWriter(), find_language("csharp")
     replies = {
         key: writer(request_body(entry.system, entry.user)) for key, entry in prompts().items()
     }
@@ -184,7 +184,7 @@ def issues(case: Case) -> tuple[Issue, ...]:
     assert changed != outputs[key], f"{case.name} changes nothing"
     outputs[key] = changed
     pages: dict[str, list[PageText]] = {}
-    csharp = language_named("csharp")
+    csharp = find_language("csharp")
     for (name, number), entry in prompts().items():
         page = PageText(number, entry.total_pages, entry.fields, outputs[name, number])
         pages.setdefault(name, []).append(page)

@@ -67,7 +67,7 @@ def _failed(error: Exception) -> Told:
 
 def with_requests(address: str) -> list[Told]:
     """Ask with requests."""
-    import requests  # noqa: PLC0415 - each of them only where it is asked for
+    import requests
 
     with requests.Session() as session:
         session.max_redirects = 5
@@ -123,14 +123,14 @@ def _with_httpx(module: Any, address: str) -> list[Told]:
 
 def with_httpx(address: str) -> list[Told]:
     """Ask with httpx."""
-    import httpx  # noqa: PLC0415 - as above
+    import httpx
 
     return _with_httpx(httpx, address)
 
 
 def with_httpx2(address: str) -> list[Told]:
     """Ask with httpx2."""
-    import httpx2  # noqa: PLC0415 - as above
+    import httpx2
 
     return _with_httpx(httpx2, address)
 
@@ -207,7 +207,7 @@ def with_http_client(address: str) -> list[Told]:
 
 def with_urllib3(address: str) -> list[Told]:
     """Ask with urllib3."""
-    import urllib3  # noqa: PLC0415 - as above
+    import urllib3
 
     with urllib3.PoolManager() as pool:
 
@@ -232,7 +232,7 @@ def with_urllib3(address: str) -> list[Told]:
 
 def with_aiohttp(address: str) -> list[Told]:
     """Ask with aiohttp."""
-    import aiohttp  # noqa: PLC0415 - as above
+    import aiohttp
 
     loop = asyncio.new_event_loop()
 
@@ -272,9 +272,9 @@ def with_aiohttp(address: str) -> list[Told]:
 
 def with_boto3(address: str) -> list[Told]:
     """Keep and get an object with boto3."""
-    import boto3  # noqa: PLC0415 - as above
-    from botocore.config import Config  # noqa: PLC0415 - as above
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - as above
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import ClientError
 
     client = boto3.client(
         "s3",
@@ -300,7 +300,7 @@ def with_boto3(address: str) -> list[Told]:
 
 def with_anthropic(address: str) -> list[Told]:
     """Ask with the SDK of Anthropic, at an address that redirects."""
-    import anthropic  # noqa: PLC0415 - as above
+    import anthropic
 
     with anthropic.Anthropic(api_key="opaque", base_url=f"{address}/moved") as client:
         got = client.messages.with_raw_response.create(
@@ -320,7 +320,7 @@ def with_anthropic(address: str) -> list[Told]:
 
 def with_openai(address: str) -> list[Told]:
     """Ask with the SDK of OpenAI, at an address that redirects."""
-    import openai  # noqa: PLC0415 - as above
+    import openai
 
     with openai.OpenAI(api_key="opaque", base_url=f"{address}/moved/v1") as client:
         got = client.chat.completions.with_raw_response.create(

@@ -5,9 +5,8 @@ import json
 from typing import Any
 
 from pytest_regen.emulator.api import MessagesApi
-from pytest_regen.emulator.clock import Clock
-from pytest_regen.emulator.values import EmulatedReply, Fault
-from pytest_regen.emulator.wire import HttpRequest, HttpResponse
+from pytest_regen.emulator.limits import Clock
+from pytest_regen.emulator.values import EmulatedReply, Fault, HttpRequest, HttpResponse
 
 HEADERS = {
     "authorization": "Bearer sk-test",

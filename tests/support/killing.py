@@ -111,7 +111,7 @@ def _copied(template: Path, space: Path, number: int) -> Path:
 def _at_every_effect(
     work: Callable[[Path], None], template: Path, space: Path, first: int, step: int
 ) -> list[tuple[str, str]]:
-    from pytest_regen.stores import files  # noqa: PLC0415 - the product, where it is needed
+    from pytest_regen import files
 
     seen: list[tuple[str, str]] = []
     while True:
@@ -126,7 +126,7 @@ def _at_every_effect(
             left[0] -= 1  # noqa: B023 - forked at once
 
         def child() -> None:
-            with files.observed_by(observe):
+            with files.observe_effects(observe):
                 work(folder)  # noqa: B023 - forked at once
 
         _, status = os.waitpid(_fork(child), 0)

@@ -4,8 +4,6 @@ Each case is a process of its own, forked where the clients are loaded and nothi
 one case loads must not be there for the next.
 """
 
-# ruff: noqa: PLC0415 - what is loaded, and when, is what this measures
-
 import asyncio
 import contextlib
 import importlib
@@ -71,15 +69,14 @@ def _drifting(path: Path, ask: Any) -> None:
 
 
 def _missing_in_vcr(path: Path, ask: Any) -> None:
-    from pytest_regen.cassettes.clients.vcr.run import VcrOptions
-    from pytest_regen.cassettes.clients.vcr.watching import watched_cassette
+    from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 
     path.with_name("v.yaml").write_bytes(path.read_bytes())
     config = {"match_on": ["method", "path", "body"]}
     options = VcrOptions(
         "v", path.parent, "none", config, (), lambda _: None, diff_folder=path.parent
     )
-    with contextlib.suppress(BaseException), watched_cassette(options):
+    with contextlib.suppress(BaseException), use_vcr_cassette(options):
         ask("oak")
 
 

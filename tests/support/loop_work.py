@@ -17,21 +17,21 @@ async def _with_httpx(module: Any, address: str, words: Sequence[str]) -> list[s
 
 async def with_httpx2(address: str, words: Sequence[str]) -> list[str]:
     """Ask with httpx2."""
-    import httpx2  # noqa: PLC0415 - each of them only where it is asked for
+    import httpx2
 
     return await _with_httpx(httpx2, address, words)
 
 
 async def with_httpx(address: str, words: Sequence[str]) -> list[str]:
     """Ask with httpx."""
-    import httpx  # noqa: PLC0415 - as above
+    import httpx
 
     return await _with_httpx(httpx, address, words)
 
 
 async def with_aiohttp(address: str, words: Sequence[str]) -> list[str]:
     """Ask with aiohttp, through a redirect that keeps the body."""
-    import aiohttp  # noqa: PLC0415 - as above
+    import aiohttp
 
     found = []
     async with aiohttp.ClientSession() as session:
@@ -44,7 +44,7 @@ async def with_aiohttp(address: str, words: Sequence[str]) -> list[str]:
 
 async def with_anthropic(address: str, words: Sequence[str]) -> list[str]:
     """Ask with the SDK of Anthropic."""
-    import anthropic  # noqa: PLC0415 - as above
+    import anthropic
 
     async with anthropic.AsyncAnthropic(api_key="opaque", base_url=address) as client:
         return [
@@ -61,7 +61,7 @@ async def with_anthropic(address: str, words: Sequence[str]) -> list[str]:
 
 async def with_openai(address: str, words: Sequence[str]) -> list[str]:
     """Ask with the SDK of OpenAI."""
-    import openai  # noqa: PLC0415 - as above
+    import openai
 
     async with openai.AsyncOpenAI(api_key="opaque", base_url=f"{address}/v1") as client:
         return [

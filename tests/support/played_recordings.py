@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.cassettes.running import CassetteRun
+from pytest_regen.cassettes.run import CassetteRun
 
 __all__ = ["noting"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_regen.documents.ir import IR
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.sources import assemble, stitch
 from pytest_regen.validation import Issue, PageText, ValidationResult, validate_by_type
 
@@ -98,7 +98,7 @@ def in_pages(
         for number, (output, asked) in enumerate(zip(outputs, fields, strict=True), 1)
     ]
     is_enum = name == "Flag"
-    language = language_named("csharp")
+    language = find_language("csharp")
     text = stitch(outputs, name=name, is_enum=is_enum, language=language).text
     blocks = {**TYPES, name: text}
     results = validate_by_type(assemble(list(blocks.items())), SHIPS, pages={name: pages})

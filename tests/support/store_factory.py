@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pytest_regen.documents.ir import IR, ArrayOf, Endpoint, FieldIR, Ref, Scalar, TypeIR, type_hash
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import PromptEntry, build_prompts
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.turns.values import Usage
@@ -132,7 +132,7 @@ def _files(ir: IR, outputs: Mapping[tuple[str, int], str]) -> dict[str, bytes]:
 
 
 def _write(path: Path, ir: IR, outputs: Mapping[tuple[str, int], str]) -> None:
-    prompts = build_prompts(ir, language=language_named("csharp"), fields_per_page=_FIELDS_PER_PAGE)
+    prompts = build_prompts(ir, language=find_language("csharp"), fields_per_page=_FIELDS_PER_PAGE)
     RegenStore.create(
         path,
         ir=ir,

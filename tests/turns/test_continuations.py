@@ -17,7 +17,7 @@ from pytest_regen.turns import (
     ScriptedProvider,
     generate_object_with_repair,
 )
-from pytest_regen.turns.joining import join_text
+from pytest_regen.turns.reply_text import join_text
 
 
 class Item(BaseModel):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_regen.turns.encodings import unescaped
+from pytest_regen.credentials.encodings import unescaped
 
 PIECES = (
     # What begins, ends or is an escape, and what stands in for one meanwhile.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_regen.turns.secrets import find_secrets, scrub_text
+from pytest_regen.credentials.search import find_secrets, scrub_text
 
 HEAVY = ("pydantic", "anthropic", "genai_prices", "httpx2", "vcr", "yaml", "pytest")
 

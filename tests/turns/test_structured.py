@@ -21,7 +21,7 @@ from pytest_regen.turns import (
     parse_json_with_schema,
     schema_to_prompt_hint,
 )
-from pytest_regen.turns.json_text import complete_items
+from pytest_regen.turns.reply_text import complete_items
 
 
 class Answer(BaseModel):

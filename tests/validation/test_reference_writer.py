@@ -6,12 +6,12 @@ import pytest
 from kite_ir import kite_ir
 from reference_writer import MISTAKES, STYLES, ReferenceWriter, Style, request_body
 
-from pytest_regen.languages import language_named
+from pytest_regen.languages import find_language
 from pytest_regen.prompts import PromptEntry, build_prompts
 from pytest_regen.sources import assemble, extract_code, stitch
 from pytest_regen.validation import Issue, PageText, validate_by_type
 
-CSHARP = language_named("csharp")
+CSHARP = find_language("csharp")
 IR = kite_ir()
 PROMPTS = build_prompts(IR, language=CSHARP, fields_per_page=4)
 CODES_OF_A_BAD_REPLY = {"elided_rest", "ellipsis", "swapped_braces", "cut_short"}

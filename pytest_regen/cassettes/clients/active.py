@@ -6,14 +6,14 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
+from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.recording import WireExchange
-from pytest_regen.cassettes.values import Interaction
 from pytest_regen.errors import CassetteError
 
-__all__ = ["CassetteInUse", "all_in_use", "in_use", "innermost"]
+__all__ = ["ActiveCassette", "activate", "active_cassettes", "innermost"]
 
 
-class CassetteInUse(Protocol):
+class ActiveCassette(Protocol):
     """A cassette in use, as patched clients know it."""
 
     def passes(self, uri: str) -> bool:
@@ -48,27 +48,27 @@ class CassetteInUse(Protocol):
 class _Active:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.runs: tuple[CassetteInUse, ...] = ()
+        self.runs: tuple[ActiveCassette, ...] = ()
         self.patches = ExitStack()
 
 
 _active = _Active()
 
 
-def innermost(uri: str) -> CassetteInUse | None:
+def innermost(uri: str) -> ActiveCassette | None:
     """Return the cassette that serves requests to an address: the one put to use last, if any."""
     # Without the lock, which is held while clients are patched: an event loop may ask.
     runs = _active.runs
     return runs[-1] if runs and not runs[-1].passes(uri) else None
 
 
-def all_in_use() -> tuple[CassetteInUse, ...]:
+def active_cassettes() -> tuple[ActiveCassette, ...]:
     """Return the cassettes in use, innermost last."""
     return _active.runs
 
 
 @contextmanager
-def in_use(run: CassetteInUse, patch: Callable[[ExitStack], None]) -> Iterator[None]:
+def activate(run: ActiveCassette, patch: Callable[[ExitStack], None]) -> Iterator[None]:
     """Count ``run`` among the cassettes in use while the block runs.
 
     The first patches the clients and the last undoes it, in whatever order blocks end: undone

@@ -7,22 +7,38 @@ headed by its key. That lets a reader find every recording without parsing any.
 import base64
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, get_args
+from urllib.parse import urlsplit
 
-from pytest_regen.cassettes.answers import message_of, tokens_of
-from pytest_regen.cassettes.json_text import laid_out
-from pytest_regen.cassettes.strict_json import json_or_none
-from pytest_regen.cassettes.values import Headers, Interaction, has_body
+from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body
+from pytest_regen.cassettes.files.parser import unreadable
+from pytest_regen.cassettes.interactions import (
+    Headers,
+    Interaction,
+    StreamEnd,
+    by_lower_name,
+    has_body,
+    message_of,
+    tokens_of,
+)
+from pytest_regen.cassettes.json_bodies import LAYOUTS, restore_wire, spread_json
+from pytest_regen.strict_json import json_bytes, json_or_none
 
 __all__ = [
     "FIRST_LINE",
     "INTERACTIONS",
     "RECORDING",
+    "build_interaction",
     "foreign_text",
     "header_text",
     "interaction_text",
+    "wire_body",
+    "with_current_layout",
 ]
+
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
 """A file that starts so is laid out as this module writes it."""
@@ -54,19 +70,19 @@ def header_text(metadata: Mapping[str, Any]) -> str:
     """
     own = {name: value for name, value in metadata.items() if name in _OWN}
     noted = {name: value for name, value in metadata.items() if name not in _OWN}
-    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping(own, "  ")]
+    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_written_mapping(own, "  ")]
     if noted:
-        lines += ["metadata:\n", *_mapping(noted, "  ")]
+        lines += ["metadata:\n", *_written_mapping(noted, "  ")]
     return "".join(lines) + INTERACTIONS
 
 
-def _mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
+def _written_mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
     """Yield the lines of a mapping, which another recorder may have filled with anything."""
     for name, value in values.items():
         head = f"{indent}{_scalar(name)}:"
         if isinstance(value, Mapping):
             yield f"{head}\n" if value else f"{head} {{}}\n"
-            yield from _mapping(value, indent + "  ")
+            yield from _written_mapping(value, indent + "  ")
         elif isinstance(value, list | tuple):
             yield f"{head}\n" if value else f"{head} []\n"
             yield from (f"{indent}- {_scalar(str(item))}\n" for item in value)
@@ -86,21 +102,21 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
     """
     sent = interaction.request_body
     # A request that does not count as JSON is compared as it is.
-    request, _ = _laid_out(sent, as_it_came=not lays_out or json_or_none(sent) is None)
+    request, _ = _body_lines(sent, as_it_came=not lays_out or json_or_none(sent) is None)
     as_it_came = not lays_out or interaction.is_stream
-    answer, layout = _laid_out(interaction.response_body, as_it_came=as_it_came)
+    answer, layout = _body_lines(interaction.response_body, as_it_came=as_it_came)
     return (
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
         f"{layout}"
-        f"{_stream(interaction)}"
+        f"{_written_stream(interaction)}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
-        f"{_headers(interaction.request_headers)}"
+        f"{_written_headers(interaction.request_headers)}"
         f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_headers(_answer_headers(interaction, answer))}"
+        f"{_written_headers(_answer_headers(interaction, answer))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
@@ -111,7 +127,7 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
 
 def foreign_text(interaction: Interaction) -> str:
     """Return one interaction as vcrpy writes it, for a file that vcrpy began."""
-    import yaml  # noqa: PLC0415 - 20 ms that replay need not spend
+    import yaml
 
     answer = interaction.response_body
     response = {
@@ -127,7 +143,7 @@ def foreign_text(interaction: Interaction) -> str:
     }
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     listed = [{"request": request, "response": response}]
-    return str(yaml.dump(listed, Dumper=dumper)) + _stream(interaction)
+    return str(yaml.dump(listed, Dumper=dumper)) + _written_stream(interaction)
 
 
 def _tokens(interaction: Interaction) -> str:
@@ -139,7 +155,7 @@ def _tokens(interaction: Interaction) -> str:
     return f"  tokens: {{{listed}}}\n" if found else ""
 
 
-def _stream(interaction: Interaction) -> str:
+def _written_stream(interaction: Interaction) -> str:
     """Return how a stream arrived; JSON is YAML, and one line of it is no noise in a review."""
     if interaction.end == "complete" and not interaction.chunks:
         return ""
@@ -147,7 +163,7 @@ def _stream(interaction: Interaction) -> str:
     return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
 
 
-def _laid_out(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, str]:
+def _body_lines(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, str]:
     """Return a body as the file shows it, and the line that says how the wire wrote it, if any.
 
     Text as text, JSON a line for each member where the bytes can be told from that.
@@ -155,7 +171,7 @@ def _laid_out(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, st
     text = _text_or_bytes(body)
     if as_it_came or isinstance(text, bytes):
         return text, ""
-    found = laid_out(text)
+    found = spread_json(text)
     if found is None or not _fits_literal(found.text):
         return text, ""
     return found.text, f"  layout: {found.layout}\n"
@@ -180,7 +196,7 @@ def _length(body: str | bytes) -> int:
     return len(body if isinstance(body, bytes) else body.encode())
 
 
-def _headers(headers: Headers) -> str:
+def _written_headers(headers: Headers) -> str:
     if not headers:
         return "    headers: {}\n"
     lines = ["    headers:\n"]
@@ -193,14 +209,14 @@ def _headers(headers: Headers) -> str:
 def _block(body: str | bytes, indent: str) -> str:
     if isinstance(body, bytes):
         encoded = base64.encodebytes(body).decode().rstrip("\n")
-        return "!!binary |\n" + _indented(encoded, indent)
+        return "!!binary |\n" + _indent(encoded, indent)
     if not _fits_literal(body):
-        return _quoted(body)
+        return _quote(body)
     stripped = body.rstrip("\n")
     ends = len(body) - len(stripped)
     # "-" ends the text at its last line, nothing keeps one line end, "+" keeps them all.
     style = {0: "|-", 1: "|"}.get(ends, "|+")
-    return f"{style}\n" + _indented(body[:-1] if ends else body, indent)
+    return f"{style}\n" + _indent(body[:-1] if ends else body, indent)
 
 
 def _fits_literal(text: str) -> bool:
@@ -211,19 +227,213 @@ def _fits_literal(text: str) -> bool:
     )
 
 
-def _indented(text: str, indent: str) -> str:
+def _indent(text: str, indent: str) -> str:
     return "\n".join(indent + line if line else "" for line in text.split("\n"))
 
 
 def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS_OF_YAML:
         return text
-    return _quoted(text)
+    return _quote(text)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a double-quoted YAML scalar on one line; JSON's escapes are a subset of YAML's."""
     quoted = json.dumps(text, ensure_ascii=False)
     if quoted.isascii() and "\x7f" not in quoted:
         return quoted  # of a large body searching for the others takes a sixth of the time
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+
+
+_OURS: Final = frozenset(
+    {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
+)
+"""What an interaction of ours consists of; a misspelt one would be silently without effect."""
+
+_ENCODINGS: Final = ("UTF-8", "US-ASCII", "ASCII-8BIT", "BINARY", None)
+"""What Ruby calls UTF-8, or bytes that it could write as such."""
+
+_STATUSES: Final = range(100, 1000)
+
+
+def build_interaction(data: object, path: Path, line: int) -> Interaction:
+    """Return a parsed interaction, ours or of vcrpy, as a value.
+
+    Args:
+        data: what stands in the file.
+        path: the cassette.
+        line: the line the interaction starts at.
+
+    Raises:
+        CassetteUnreadableError: something is missing, or is not what it has to be.
+    """
+    try:
+        found = _build(data)
+        urlsplit(found.uri)
+    except KeyError as error:
+        why = f"this interaction is incomplete: {error.args[0]!r} is missing"
+        raise unreadable(path, why, line=line) from None
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
+    except UndecodableBodyError as error:
+        raise unreadable(path, str(error), line=line) from None
+    except RecursionError:
+        why = "this interaction is broken: a body is nested too deeply"
+        raise unreadable(path, why, line=line) from None
+    return found
+
+
+def _build(value: object) -> Interaction:
+    data = _mapping(value, "it")
+    unknown = sorted(map(str, set(data) - _OURS)) if "key" in data else []
+    if unknown:
+        raise ValueError(f"it has the unknown key {unknown[0]!r}")
+    request = _mapping(data["request"], "request")
+    response = with_current_layout(_mapping(data["response"], "response"))
+    status = _mapping(response["status"], "status")
+    body = wire_body(_body(response), data)
+    content, headers = decode_body(body, _headers(response, is_ours="key" in data))
+    return Interaction(
+        method=_method(request),
+        uri=_text(request["uri"], "uri"),
+        request_body=_body(_with_text(request)),
+        status=_status(status["code"]),
+        # Required even where it is empty: it is the last line of an interaction.
+        reason=str(status["message"] or ""),
+        response_body=content,
+        request_headers=_headers(request, is_ours="key" in data),
+        response_headers=headers,
+        **_stream(data),
+    )
+
+
+def with_current_layout(response: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return an answer of vcrpy in the layout it has now; up to 5 it had another for httpx.
+
+    Raises:
+        KeyError: it has neither.
+    """
+    if "status_code" not in response or "status" in response:
+        return response
+    return {
+        "status": {"code": response["status_code"], "message": ""},
+        "headers": response["headers"],
+        "body": {"string": response["content"]},
+    }
+
+
+def _mapping(value: object, name: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is {_show_value(value)}, no mapping")
+    return value
+
+
+def _method(request: Mapping[str, Any]) -> str:
+    """Return the method as it was sent; VCR for Ruby writes all of them in small letters."""
+    method, body = _text(request["method"], "method"), request.get("body")
+    return method.upper() if isinstance(body, Mapping) and "encoding" in body else method
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name} is {_show_value(value)}, no text")
+    return value
+
+
+def _show_value(value: object) -> str:
+    return "empty" if value is None or value == "" else repr(value)[:40]
+
+
+def _status(value: object) -> int:
+    is_number = isinstance(value, str | int) and not isinstance(value, bool)
+    if not is_number or not str(value).isdecimal() or int(str(value)) not in _STATUSES:
+        raise ValueError(f"the status is {_show_value(value)}, no number of three digits")
+    return int(str(value))
+
+
+def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a stream arrived, where that was kept."""
+    if data.get("stream") is None:
+        return {}
+    kept = _mapping(data["stream"], "stream")
+    if kept["end"] not in get_args(StreamEnd):
+        raise ValueError(f"a stream cannot end {kept['end']!r}")
+    chunks = kept["chunks"]
+    pairs = chunks if isinstance(chunks, list) else [chunks]
+    for pair in pairs:
+        if not isinstance(pair, list) or [type(one) for one in pair] != [int, int] or min(pair) < 0:
+            raise ValueError(
+                f"a piece of a stream is {_show_value(pair)}, no [milliseconds, bytes]"
+            )
+    return {"end": kept["end"], "chunks": tuple((ms, size) for ms, size in pairs)}
+
+
+def _body(part: Mapping[str, Any]) -> bytes:
+    """Return a body as vcrpy stores it, or as the JSON some projects' serializers put there."""
+    if "parsed_body" in part:
+        return json_bytes(part["parsed_body"], str)
+    body = part["body"]
+    if isinstance(body, Mapping) and body:
+        if "string" not in body:
+            return _from_base64(body["base64_string"])
+        body, encoding = body["string"], body.get("encoding")
+        if isinstance(body, str) and encoding not in _ENCODINGS:
+            return _decode_ruby_text(body, encoding)
+    return _plain_body(body)
+
+
+def _plain_body(body: object) -> bytes:
+    if not body and not isinstance(body, bool | int | float):
+        return b""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    return json_bytes(body, str)
+
+
+def _from_base64(text: object) -> bytes:
+    try:
+        return b64decode("".join(str(text).split()), validate=True)
+    except ValueError as error:
+        raise ValueError(f"its body is no base64: {error}") from None
+
+
+def _decode_ruby_text(text: str, encoding: object) -> bytes:
+    """Return text in the encoding that Ruby says it had on the wire."""
+    try:
+        return text.encode(str(encoding))
+    except (LookupError, ValueError):
+        raise ValueError(f"its body is no text in the encoding {_show_value(encoding)}") from None
+
+
+def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
+    """Return a body as the wire wrote it.
+
+    Args:
+        body: as it stands in the file.
+        data: the interaction it stands in, which may say how it was laid out.
+
+    Raises:
+        ValueError: it is one of ours, and says nothing known.
+    """
+    layout = data.get("layout")
+    if layout not in LAYOUTS:
+        if layout is None or "key" not in data:
+            return body
+        raise ValueError(f"the layout is {_show_value(layout)}, none of {', '.join(LAYOUTS)}")
+    text = restore_wire(body.decode("utf-8", "surrogatepass"), layout)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a request whose body is text where vcrpy kept what aiohttp was given to send."""
+    body = request.get("body")
+    if not isinstance(body, Mapping) or {"string", "base64_string"} & set(body):
+        return request
+    return {**request, "body": json_bytes(body, str)}
+
+
+def _headers(part: Mapping[str, Any], *, is_ours: bool) -> dict[str, tuple[str, ...]]:
+    headers = part["headers"] if is_ours else part.get("headers")
+    return by_lower_name(_mapping(headers, "headers")) if headers else {}

@@ -5,25 +5,107 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pytest_regen.languages.csharp.keywords import word_set
-from pytest_regen.languages.csharp.literals import Constant, constant
-from pytest_regen.languages.csharp.tree import Node, text_of
-from pytest_regen.languages.csharp.typerefs import type_ref
-from pytest_regen.languages.facts import Attribute, Converter, SyntaxFault
+from pytest_regen.languages.base import Attribute, Converter, SyntaxFault, TypeRef
+from pytest_regen.languages.csharp.names import is_reference, word_set
+from pytest_regen.languages.csharp.tree import Constant, Node, constant, text_of
 
 __all__ = [
-    "Targeted",
+    "TargetedAttribute",
     "converter_of",
     "ignored_by",
     "misplaced",
     "own",
     "read_attributes",
     "refuses_null",
+    "type_ref",
     "wire_hint",
     "wire_name",
 ]
 
-Targeted = tuple[str, Attribute]
+
+_known_types: dict[bytes, TypeRef] = {}
+_MAX_KNOWN_TYPES = 4096
+
+
+def type_ref(node: Node) -> TypeRef:
+    """Return the type that ``node`` spells. Equal texts are taken apart once."""
+    text = node.text or b""
+    known = _known_types.get(text)
+    if known is None:
+        known = _read_type(node)
+        if len(_known_types) >= _MAX_KNOWN_TYPES:
+            _known_types.clear()
+        _known_types[text] = known
+    return replace(known, line=node.start_point.row + 1)
+
+
+def _read_type(node: Node) -> TypeRef:  # noqa: PLR0911 - one line per kind of node
+    match node.type:
+        case "nullable_type":
+            return replace(_inner_type(node), nullable=True)
+        case "array_type":
+            rank = node.child_by_field_name("rank")
+            commas = text_of(rank).count(",") if rank else 0
+            return TypeRef(f"[{',' * commas}]", (_inner_type(node),))
+        case "generic_name":
+            return _generic_type(node)
+        case "qualified_name" | "alias_qualified_name":
+            return _qualified_type(node)
+        case "tuple_type":
+            elements = [child.child_by_field_name("type") for child in node.named_children]
+            return TypeRef("()", tuple(_read_type(element) for element in elements if element))
+        case "pointer_type":
+            return TypeRef("*", (_inner_type(node),))
+        case "ref_type":
+            return TypeRef("ref", (_inner_type(node),))
+        case "scoped_type":
+            return _inner_type(node)
+    return TypeRef(text_of(node).strip().removeprefix("@"))
+
+
+def _inner_type(node: Node) -> TypeRef:
+    inner = node.child_by_field_name("type")
+    if inner is None and node.named_children:
+        inner = node.named_children[0]
+    return TypeRef("") if inner is None else _read_type(inner)
+
+
+def _generic_type(node: Node) -> TypeRef:
+    name = ""
+    arguments: tuple[TypeRef, ...] = ()
+    for child in node.named_children:
+        if child.type == "identifier":
+            name = text_of(child).removeprefix("@")
+        elif child.type == "type_argument_list":
+            arguments = tuple(
+                _read_type(argument)
+                for argument in child.named_children
+                if argument.type not in ("comment", "ERROR")
+            )
+            if not arguments:
+                name += "<>"  # of no use but to ask the type itself
+    if name == "Nullable" and len(arguments) == 1 and not _is_nullable(arguments[0]):
+        return replace(arguments[0], nullable=True, is_wrapped=True)
+    return TypeRef(name, arguments)
+
+
+def _is_nullable(reference: TypeRef) -> bool:
+    """Return whether a type is known to be null without ``Nullable``, which does not take it."""
+    return reference.nullable or is_reference(reference)
+
+
+def _qualified_type(node: Node) -> TypeRef:
+    name = node.child_by_field_name("name")
+    before = node.child_by_field_name("qualifier") or node.child_by_field_name("alias")
+    if name is None or before is None:
+        return TypeRef(text_of(node))
+    simple = _read_type(name)
+    if simple.nullable and name.type == "generic_name":
+        return simple
+    return replace(simple, qualifier="".join(text_of(before).split()))
+
+
+TargetedAttribute = tuple[str, Attribute]
 """A target, ``property`` of ``[property: Key]`` or empty, and the attribute."""
 
 _MEMBERS: Final = frozenset({"property", "field"})
@@ -73,12 +155,14 @@ _NOUNS: Final[Mapping[str, str]] = {
     "struct": "a struct",
 }
 
-_seen: dict[bytes, Attribute] = {}
+_known_attributes: dict[bytes, Attribute] = {}
 _SHORT: Final = 120
-_MANY: Final = 50_000
+_MAX_KNOWN_ATTRIBUTES: Final = 50_000
 
 
-def read_attributes(lists: Sequence[Node], constants: Mapping[str, Constant]) -> Iterator[Targeted]:
+def read_attributes(
+    lists: Sequence[Node], constants: Mapping[str, Constant]
+) -> Iterator[TargetedAttribute]:
     """Yield the attributes of attribute lists, each with its target."""
     for part in lists:
         if part.type != "attribute_list":
@@ -94,16 +178,16 @@ def read_attributes(lists: Sequence[Node], constants: Mapping[str, Constant]) ->
 def _attribute(node: Node, constants: Mapping[str, Constant]) -> Attribute:
     """Return one attribute. Equal texts are taken apart once, unless constants may be in them."""
     text, line = node.text or b"", node.start_point.row + 1
-    known = _seen.get(text)
+    known = _known_attributes.get(text)
     if known is None:
-        known = _taken_apart(node, constants)
-        if not constants and len(text) <= _SHORT and len(_seen) < _MANY:
-            _seen[text] = known
+        known = _parse_arguments(node, constants)
+        if not constants and len(text) <= _SHORT and len(_known_attributes) < _MAX_KNOWN_ATTRIBUTES:
+            _known_attributes[text] = known
     types = tuple(replace(one, line=line) for one in known.types)
     return Attribute(known.name, known.arguments, line, types, known.options)
 
 
-def _taken_apart(node: Node, constants: Mapping[str, Constant]) -> Attribute:
+def _parse_arguments(node: Node, constants: Mapping[str, Constant]) -> Attribute:
     values, types, options = [], [], []
     for part in node.named_children:
         if part.type != "attribute_argument_list":
@@ -136,7 +220,7 @@ def _name(node: Node) -> str:
 # -- what they say -------------------------------------------------------------------------------
 
 
-def own(kind: str, attributes: Sequence[Targeted]) -> tuple[Attribute, ...]:
+def own(kind: str, attributes: Sequence[TargetedAttribute]) -> tuple[Attribute, ...]:
     """Return the attributes of a member itself, not of its backing field or its parameter."""
     targets = _OWN_TARGETS.get(kind)
     return tuple(one for target, one in attributes if targets is None or target in targets)
@@ -158,7 +242,7 @@ def wire_name(kind: str, attributes: Sequence[Attribute]) -> str | None:
     return None
 
 
-def wire_hint(kind: str, attributes: Sequence[Targeted]) -> str | None:
+def wire_hint(kind: str, attributes: Sequence[TargetedAttribute]) -> str | None:
     """Return which attribute was meant to name a member on the wire, and does not."""
     for target, attribute in attributes:
         if kind == "enum_member" and attribute.name in {"JsonPropertyName", "EnumMember"}:
@@ -213,7 +297,9 @@ def converter_of(attributes: Sequence[Attribute]) -> Converter | None:
 # -- where they may stand ------------------------------------------------------------------------
 
 
-def misplaced(kind: str, name: str, attributes: Sequence[Targeted]) -> Iterator[SyntaxFault]:
+def misplaced(
+    kind: str, name: str, attributes: Sequence[TargetedAttribute]
+) -> Iterator[SyntaxFault]:
     """Yield attributes that the compiler refuses: on the wrong kind of thing, or there twice.
 
     Args:

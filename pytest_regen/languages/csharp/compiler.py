@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pytest_regen.languages.csharp.keywords import word_set
-from pytest_regen.languages.facts import SyntaxFault
+from pytest_regen.languages.base import SyntaxFault
+from pytest_regen.languages.csharp.names import word_set
 
 __all__ = [
     "ACCESS",

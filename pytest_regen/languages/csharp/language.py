@@ -1,17 +1,268 @@
 """C# as a target language."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final
 
 from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
-from pytest_regen.languages.base import Stitched
-from pytest_regen.languages.csharp import names, types
-from pytest_regen.languages.csharp.keywords import RESERVED_TYPE_NAMES
-from pytest_regen.languages.csharp.wording import wording
-from pytest_regen.languages.facts import SourceFacts, TypeRef
-from pytest_regen.languages.wording import Wording
+from pytest_regen.errors import UsageError
+from pytest_regen.languages.base import SourceFacts, StitchedType, TypeRef, Wording
+from pytest_regen.languages.csharp import names
+from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["CSharp"]
+__all__ = ["PROFILES", "_PROFILE_USINGS", "CSharp", "header", "missing_in_header", "wording"]
+
+
+PROFILES: Final = ("default", "xchange")
+"""``default`` uses attributes of .NET alone; ``xchange`` adds ``PrimaryKey`` and ``Nullable``."""
+
+_MEMBER_RULES: Final = """\
+Write [JsonPropertyName("...")] on every property, with json_name exactly as given: never change \
+its case, its spelling or its punctuation. Name the property as identifier says.
+Write [Description("...")] on every property that has a description: the text as a C# string \
+literal on one line; of a text longer than 200 characters its first sentence alone. Leave the \
+attribute out otherwise.
+Where the request has a DESCRIPTION, write [Description("...")] by the same rule on the class or \
+enum itself, where it is declared.
+Write public properties with { get; init; } in a public class. Add no constructor, method, base \
+class, interface, constant or nested type.
+Write the type exactly as type says, with its question mark if it has one and without one if it \
+has none; nullability is part of it.
+A field flagged required takes the keyword required. Where its type has no question mark, it takes \
+[Required] as well.
+A field flagged deprecated, read-only or write-only is a property like any other."""
+
+_ENUM_RULES: Final = """\
+An enum whose values are strings is declared [JsonConverter(typeof(JsonStringEnumConverter))] and \
+each member has [JsonStringEnumMemberName("...")] with the value exactly as given.
+An enum whose values are integers has neither; each member is written Name = number. Where the \
+request says that values exceed 32 bits, the enum is declared with : long.
+Strings and integers in one enum: a string is written as in a string enum, an integer as a number, \
+and the enum is declared with the converter.
+Put a comma after every enum member, the last one too: other pages are joined to it."""
+
+_LIMIT_RULES: Final = """\
+Write no using directives, no namespace and no file header: the file has them already (System, \
+System.Collections.Generic, System.ComponentModel, System.ComponentModel.DataAnnotations, \
+System.Text.Json, System.Text.Json.Serialization).
+Escape text inside string literals as C# requires: quotes, backslashes and line ends."""
+
+_KEY_RULES: Final[Mapping[str, str]] = {
+    "default": "The field flagged primary-key also takes [Key].",
+    "xchange": """\
+Where the request names a PRIMARY KEY, the class itself takes [PrimaryKey("json_name", \
+nameof(Identifier))] on page 1. No other class takes it.
+A property whose type ends in a question mark also takes [Nullable(true)].""",
+}
+
+_ID_PROPERTY: Final[Mapping[str, str]] = {
+    "default": """\
+    [JsonPropertyName("kite_id")]
+    [Description("Number sewn on the kite.")]
+    [Required]
+    [Key]
+    public required long KiteId { get; init; }
+""",
+    "xchange": """\
+    [JsonPropertyName("kite_id")]
+    [Description("Number sewn on the kite.")]
+    [Required]
+    public required long KiteId { get; init; }
+""",
+}
+
+_MARK: Final[Mapping[str, str]] = {"default": "", "xchange": "    [Nullable(true)]\n"}
+
+
+@cache
+def wording(profile: str = "default") -> Wording:
+    """Return the words for ``profile``.
+
+    Raises:
+        UsageError: there is no such profile.
+    """
+    if profile not in PROFILES:
+        raise UsageError(
+            f"unknown profile {profile!r} for C#",
+            why="the profile decides which attributes the prompts ask for",
+            hint=f"use --profile with one of: {', '.join(PROFILES)}",
+        )
+    return Wording(
+        title="C# 13 for .NET 9 with System.Text.Json and nullable reference types",
+        object_noun="class",
+        rules=tuple(
+            "\n".join((_MEMBER_RULES, _KEY_RULES[profile], _ENUM_RULES, _LIMIT_RULES)).splitlines()
+        ),
+        begin_delimiter="// BEGIN_FIELDS",
+        end_delimiter="// END_FIELDS",
+        fence="csharp",
+        examples=_examples(profile),
+        field_characters=95,
+        value_characters=50,
+    )
+
+
+def _examples(profile: str) -> dict[OutputMode, str]:
+    mark = _MARK[profile]
+    class_key = '[PrimaryKey("kite_id", nameof(KiteId))]\n' if profile == "xchange" else ""
+    return {
+        "full_class": (
+            f"{class_key}public class KiteDataObject\n{{\n{_ID_PROPERTY[profile]}\n"
+            '    [JsonPropertyName("tail-colour")]\n'
+            f"{mark}    public KiteColour? TailColour {{ get; init; }}\n}}"
+        ),
+        "class_only": (
+            'public class KiteString\n{\n    [JsonPropertyName("metres")]\n    [Required]\n'
+            "    public required double Metres { get; init; }\n}"
+        ),
+        "fields_only": (
+            '// BEGIN_FIELDS\n    [JsonPropertyName("knots")]\n'
+            f"{mark}    public IReadOnlyList<string>? Knots {{ get; init; }}\n// END_FIELDS"
+        ),
+        "enum_only": (
+            "[JsonConverter(typeof(JsonStringEnumConverter))]\npublic enum KiteColour\n{\n"
+            '    [JsonStringEnumMemberName("sky-blue")]\n    SkyBlue,\n}'
+        ),
+        "enum_values_only": (
+            '// BEGIN_FIELDS\n    [JsonStringEnumMemberName("moss green")]\n    MossGreen,\n'
+            "// END_FIELDS"
+        ),
+    }
+
+
+_USINGS = (
+    "System",
+    "System.Collections.Generic",
+    "System.Text.Json",
+    "System.Text.Json.Serialization",
+)
+
+_PROFILE_USINGS: dict[str, tuple[str, ...]] = {
+    "default": ("System.ComponentModel", "System.ComponentModel.DataAnnotations"),
+    # Nullable, Required and Description come from the schema generator here: with the usings of
+    # the default profile beside it, [Required] would be ambiguous. PrimaryKey is the SDK's.
+    "xchange": ("Json.Schema.Generation", "Xchange.Connector.SDK.CacheWriter"),
+}
+"""Where each profile's attributes come from, beside what both use."""
+
+
+def _word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_USING_TYPES: Final[Mapping[str, frozenset[str]]] = {
+    "System": _word_set("DateOnly DateTime DateTimeOffset Guid TimeOnly TimeSpan Uri Version"),
+    "System.Collections.Generic": _word_set(
+        "Dictionary HashSet ICollection IDictionary IEnumerable IList IReadOnlyCollection "
+        "IReadOnlyDictionary IReadOnlyList IReadOnlySet ISet LinkedList List SortedDictionary "
+        "SortedSet"
+    ),
+    "System.Text.Json": _word_set("JsonDocument JsonElement JsonSerializerOptions"),
+    "System.Text.Json.Serialization": _word_set(
+        "JsonIgnoreCondition JsonNumberHandling JsonStringEnumConverter JsonUnmappedMemberHandling"
+    ),
+}
+"""Types that generated code is likely to use, by namespace."""
+
+_USING_ATTRIBUTES: Final[Mapping[str, frozenset[str]]] = {
+    "System": _word_set("Flags Obsolete"),
+    "System.Text.Json.Serialization": _word_set(
+        "JsonConstructor JsonConverter JsonDerivedType JsonExtensionData JsonIgnore JsonInclude "
+        "JsonNumberHandling JsonObjectCreationHandling JsonPolymorphic JsonPropertyName "
+        "JsonPropertyOrder JsonRequired JsonStringEnumMemberName JsonUnmappedMemberHandling"
+    ),
+    "System.ComponentModel": _word_set("Browsable Category DefaultValue Description"),
+    "System.ComponentModel.DataAnnotations": _word_set(
+        "Display EmailAddress Key MaxLength MinLength Phone Range RegularExpression Required "
+        "StringLength Url"
+    ),
+    "Json.Schema.Generation": _word_set("Description Nullable Required"),
+    "Xchange.Connector.SDK.CacheWriter": _word_set("PrimaryKey"),
+}
+"""Attributes likewise, without their suffix."""
+
+_NAMESPACE = re.compile(r"@?[^\W\d]\w*(\.@?[^\W\d]\w*)*")
+
+
+def header(*, namespace: str, profile: str) -> str:
+    """Return the lines before the first boundary, without a final line end.
+
+    Args:
+        namespace: a dotted name, or "" for the global namespace.
+        profile: ``default`` (base class library only) or ``xchange``.
+
+    Raises:
+        UsageError: the namespace is no dotted name, or the profile is unknown.
+    """
+    if profile not in _PROFILE_USINGS:
+        raise UsageError(
+            f"C# has no profile {profile!r}",
+            hint=f"use one of: {', '.join(sorted(_PROFILE_USINGS))}",
+        )
+    if namespace and _NAMESPACE.fullmatch(namespace) is None:
+        raise UsageError(
+            f"{namespace!r} is no C# namespace",
+            hint="use identifiers joined by dots, e.g. --namespace Acme.Projects",
+        )
+    usings = sorted((*_USINGS, *_PROFILE_USINGS[profile]), key=_system_first)
+    lines = ["#nullable enable", "", *(f"using {using};" for using in usings)]
+    if namespace:
+        lines += ["", f"namespace {namespace};"]
+    return "\n".join(lines)
+
+
+def missing_in_header(
+    outside: str, blocks: Mapping[str, str], *, profile: str
+) -> Sequence[tuple[str, str, str]]:
+    """Return the usings of the header that are gone although a block needs them.
+
+    See ``Language.missing_in_header``. Qualified names need none, and a global using of the file
+    itself will do.
+    """
+    gone = [
+        using
+        for using in (*_USINGS, *_PROFILE_USINGS.get(profile, ()))
+        if not _has_using(outside, using)
+    ]
+    if not gone:
+        return ()
+    from pytest_regen.languages.csharp.pages import leaves
+
+    aliases = set(re.findall(r"^[ \t]*(?:global\s+)?using\s+(\w+)\s*=", outside, re.MULTILINE))
+    found: dict[str, tuple[str, str, str]] = {}
+    for name, text in blocks.items():
+        for is_attribute, word in _unqualified(leaves(text)):
+            for using in gone:
+                known = (_USING_ATTRIBUTES if is_attribute else _USING_TYPES).get(
+                    using, frozenset()
+                )
+                plain = word.removesuffix("Attribute") if is_attribute else word
+                if plain in known and word not in aliases:
+                    found.setdefault(using, (f"using {using};", word, name))
+    return tuple(found[using] for using in gone if using in found)
+
+
+def _has_using(outside: str, using: str) -> bool:
+    dotted = r"\s*\.\s*".join(map(re.escape, using.split(".")))
+    pattern = rf"^[ \t\ufeff]*(?:global\s+)?using\s+(?:global::)?{dotted}\s*;"
+    return re.search(pattern, outside, re.MULTILINE) is not None
+
+
+def _unqualified(tokens: Sequence[str]) -> Iterator[tuple[bool, str]]:
+    """Yield each word that may name an attribute (first value true) or a type."""
+    for before, word, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
+        if not word[:1].isalpha() or before in {".", "::"}:
+            continue
+        if before in {"[", ":"} or (before == "," and after in {"(", "]", ","}):
+            yield True, word
+        if after not in {"{", "=", ";", "=>", "("}:  # Else it is a member's own name.
+            yield False, word
+
+
+def _system_first(using: str) -> tuple[bool, str]:
+    return not using.startswith("System"), using
 
 
 class CSharp:
@@ -53,28 +304,24 @@ class CSharp:
 
     def spell(self, field: FieldIR) -> str:
         """Return the spelling of the field's type that prompts ask for, ``?`` included."""
-        return types.spell(field)
+        return names.spell(field)
 
     def accepts(self, expression: TypeExpr, spelled: TypeRef) -> bool:
         """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
-        return types.accepts(expression, spelled)
+        return names.accepts(expression, spelled)
 
     def is_known(self, reference: TypeRef) -> bool:
         """Return whether a type of that name exists without being declared in the source."""
-        return types.is_known(reference)
+        return names.is_known(reference)
 
     def header(self, *, namespace: str, profile: str) -> str:
         """Return usings and namespace: what stands before the first boundary."""
-        from pytest_regen.languages.csharp.header import header  # noqa: PLC0415 - see the class
-
         return header(namespace=namespace, profile=profile)
 
     def missing_in_header(
         self, outside: str, blocks: Mapping[str, str], *, profile: str
     ) -> Sequence[tuple[str, str, str]]:
         """Return the usings that a file lacks although its blocks need them."""
-        from pytest_regen.languages.csharp.header import missing_in_header  # noqa: PLC0415 - see the class
-
         return missing_in_header(outside, blocks, profile=profile)
 
     def wording(self, profile: str) -> Wording:
@@ -87,25 +334,25 @@ class CSharp:
 
     def read(self, code: str) -> SourceFacts:
         """Return what ``code`` declares and where it is illegal."""
-        from pytest_regen.languages.csharp.reader import read  # noqa: PLC0415 - see the class
+        from pytest_regen.languages.csharp.reader import read
 
         return read(code)
 
     def mended(self, code: str) -> str:
         """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
-        from pytest_regen.languages.csharp.reader import mended  # noqa: PLC0415 - see the class
+        from pytest_regen.languages.csharp.reader import mended
 
         return mended(code)
 
-    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
+    def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
-        from pytest_regen.languages.csharp.pages import stitch  # noqa: PLC0415 - see the class
+        from pytest_regen.languages.csharp.pages import stitch
 
         return stitch(outputs, name=name, is_enum=is_enum)
 
     def unwrap_page(self, code: str, mode: OutputMode) -> str:
         """Return the members of a continuation page without what was put around them."""
-        from pytest_regen.languages.csharp.pages import (  # noqa: PLC0415 - see the class
+        from pytest_regen.languages.csharp.pages import (
             unwrap_page,
         )
 
@@ -115,22 +362,18 @@ class CSharp:
         self, code: str, *, name: str, units: Sequence[Sequence[str | int]]
     ) -> tuple[str, ...]:
         """Return the pages of a declaration: the way back from ``stitch``."""
-        from pytest_regen.languages.csharp.splitting import (  # noqa: PLC0415 - see the class
-            split,
-        )
+        from pytest_regen.languages.csharp.pages import split
 
         return split(code, name=name, units=units)
 
     def illegality(self, code: str) -> int:
         """Return how far ``code`` is from a page of generated code; 0 is legal."""
-        from pytest_regen.languages.csharp.weighing import (  # noqa: PLC0415 - see the class
-            illegality,
-        )
+        from pytest_regen.languages.csharp.pages import illegality
 
         return illegality(code)
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without the white space between them."""
-        from pytest_regen.languages.csharp.weighing import leaves  # noqa: PLC0415 - see the class
+        from pytest_regen.languages.csharp.pages import leaves
 
         return leaves(code)

@@ -4,14 +4,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pytest_regen.languages.base import (
+    Attribute,
+    Declaration,
+    DeclarationKind,
+    Member,
+    MemberKind,
+    SyntaxFault,
+    TypeRef,
+)
 from pytest_regen.languages.csharp.attributes import (
-    Targeted,
+    TargetedAttribute,
     converter_of,
     ignored_by,
     misplaced,
     own,
     read_attributes,
     refuses_null,
+    type_ref,
     wire_hint,
     wire_name,
 )
@@ -23,9 +33,7 @@ from pytest_regen.languages.csharp.compiler import (
     modifier_faults,
     required_faults,
 )
-from pytest_regen.languages.csharp.conditions import branches
-from pytest_regen.languages.csharp.literals import constant
-from pytest_regen.languages.csharp.names import is_identifier, is_type_identifier
+from pytest_regen.languages.csharp.names import canonical_name, is_identifier, is_type_identifier
 from pytest_regen.languages.csharp.serializer import (
     Constructor,
     RawMember,
@@ -35,18 +43,7 @@ from pytest_regen.languages.csharp.serializer import (
     never_set,
     resolved,
 )
-from pytest_regen.languages.csharp.tree import Node, text_of
-from pytest_regen.languages.csharp.typerefs import type_ref
-from pytest_regen.languages.csharp.types import canonical_name
-from pytest_regen.languages.facts import (
-    Attribute,
-    Declaration,
-    DeclarationKind,
-    Member,
-    MemberKind,
-    SyntaxFault,
-    TypeRef,
-)
+from pytest_regen.languages.csharp.tree import Node, branches, constant, text_of
 
 __all__ = ["KINDS", "Reading", "declarations"]
 
@@ -555,7 +552,7 @@ def _enum_member(node: Node, reading: Reading) -> Member:
     )
 
 
-def _modifiers(node: Node, reading: Reading) -> tuple[list[str], tuple[Targeted, ...]]:
+def _modifiers(node: Node, reading: Reading) -> tuple[list[str], tuple[TargetedAttribute, ...]]:
     """Return the modifiers and the attributes of a member, in order."""
     modifiers: list[str] = []
     lists: list[Node] = []

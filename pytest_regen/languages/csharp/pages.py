@@ -1,29 +1,123 @@
 """The pages of a C# type joined into one declaration: by syntax tree, with every line accounted."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
-from pytest_regen.languages.base import PageFault, Stitched
-from pytest_regen.languages.csharp.lines import Edit, Line, cut, indented, is_blank, trimmed
+from pytest_regen.errors import SourceError
+from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.csharp.pagetree import (
     HEADS,
     TAILS,
     Container,
+    Edit,
+    Line,
     Page,
     Shell,
+    bare,
+    cut,
+    first_byte,
     has_spanning_text,
+    is_blank,
     items,
     read_members,
     read_shell,
+    reindent,
+    trim,
 )
-from pytest_regen.languages.csharp.repairs import diagnose
+from pytest_regen.languages.csharp.reader import diagnose, read
 from pytest_regen.languages.csharp.slips import cut_end
 from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["line_start", "stitch", "unwrap_page"]
+__all__ = ["illegality", "leaves", "line_start", "split", "stitch", "unwrap_page"]
+
+
+_CONTAINERS: Final[tuple[Container, ...]] = ("body", "enum", "parameters")
+_ATOMS: Final = frozenset(
+    {"verbatim_string_literal", "raw_string_literal", "character_literal", "preproc_arg"}
+)
+
+
+def illegality(code: str) -> int:
+    """Return how far ``code`` is from a page: 0 is legal, more is worse.
+
+    Legal are declarations, bare members, enum values and parameters; statements are not.
+
+    Args:
+        code: any text, with LF line ends.
+    """
+    data = code.encode("utf-8", "surrogatepass")
+    if is_unreadable(data):
+        return len(data) + 1
+    root = parse(data).root_node
+    if not any(node.type != "comment" for node in root.children):
+        return len(data) + 1
+    worst = _illegal(root)
+    for container in _CONTAINERS:
+        if not worst:
+            break
+        tree, inner = bare(data, container)
+        worst = min(worst, 0 if inner is not None else _illegal(tree) + 1)
+    return worst
+
+
+def _illegal(root: Node) -> int:
+    """Return how many bytes of a tree are errors or statements; a missing token counts as one."""
+    if root.is_error:
+        # The grammar gave up on the whole: no node below need be an error of its own.
+        return root.end_byte - root.start_byte + 1
+    return sum(
+        1 if node.is_missing else node.end_byte - node.start_byte for node in _offenders(root)
+    )
+
+
+def _offenders(node: Node) -> Iterator[Node]:
+    for child in node.children:
+        if child.is_error or child.is_missing or child.type == "global_statement":
+            yield child
+        elif child.has_error:
+            yield from _offenders(child)
+
+
+def leaves(code: str) -> tuple[str, ...]:
+    """Return the tokens and comments of ``code``, without the white space between them.
+
+    White space inside comments is levelled, inside strings it is kept. Text that the grammar
+    skips counts too, so that nothing but white space can change unseen.
+
+    Args:
+        code: any text; line ends do not count.
+    """
+    plain = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    data = plain.encode("utf-8", "surrogatepass")
+    found: list[str] = []
+    position = 0
+    for node in _tokens(parse(data).root_node):
+        found += _words(data[position : node.start_byte])
+        text = data[node.start_byte : node.end_byte]
+        if node.type == "comment":
+            found.append(" ".join(_words(text)))
+        elif text:
+            found.append(text.decode("utf-8", "surrogatepass"))
+        position = max(position, node.end_byte)
+    found += _words(data[position:])
+    return tuple(found)
+
+
+def _words(data: bytes) -> list[str]:
+    return data.decode("utf-8", "surrogatepass").split()
+
+
+def _tokens(node: Node) -> Iterator[Node]:
+    if node.child_count == 0 or node.type in _ATOMS:
+        yield node
+        return
+    for child in node.children:
+        yield from _tokens(child)
+
 
 _WORDS: Final = ("using", "namespace", "extern", "_FIELDS")
 _SURROUNDED: Final = re.compile(
@@ -33,7 +127,7 @@ _SURROUNDED: Final = re.compile(
 _INDENT: Final = "    "
 
 
-def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
+def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     """Return the pages of one type as one declaration.
 
     Page 1 declares the type; the members of the other pages go before its closing brace, or
@@ -70,7 +164,7 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> Stitched:
     ]
     faults += [_page_fault(page) for page in pages if not page.is_legal]
     if shell is None:
-        lines = trimmed(cut(first, edits, page=1))
+        lines = trim(cut(first, edits, page=1))
         return _stitched(_joined(lines, _lines_of(pages, ""), is_apart=True), faults)
     return _stitched(_filled(first, edits, shell, pages), faults)
 
@@ -89,7 +183,7 @@ def unwrap_page(code: str, mode: OutputMode) -> str:
     container: Container = "enum" if mode == "enum_values_only" else "body"
     page = read_members(data, 1, name=None, container=container, is_positional=True)
     lines = cut(data, page.edits, page=1)
-    return "\n".join(line.text for line in trimmed(lines))
+    return "\n".join(line.text for line in trim(lines))
 
 
 def _plain(output: str) -> str:
@@ -101,27 +195,27 @@ def _plain(output: str) -> str:
     return text + "\n" if text.rpartition("\n")[2].lstrip().startswith("#") else text
 
 
-def _only_page(code: str, name: str | None) -> Stitched:
+def _only_page(code: str, name: str | None) -> StitchedType:
     """Return a page that is a whole declaration, without usings and namespace."""
     if any(word in code for word in _WORDS) and _SURROUNDED.search(code):
         data = code.encode("utf-8", "surrogatepass")
         _, edits, _ = read_shell(data, name)
-        return _stitched(trimmed(cut(data, edits, page=1)), [])
+        return _stitched(trim(cut(data, edits, page=1)), [])
     lines = code.split("\n")
     first, last = 0, len(lines)
     while first < last and not lines[first].strip():
         first += 1
     while last > first and not lines[last - 1].strip():
         last -= 1
-    return Stitched(
+    return StitchedType(
         text="\n".join(lines[first:last]),
         line_pages=(1,) * (last - first),
         page_lines=tuple(range(first + 1, last + 1)),
     )
 
 
-def _stitched(lines: Sequence[Line], faults: Sequence[PageFault]) -> Stitched:
-    return Stitched(
+def _stitched(lines: Sequence[Line], faults: Sequence[PageFault]) -> StitchedType:
+    return StitchedType(
         text="\n".join([line.text for line in lines]),
         line_pages=tuple([line.page for line in lines]),
         faults=tuple(faults),
@@ -146,8 +240,8 @@ def _filled(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Page])
         indent = _member_indent(code, shell.parameters, shell.node)
         lines = _joined(lines, _lines_of(parameters, indent), is_apart=False)
     if not members:
-        return trimmed(lines + cut(code, edits, page=1, start=position))
-    return trimmed(lines + _with_members(code, edits, shell, members, position))
+        return trim(lines + cut(code, edits, page=1, start=position))
+    return trim(lines + _with_members(code, edits, shell, members, position))
 
 
 def _with_members(
@@ -170,7 +264,7 @@ def _with_members(
     if not tail[0].is_whole:
         tail[0] = Line(_indent_at(code, shell.node) + tail[0].text, 1, tail[0].number)
     inside = _lines_of(members, _member_indent(code, shell.body, shell.node))
-    is_apart = not shell.is_enum or any(map(is_blank, trimmed(head[1:])))
+    is_apart = not shell.is_enum or any(map(is_blank, trim(head[1:])))
     return _joined(head, inside, is_apart=is_apart) + tail
 
 
@@ -193,10 +287,10 @@ def _lines_of(pages: Sequence[Page], indent: str) -> list[list[Line]]:
 
 
 def _moved(page: Page, indent: str) -> list[Line]:
-    lines = trimmed(cut(page.code, page.edits, page=page.number))
+    lines = trim(cut(page.code, page.edits, page=page.number))
     if not page.is_legal or has_spanning_text(page.code):
         return lines
-    return indented(lines, indent)
+    return reindent(lines, indent)
 
 
 def _joined(head: list[Line], pieces: Sequence[list[Line]], *, is_apart: bool) -> list[Line]:
@@ -270,3 +364,102 @@ def _page_fault(page: Page) -> PageFault:
         return PageFault(page.number, line, "SYNTAX", message, in_member=False)
     message = "the page cannot continue this type: one of them is a positional record"
     return PageFault(page.number, 1, "SYNTAX", message, in_member=False)
+
+
+Units = Sequence[Sequence[str | int]]
+
+
+def split(code: str, *, name: str, units: Units) -> tuple[str, ...]:
+    """Return the pages of a declaration; joined again, they are the same but for white space.
+
+    A member goes to the page that asks for its JSON name or value. Members stay in their order: one
+    that stands before another page's members stays on the page of those.
+
+    Args:
+        code: the whole declaration.
+        name: of the type.
+        units: for each page, the JSON names or enum values it asks for.
+
+    Raises:
+        SourceError: the declaration is illegal, or its members are so mixed that a page would be
+            left without any.
+    """
+    if len(units) <= 1:
+        return (code,)
+    text = code.replace("\r\n", "\n")
+    data = text.encode("utf-8", "surrogatepass")
+    _, _, shell = read_shell(data, name)
+    if shell is None:
+        raise _cannot(name, "it is no legal declaration of that name")
+    starts = _starts(shell, _pages_by_line(text, units), len(units))
+    if starts is None:
+        raise _cannot(name, "its members are mixed so that one of its pages would have none")
+    cuts = [line_start(data, at) for at in (*starts, _inner(shell).children[-1].start_byte)]
+    first = data[: cuts[0]].rstrip() + b"\n" + data[cuts[-1] :]
+    slices = (data[start:stop] for start, stop in pairwise(cuts))
+    pages = (first.decode("utf-8", "surrogatepass"), *map(_text, slices))
+    joined = stitch(pages, name=name, is_enum=shell.is_enum).text
+    if leaves(joined) != leaves(code):
+        raise _cannot(name, "its pages would not be the same when joined again")
+    return pages
+
+
+def _cannot(name: str, why: str) -> SourceError:
+    return SourceError(
+        f"{name} cannot be taken apart into its pages",
+        why=why,
+        hint="put its members into the order of the stored pages, or drop the edit: "
+        f"pytest-regen regenerate DIR --type {name} --discard-edits",
+    )
+
+
+def _inner(shell: Shell) -> Node:
+    """Return the node whose children are the members of later pages.
+
+    Those of a positional record stand in its body where it has one, else in its parentheses.
+    """
+    if shell.body is not None and (_members(shell.body) or shell.parameters is None):
+        return shell.body
+    return shell.parameters or shell.node
+
+
+def _members(inner: Node) -> list[Node]:
+    return [node for node in inner.named_children if node.type not in {"comment", "attribute_list"}]
+
+
+def _pages_by_line(code: str, units: Units) -> dict[int, int]:
+    """Return, for each line on which a member begins, the page that asks for it."""
+    page_of = {str(unit): page for page, own in enumerate(units) for unit in own}
+    return {
+        member.line: page_of.get(str(member.wire_name), -1)
+        for declaration in read(code).declarations
+        for member in declaration.members
+        if declaration.outer is None
+    }
+
+
+def _starts(shell: Shell, page_of: dict[int, int], total: int) -> list[int] | None:
+    """Return where page 2 and those after it begin; ``None`` if one of them would be empty."""
+    members = [
+        (node, next((page_of[row] for row in _rows(node) if row in page_of), -1))
+        for node in _members(_inner(shell))
+    ]
+    starts: list[int] = []
+    for page in range(1, total):
+        later = [i for i, (_, own) in enumerate(members) if 0 <= own < page]
+        first = next(
+            (i for i, (_, own) in enumerate(members) if own >= page and i > max(later, default=-1)),
+            None,
+        )
+        if first is None:
+            return None
+        starts.append(first_byte(members[first][0]))
+    return starts if starts == sorted(set(starts)) else None
+
+
+def _rows(node: Node) -> range:
+    return range(node.start_point.row + 1, node.end_point.row + 2)
+
+
+def _text(piece: bytes) -> str:
+    return "\n".join(line.text for line in trim(cut(piece, (), page=1)))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pytest_regen.languages.base import Attribute, Declaration, Member, SyntaxFault, TypeRef
 from pytest_regen.languages.csharp.compiler import (
     ACCESS,
     MODIFIERS_IN_CONTEXT,
@@ -16,9 +17,7 @@ from pytest_regen.languages.csharp.compiler import (
     Head,
     context_faults,
 )
-from pytest_regen.languages.csharp.keywords import word_set
-from pytest_regen.languages.csharp.types import canonical_name, is_collection
-from pytest_regen.languages.facts import Attribute, Declaration, Member, SyntaxFault, TypeRef
+from pytest_regen.languages.csharp.names import canonical_name, is_collection, word_set
 
 __all__ = ["Constructor", "RawMember", "Shape", "hidden", "is_never_null", "never_set", "resolved"]
 

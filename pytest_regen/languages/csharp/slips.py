@@ -1,4 +1,4 @@
-r"""Slips that spoil code as text: a reply cut short, HTML escapes, string literals that end early.
+"""Slips that spoil code as text: a reply cut short, HTML escapes, string literals that end early.
 
 The grammar tells each of them as something else: unescaped quotes as a comma that is missing, a cut
 reply as a declaration that is wrong. They are looked for by what a writer does, and believed only
@@ -11,12 +11,141 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from pytest_regen.languages.csharp.artifacts import leftover
-from pytest_regen.languages.csharp.tree import parse
-from pytest_regen.languages.facts import SyntaxFault
-from pytest_regen.quoting import in_quotes
+from pytest_regen.languages.base import SyntaxFault
+from pytest_regen.languages.csharp.tree import Node, parse, text_of
+from pytest_regen.text import in_quotes
 
-__all__ = ["Cut", "Undone", "cut_end", "undone_slips"]
+__all__ = [
+    "Cut",
+    "SlipRepair",
+    "comment_faults",
+    "cut_end",
+    "is_elision",
+    "is_fence",
+    "is_prose",
+    "leftover",
+    "slip_repairs",
+]
+
+
+_SUSPECT: Final = tuple(
+    word.encode()
+    for word in (
+        *("...", "…", "%{", "_fields", "description}", "elided", "existing", "for brevity", "here"),
+        *("name}", "omitted", "other ", "previous", "remain", "rest of", "review", "same as"),
+        *("truncated", "type}", "unchanged", "more ", "additional "),
+    )
+)
+"""Words without one of which no comment can be at fault; searching them is cheap."""
+_SUSPECTS = re.compile(b"|".join(map(re.escape, _SUSPECT)))
+_THINGS = r"(?:class|code|enum|fields?|members?|properties|property|types?|values?)"
+_ELISION: Final = re.compile(
+    r"(?:\.\.\.|…)"
+    rf"|(?:and |plus )?(?:the )?(?:rest|remainder)(?: of (?:the |this |its )?(?:\w+ )?{_THINGS})\b"
+    rf"|(?:the )?(?:all )?(?:other|remaining|additional|more|existing|previous) (?:\w+ )?{_THINGS}"
+    r"\b.*\b(?:omitted|here|unchanged|elided|truncated|as before|the same|follow|not shown)\b"
+    rf"|(?:existing|previous) {_THINGS}(?: here)?\W*$"
+    r"|.*\b(?:omitted|elided|truncated) for brevity"
+    rf"|{_THINGS} (?:omitted|elided|truncated|unchanged)\b"
+    r"|same as (?:above|before)\W*$",
+    re.IGNORECASE,
+)
+_DELIMITER = re.compile(r"(?:BEGIN|END)_FIELDS\W*$")
+_TEMPLATE = re.compile(
+    r"%\{[^}\n]*\}$|\{(?:Class|Enum|Property|Field|Member|Type)?(?:Name|Description|Type)\}$"
+)
+_REVIEW = re.compile(r"\[REVIEW\b[^\]]*\]|REVIEW:")
+_CODE_START = re.compile(
+    r"[\[{}/*#)(;,<@\"]|(?:public|internal|private|protected|sealed|partial|abstract|static|class"
+    r"|record|struct|enum|interface|namespace|using|required|readonly)\b"
+)
+_WORDS = re.compile(r"[A-Za-z\u2019'`*_-]+[,.:;!?]?(?:\s|$)")
+_CODE_END = (";", "{", "}", ",", "]", "(", "=>")
+_PHRASE: Final = 3
+_THINKING = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[\w#+. -]*\s*$")
+_PLACEHOLDER = re.compile(r"(?<![${])\{[A-Z]\w*\}|%\{")
+_MARKDOWN = re.compile(r"(?:#{1,6} \w|[-*+] \S|\*\*|> |\d+\. |\|.*\|$|-{3,}$)")
+
+
+def comment_faults(code: bytes, root: Node) -> Iterator[SyntaxFault]:
+    """Yield a fault per comment that stands for code, and one per comment that asks for review.
+
+    Only real comments count: the same words inside a string are data.
+    """
+    lowered = code.lower()
+    if not any(word in lowered for word in _SUSPECT):
+        return
+    seen: set[int] = set()
+    for match in _SUSPECTS.finditer(lowered):
+        node = root.descendant_for_byte_range(match.start(), match.end())
+        if node is None or node.type != "comment" or node.start_byte in seen:
+            continue
+        seen.add(node.start_byte)
+        fault = _comment_fault(text_of(node), node.start_point.row + 1)
+        if fault:
+            yield fault
+
+
+def _comment_fault(comment: str, line: int) -> SyntaxFault | None:
+    is_documentation = comment.startswith(("///", "/**"))
+    body = comment.strip("/*").strip()
+    shown = " ".join(comment.split())[:100]
+    if _REVIEW.search(body) and not is_documentation:
+        return SyntaxFault(line, f"a comment asks for review: {shown}", "REVIEW")
+    if _DELIMITER.match(body):
+        return SyntaxFault(
+            line, f"the page delimiter {in_quotes(shown)} was left in the code", "ARTIFACT"
+        )
+    if _TEMPLATE.match(body):
+        return SyntaxFault(
+            line, f"the placeholder {in_quotes(shown)} was left in a comment", "ARTIFACT"
+        )
+    if not is_documentation and is_elision(body):
+        message = f"the comment {in_quotes(shown)} stands where code was left out; write that code"
+        return SyntaxFault(line, message, "ARTIFACT")
+    return None
+
+
+def is_elision(body: str) -> bool:
+    """Return whether the text of a comment stands for code that was left out."""
+    return bool(_ELISION.match(body.strip(" -\u2013\u2014([<{")))
+
+
+def is_fence(line: str) -> bool:
+    """Return whether a line is the fence of a Markdown code block."""
+    return bool(_FENCE.match(line))
+
+
+def is_prose(line: str) -> bool:
+    """Return whether a line that is no legal code reads as words to a person."""
+    text = line.strip()
+    if _MARKDOWN.match(text):
+        return True
+    if not text or _CODE_START.match(text) or text.endswith(_CODE_END):
+        return False
+    words = _WORDS.findall(text + " ")
+    return len(words) >= _PHRASE or (bool(words) and text.endswith((":", "!", ".")))
+
+
+def leftover(line: str) -> str | None:
+    """Return what is wrong with a line of illegal code that no compiler would ever take."""
+    text = line.strip()
+    if _THINKING.search(text):
+        return "thinking was left in the answer; write the code alone"
+    if is_fence(line) or "```" in text:
+        return (
+            "a second code fence was opened inside the first; "
+            "write one fenced block with the code alone"
+        )
+    if text and is_elision(text):
+        return f"{in_quotes(text[:80])} stands where code was left out; write that code"
+    if is_prose(line):
+        return f"this is prose, not code: {in_quotes(text[:80])}"
+    if _PLACEHOLDER.search(text):
+        return f"a template placeholder was left in the code: {in_quotes(text[:80])}"
+    return None
+
 
 _SHOWN: Final = 60
 _DEEP: Final = 40
@@ -67,14 +196,14 @@ class Cut(NamedTuple):
     """The reply without its unfinished end, every declaration closed."""
 
 
-class Undone(NamedTuple):
+class SlipRepair(NamedTuple):
     """Code without a kind of slip, and the faults that were undone."""
 
     code: bytes
     faults: tuple[SyntaxFault, ...]
 
 
-def undone_slips(code: bytes) -> Iterator[Callable[[bytes], Undone | None]]:
+def slip_repairs(code: bytes) -> Iterator[Callable[[bytes], SlipRepair | None]]:
     """Yield what undoes each kind of slip, to be tried one after the other.
 
     Args:
@@ -149,14 +278,14 @@ def _ends(text: str) -> tuple[list[str], int, bool]:
     return opened, whole, bool(text[whole:].strip())
 
 
-def _closed(code: bytes) -> Undone | None:
+def _closed(code: bytes) -> SlipRepair | None:
     found = cut_end(code)
     if found is None or b"{" not in code:
         return None
-    return Undone(found.code, (SyntaxFault(found.line, found.message, in_member=False),))
+    return SlipRepair(found.code, (SyntaxFault(found.line, found.message, in_member=False),))
 
 
-def _out_of_json(code: bytes) -> Undone | None:
+def _out_of_json(code: bytes) -> SlipRepair | None:
     """Return blanks for a JSON value: whatever it holds is text, not code."""
     text = code.decode("utf-8", "replace")
     try:
@@ -168,12 +297,12 @@ def _out_of_json(code: bytes) -> Undone | None:
         "the answer is a JSON value that holds the code as a string; answer with the code itself, "
         "not wrapped in JSON"
     )
-    return Undone(
+    return SlipRepair(
         re.sub(rb"[^\r\n]", b" ", code), (SyntaxFault(1, message, "ARTIFACT", in_member=False),)
     )
 
 
-def _without_entities(code: bytes) -> Undone | None:
+def _without_entities(code: bytes) -> SlipRepair | None:
     lines = code.decode("utf-8", "surrogateescape").split("\n")
     at: list[int] = []
     for row, line in enumerate(lines):
@@ -186,14 +315,14 @@ def _without_entities(code: bytes) -> Undone | None:
     meant = " and ".join(dict.fromkeys(_ENTITIES[entity] for entity in found.split(" and ")))
     message = f"the code is HTML-escaped: write {meant} where the answer has {found}"
     faults = (SyntaxFault(at[0] + 1, message, in_member=False),)
-    return Undone("\n".join(lines).encode("utf-8", "surrogateescape"), faults)
+    return SlipRepair("\n".join(lines).encode("utf-8", "surrogateescape"), faults)
 
 
 def _lines_of(code: bytes) -> list[str]:
     return code.decode("utf-8", "surrogateescape").split("\n")
 
 
-def _literals_on_one_line(code: bytes) -> Undone | None:
+def _literals_on_one_line(code: bytes) -> SlipRepair | None:
     """Return the code with literals closed at the end of their line, what follows blanked."""
     lines = _lines_of(code)
     faults: list[SyntaxFault] = []
@@ -238,7 +367,7 @@ def _line_end_message(attribute: str) -> str:
     )
 
 
-def _with_legal_escapes(code: bytes) -> Undone | None:
+def _with_legal_escapes(code: bytes) -> SlipRepair | None:
     lines = _lines_of(code)
     faults: list[SyntaxFault] = []
     for row, line in enumerate(lines[:_MANY]):
@@ -263,7 +392,7 @@ def _with_doubled_backslashes(literal: re.Match[str]) -> str:
     return _ESCAPE.sub(lambda escape: escape[1] or "\\" + escape[2], literal[0])
 
 
-def _with_escaped_quotes(code: bytes) -> Undone | None:
+def _with_escaped_quotes(code: bytes) -> SlipRepair | None:
     """Return the code with the quotes inside of attributes' strings escaped."""
     lines = _lines_of(code)
     faults: list[SyntaxFault] = []
@@ -311,7 +440,7 @@ def _is_illegal(line: str) -> bool:
     )
 
 
-def _undone(lines: list[str], faults: list[SyntaxFault]) -> Undone | None:
+def _undone(lines: list[str], faults: list[SyntaxFault]) -> SlipRepair | None:
     if not faults:
         return None
-    return Undone("\n".join(lines).encode("utf-8", "surrogateescape"), tuple(faults))
+    return SlipRepair("\n".join(lines).encode("utf-8", "surrogateescape"), tuple(faults))

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_regen.pytest_plugin.checks import check_of
-from pytest_regen.pytest_plugin.failures import UnitError
-from pytest_regen.pytest_plugin.locate import store_path
-from pytest_regen.pytest_plugin.marks import RegenMark, regen_mark
-from pytest_regen.pytest_plugin.nodes import DAMAGED, TypeItem
+from pytest_regen.pytest_plugin.choices import RegenMark, regen_mark
+from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError
+from pytest_regen.pytest_plugin.selection import store_path
+from pytest_regen.pytest_plugin.stores import check_of
 from pytest_regen.regeneration.values import Feedback
 from pytest_regen.testing import FeedbackError
 from pytest_regen.validation.issues import Issue
@@ -125,7 +124,7 @@ def is_feedback(failure: BaseException | None) -> bool:
     A ``ContextLossError`` is about the code of an agent that drops what it was told. No reply can
     mend that, and neither store nor session is at fault.
     """
-    from pytest_regen.testing import ContextLossError  # noqa: PLC0415 - store items never ask
+    from pytest_regen.testing import ContextLossError
 
     is_assertion = isinstance(failure, AssertionError | pytest.fail.Exception)
     return is_assertion and not isinstance(failure, ContextLossError)

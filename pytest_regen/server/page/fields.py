@@ -1,12 +1,30 @@
 """One question as a field of the form: words, choices, or a place."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL, ClarificationQuestion
-from pytest_regen.html import Child, Html, element, isolated
-from pytest_regen.server.gazetteer import Place
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-__all__ = ["Filled", "question_field"]
+from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL, ClarificationQuestion, is_blank
+from pytest_regen.html import Child, Html, element, isolate
+from pytest_regen.server.gazetteer import Gazetteer, Place
+
+__all__ = [
+    "KEPT",
+    "Filled",
+    "Kept",
+    "answers_of",
+    "filled_again",
+    "filled_in",
+    "kept_of",
+    "question_field",
+    "read_kept",
+    "too_long",
+    "unanswered",
+    "written_kept",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +62,7 @@ def question_field(number: int, question: ClarificationQuestion, filled: Filled)
     return element(
         "fieldset",
         (
-            element("legend", (isolated(question.question), _optional(question))),
+            element("legend", (isolate(question.question), _optional(question))),
             problem,
             inputs,
         ),
@@ -88,7 +106,7 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
             f"{name}.selected",
             f"{name}-{number}",
             option.id,
-            isolated(option.label),
+            isolate(option.label),
             checked=option.id in filled.selected,
             # What is wrong is told at the first box, which gets the focus.
             wrong=_problem_id(name) if filled.problem and number == 0 else None,
@@ -146,7 +164,7 @@ def _place(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
 def _offered(question: ClarificationQuestion, filled: Filled) -> dict[str, Child]:
     """Return the places that can be marked, by what is sent: suggested ones, then found ones."""
     suggested: dict[str, Child] = {
-        label: isolated(label) for label in question.suggested_locations or ()
+        label: isolate(label) for label in question.suggested_locations or ()
     }
     found = {
         place.label: (place.name, element("small", place.surroundings))
@@ -245,3 +263,187 @@ _LABEL = {
 }
 _EXAMPLE = {"city": "e.g. Toronto, ON", "state": "e.g. Ohio, US", "country": "e.g. Canada"}
 _BY_TYPE = {"open_text": _words, "multiple_choice": _choices, "location_picker": _place}
+
+
+Form = Mapping[str, Sequence[str]]
+
+
+def filled_in(form: Form, questions: Sequence[ClarificationQuestion]) -> tuple[Filled, ...]:
+    """Return what stands in the fields of each question."""
+    return tuple(
+        Filled(
+            text=_first(form, f"q{number}.text"),
+            selected=tuple(form.get(f"q{number}.selected", ())),
+            place=_first(form, f"q{number}.place") or "",
+        )
+        for number, _ in enumerate(questions)
+    )
+
+
+def answers_of(
+    questions: Sequence[ClarificationQuestion], filled: Sequence[Filled], gazetteer: Gazetteer
+) -> dict[str, object]:
+    """Return the answers by question id, as a context takes them; what is blank was skipped."""
+    return {
+        question.id: _answer(question, entry, gazetteer)
+        for question, entry in zip(questions, filled, strict=True)
+    }
+
+
+def unanswered(question: ClarificationQuestion, answer: object) -> bool:
+    """Whether a question that has to be answered was not."""
+    return question.required and answer is None
+
+
+def too_long(length: int, limit: int) -> str:
+    """Return what somebody is told whose text does not fit; counted in characters, not in bytes."""
+    return (
+        f"This has {length:,} characters, and at most {limit:,} fit. "
+        f"Shorten it by {length - limit:,}."
+    )
+
+
+def _answer(
+    question: ClarificationQuestion, filled: Filled, gazetteer: Gazetteer
+) -> dict[str, object] | None:
+    words = filled.text if filled.text is not None and not is_blank(filled.text) else None
+    if question.type == "open_text":
+        return None if words is None else {"kind": "text", "text": words}
+    if question.type == "multiple_choice":
+        return _choice(filled, words)
+    marked = next((label for label in filled.selected if label), None)
+    if marked is not None:
+        suggested = marked in (question.suggested_locations or ())
+        return _typed(marked) if suggested else _chosen(question, marked, gazetteer)
+    if words is None:
+        return None
+    chosen = filled.place == words
+    return _chosen(question, words, gazetteer) if chosen else _typed(words)
+
+
+def _choice(filled: Filled, words: str | None) -> dict[str, object] | None:
+    if not filled.selected and words is None:
+        return None
+    chosen: dict[str, object] = {"kind": "choice", "selected": list(filled.selected)}
+    return chosen if words is None else {**chosen, "other": words}
+
+
+def _typed(label: str) -> dict[str, object]:
+    """Return a place as it was typed or suggested; which one it is remains to be understood."""
+    return {"kind": "place", "label": label.strip()}
+
+
+def _chosen(question: ClarificationQuestion, label: str, gazetteer: Gazetteer) -> dict[str, object]:
+    """Return a place that was shown with all it lies in, and chosen."""
+    known = gazetteer.labelled(label, level=question.location_level)
+    if known is None:
+        return _typed(label)
+    parts = {"city": known.city, "state": known.state, "country": known.country}
+    return {
+        "kind": "place",
+        "label": known.label,
+        **{name: part for name, part in parts.items() if part is not None},
+    }
+
+
+def _first(form: Form, name: str) -> str | None:
+    values = form.get(name, ())
+    return values[0] if values else None
+
+
+KEPT = "kept"
+"""Name of the hidden field."""
+
+
+class Kept(BaseModel):
+    """One answer and its question. Nobody vouches for it: it only fills fields of who sends it."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    question: str
+    kind: str
+    text: str = ""
+    selected: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Labels of options, or the place that was marked."""
+
+    @property
+    def said(self) -> str:
+        """The answer, to be read."""
+        return ", ".join(one for one in (*self.selected, self.text) if not is_blank(one))
+
+
+_ALL: TypeAdapter[list[Kept]] = TypeAdapter(list[Kept])
+
+
+def kept_of(
+    questions: Sequence[ClarificationQuestion], filled: Sequence[Filled]
+) -> tuple[Kept, ...]:
+    """Return what was answered, without what was left blank."""
+    found = []
+    for question, entry in zip(questions, filled, strict=True):
+        labels = {option.id: option.label for option in question.options or ()}
+        selected = tuple(labels.get(key, key) for key in entry.selected)
+        found.append(
+            Kept(
+                question=question.question,
+                kind=question.type,
+                text=entry.text or "",
+                selected=selected,
+            )
+        )
+    return tuple(one for one in found if one.said)
+
+
+def written_kept(kept: Sequence[Kept]) -> str:
+    """Return answers as the value of a hidden field."""
+    return json.dumps([one.model_dump() for one in kept], ensure_ascii=False)
+
+
+def read_kept(field: str) -> tuple[Kept, ...]:
+    """Return the answers in a hidden field; none where it holds something else."""
+    try:
+        return tuple(_ALL.validate_json(field.encode("utf-8", "replace"))) if field else ()
+    except ValidationError:
+        return ()
+
+
+def filled_again(
+    kept: Sequence[Kept], questions: Sequence[ClarificationQuestion]
+) -> tuple[tuple[Filled, ...], tuple[Kept, ...]]:
+    """Return the fields of new questions filled with old answers, and the answers left over.
+
+    An answer belongs to the question that it was given to, or to the only one of its kind.
+    """
+    left = list(kept)
+    filled = []
+    for question in questions:
+        same = next((one for one in left if _is_of(one, question, kept, questions)), None)
+        if same is None:
+            filled.append(Filled())
+            continue
+        left.remove(same)
+        ids = {option.label: option.id for option in question.options or ()}
+        known = ids or {label: label for label in question.suggested_locations or ()}
+        others = [label for label in same.selected if label not in known]
+        filled.append(
+            Filled(
+                text=", ".join(one for one in (*others, same.text) if not is_blank(one)),
+                selected=tuple(known[label] for label in same.selected if label in known),
+            )
+        )
+    return tuple(filled), tuple(left)
+
+
+def _is_of(
+    one: Kept,
+    question: ClarificationQuestion,
+    kept: Sequence[Kept],
+    questions: Sequence[ClarificationQuestion],
+) -> bool:
+    if one.kind != question.type:
+        return False
+    alone: Any = (
+        [q for q in questions if q.type == one.kind],
+        [k for k in kept if k.kind == one.kind],
+    )
+    return one.question == question.question or all(len(found) == 1 for found in alone)

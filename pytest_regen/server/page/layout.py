@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from pytest_regen.html import Child, Html, document, element, isolated
+from pytest_regen.html import Child, Html, document, element, isolate
 
 __all__ = ["alert", "answered_before", "error_page", "framed", "written"]
 
@@ -96,7 +96,7 @@ def answered_before(answers: Sequence[tuple[str, str]]) -> Html | None:
     if not answers:
         return None
     rows = [
-        (element("dt", isolated(question)), element("dd", isolated(said)))
+        (element("dt", isolate(question)), element("dd", isolate(said)))
         for question, said in answers
     ]
     return element(
@@ -117,6 +117,6 @@ def written(description: str) -> Html:
     )
     return element(
         "section",
-        (element("h2", "You wrote"), element("blockquote", isolated(description)), back),
+        (element("h2", "You wrote"), element("blockquote", isolate(description)), back),
         class_="written",
     )

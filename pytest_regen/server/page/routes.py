@@ -14,19 +14,31 @@ from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL
 from pytest_regen.context.requests import parse_context
 from pytest_regen.context.values import MAX_DESCRIPTION, Ask, ConversationContext
 from pytest_regen.errors import InvalidContextError
-from pytest_regen.server.bodies import FORM, read_body, read_form, read_json, require_media_type
-from pytest_regen.server.calling import CLIENT_GONE, ClientGoneError, unless_gone
-from pytest_regen.server.flow import Answered, Flow
+from pytest_regen.server.flow import CLIENT_GONE, Answered, ClientGoneError, Flow, unless_gone
 from pytest_regen.server.gazetteer import Gazetteer
-from pytest_regen.server.guarding import request_id_of, unexpected
-from pytest_regen.server.logs import log_failure
-from pytest_regen.server.page.fields import Filled
-from pytest_regen.server.page.filling import answers_of, filled_in, too_long, unanswered
-from pytest_regen.server.page.keeping import KEPT, Kept, filled_again, kept_of, read_kept
-from pytest_regen.server.page.questions import Held, questions_page
-from pytest_regen.server.page.result import result_page
-from pytest_regen.server.page.start import start_page
-from pytest_regen.server.problems import Problem
+from pytest_regen.server.page.fields import (
+    KEPT,
+    Filled,
+    Kept,
+    answers_of,
+    filled_again,
+    filled_in,
+    kept_of,
+    read_kept,
+    too_long,
+    unanswered,
+)
+from pytest_regen.server.page.views import Held, questions_page, result_page, start_page
+from pytest_regen.server.problems import Problem, log_failure
+from pytest_regen.server.requests import (
+    FORM,
+    read_body,
+    read_form,
+    read_json,
+    request_id_of,
+    require_media_type,
+    unexpected,
+)
 
 __all__ = ["Page"]
 

@@ -1,0 +1,294 @@
+"""Connections of aiohttp: each request over them is answered from a cassette, or recorded.
+
+aiohttp itself follows redirects, keeps cookies and decodes what comes, live as in replay: a
+recording is played as bytes over a connection that leads nowhere. vcrpy's patch stands in front
+of the redirects instead, and is shown none of the hops.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from typing import Any
+
+from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
+from pytest_regen.cassettes.clients.traffic import LiveAnswer, refuse_websocket
+from pytest_regen.cassettes.interactions import (
+    Interaction,
+    by_lower_name,
+    pieces_of,
+    playable_headers,
+    text_of_header,
+)
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.errors import CassetteError
+from pytest_regen.turns.interception import CassetteMiss
+
+__all__ = ["patch_connections"]
+
+
+_ASKED = "_regen_asked"
+"""Where a connection notes what is to be recorded of the answer that comes over it."""
+
+_DECODED = frozenset({"gzip", "x-gzip", "deflate", "br"})
+"""What aiohttp undoes, or fails at. Of zstd, which newer ones undo, the first bytes tell."""
+
+_LIMIT = 2**16
+"""Bytes: how long a line may be, as in a session that is told nothing else."""
+
+
+def patch_connections(patches: ExitStack) -> None:
+    """Let every connector of aiohttp ask the innermost cassette before it connects."""
+    # Not named as a type: it need not be installed.
+    aiohttp = import_module("aiohttp")
+    connector, response = aiohttp.BaseConnector, aiohttp.ClientResponse
+    patches.callback(setattr, connector, "connect", connector.connect)
+    patches.callback(setattr, response, "start", response.start)
+    connector.connect = _wrap_connect(connector.connect)
+    response.start = _wrap_start(response.start)
+
+
+def _wrap_connect(original: Any) -> Callable[..., Any]:
+    async def connect(self: Any, request: Any, *args: Any, **options: Any) -> Any:
+        run = innermost(str(request.url))
+        if run is None:
+            return await original(self, request, *args, **options)
+        refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
+        body = await _read_body(request, run)
+        taken = run.take(request.method, str(request.url), body)
+        if taken is not None:
+            return _replay_connection(self, request, taken)
+        connection = await original(self, request, *args, **options)
+        setattr(connection, _ASKED, (run, request, body))
+        return connection
+
+    return connect
+
+
+def _wrap_start(original: Any) -> Callable[..., Any]:
+    async def start(self: Any, connection: Any) -> Any:
+        started = await original(self, connection)
+        asked = vars(connection).pop(_ASKED, None)
+        if asked is not None:
+            await _record_response(self, connection, *asked)
+        return started
+
+    return start
+
+
+async def _read_body(request: Any, run: ActiveCassette) -> bytes:
+    """Return the body of a request, which can be sent afterwards.
+
+    Raises:
+        CassetteMiss: it is of a kind that is read once, while it is sent.
+    """
+    body = request.body
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    try:
+        if hasattr(body, "as_bytes"):
+            return bytes(await body.as_bytes())
+        # aiohttp before 3.12
+        written = _BodyBuffer()
+        await body.write(written)
+    except (TypeError, NotImplementedError) as error:
+        refused = CassetteError(
+            f"a request to {request.url} cannot be compared or kept: {error}",
+            why="its body cannot be read before it is sent",
+            hint="send bytes, text, JSON, a form or a generator",
+        )
+        raise run.signal(refused) from None
+    request.body = written.data
+    return written.data
+
+
+class _BodyBuffer:
+    """Takes what a body writes."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    async def write(self, piece: bytes) -> None:
+        """Keep a piece."""
+        self.data += piece
+
+    async def write_eof(self, piece: bytes = b"") -> None:
+        """Keep the last piece."""
+        self.data += piece
+
+
+# Replay
+
+
+def _replay_connection(connector: Any, request: Any, taken: Interaction) -> Any:
+    """Return a connection that answers with a recording, whatever is written to it."""
+    loop = asyncio.get_running_loop()
+    protocol = import_module("aiohttp.client_proto").ResponseHandler(loop=loop)
+    head = b"HTTP/1.1 100 Continue\r\n\r\n" if request.headers.get("expect") else b""
+    protocol.connection_made(
+        _ReplayTransport(loop, protocol, [head, *_wire_pieces(taken, request.method)], taken)
+    )
+    # Never pooled: it leads nowhere.
+    protocol._should_close = True  # noqa: SLF001 - aiohttp before 3.12 has no force_close()
+    make = import_module("aiohttp.connector").Connection
+    return make(connector, request.connection_key, protocol, loop)
+
+
+class _ReplayTransport(asyncio.Transport):
+    """Gives a protocol the bytes of a recording as soon as something is written."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        protocol: asyncio.Protocol,
+        pieces: list[bytes],
+        taken: Interaction,
+    ) -> None:
+        super().__init__()
+        self._loop = loop
+        self._protocol = protocol
+        self._pieces = pieces
+        self._breaks_off = taken.end != "complete"
+        self._is_closing = False
+
+    def write(self, data: object) -> None:  # noqa: ARG002 - what was sent is known
+        """Answer, once."""
+        pieces, self._pieces = self._pieces, []
+        for piece in filter(None, pieces):
+            self._loop.call_soon(self._give, piece)
+        if pieces and self._breaks_off:
+            self._loop.call_soon(self.close)
+
+    def writelines(self, pieces: object) -> None:
+        """Answer, once."""
+        self.write(pieces)
+
+    def _give(self, piece: bytes) -> None:
+        if not self._is_closing:
+            self._protocol.data_received(piece)
+
+    def is_closing(self) -> bool:
+        """Whether the client let go of it, or it broke off."""
+        return self._is_closing
+
+    def close(self) -> None:
+        """Tell the protocol, as a socket would."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._loop.call_soon(self._protocol.connection_lost, None)
+
+    abort = close
+
+    def pause_reading(self) -> None:
+        """Do nothing: all is in memory."""
+
+    resume_reading = pause_reading
+
+    def get_write_buffer_size(self) -> int:
+        """Return that nothing waits."""
+        return 0
+
+
+def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
+    """Yield a recording as a server would send it; a stream in the pieces it came in."""
+    headers = playable_headers(taken)
+    is_chunked = "content-length" not in headers and method != "HEAD"
+    if is_chunked:
+        headers["transfer-encoding"] = ("chunked",)
+    lines = [f"HTTP/1.1 {taken.status} {taken.reason}"]
+    lines += [f"{name}: {value}" for name, values in headers.items() for value in values]
+    yield b"".join(_line(line) for line in [*lines, ""])
+    if method == "HEAD":
+        return
+    if not is_chunked:
+        yield taken.response_body
+        return
+    for piece in filter(None, pieces_of(taken)):
+        yield f"{len(piece):x}\r\n".encode("ascii") + piece + b"\r\n"
+    if taken.end == "complete":
+        yield b"0\r\n\r\n"
+
+
+def _line(text: str) -> bytes:
+    """Return a line of the head; what somebody put into a file cannot end it early."""
+    plain = "".join(" " if sign in "\r\n\0" else sign for sign in text)
+    return plain.encode("utf-8", "surrogateescape") + b"\r\n"
+
+
+# Recording
+
+
+async def _record_response(
+    response: Any,
+    connection: Any,
+    run: ActiveCassette,
+    request: Any,
+    body: bytes,
+) -> None:
+    """Keep an answer: a stream of events while it passes, any other before it is handed on."""
+    headers = by_lower_name(response.headers.items())
+    if response.headers.get("content-encoding", "").lower() in _DECODED:
+        del headers["content-encoding"]
+    exchange = WireExchange(
+        method=request.method,
+        uri=str(request.url),
+        request_headers=by_lower_name(request.headers.items()),
+        request_body=body,
+        status=response.status,
+        reason=text_of_header(response.reason or ""),
+        response_headers=headers,
+        response_body=b"",
+    )
+    answer, live = LiveAnswer(run, exchange), response.content
+    if live.at_eof():
+        await answer.aend("complete")
+        return
+    response.content = copy = _detached_reader(live)
+    if "text/event-stream" not in response.headers.get("content-type", ""):
+        await _pass_on(live, copy, answer)
+        return
+    task = asyncio.get_running_loop().create_task(_pass_on(live, copy, answer))
+    _tasks.append(task)
+    task.add_done_callback(_tasks.remove)
+    connection.add_callback(lambda: live.is_eof() or task.cancel())
+
+
+_tasks: list[asyncio.Task[None]] = []
+"""Streams on their way: nothing else keeps their tasks alive."""
+
+
+async def _pass_on(live: Any, copy: Any, answer: LiveAnswer) -> None:
+    """Read an answer to its end, keep it and give it to the reader that the client has."""
+    try:
+        async for piece in live.iter_any():
+            answer.add(piece)
+            copy.feed_data(piece)
+        await answer.aend("complete")
+        copy.feed_eof()
+    except asyncio.CancelledError:
+        # The client let go of it, and waits for nothing.
+        answer.end_apart("closed")
+        raise
+    except (Exception, CassetteMiss) as error:  # noqa: BLE001 - the client raises it when it reads
+        await answer.aend("cut")
+        copy.set_exception(error)
+
+
+def _detached_reader(live: Any) -> Any:
+    """Return a reader as that of an answer, without a connection to slow down."""
+    loop, limit = asyncio.get_running_loop(), max(_LIMIT, live._low_water)  # noqa: SLF001 - of lines
+    make = import_module("aiohttp").StreamReader
+    return make(_NoConnection(), limit, timer=live._timer, loop=loop)  # noqa: SLF001 - or a timeout would not end it
+
+
+class _NoConnection:
+    """What a reader asks to slow down a server."""
+
+    _reading_paused = False
+    connected = True
+
+    def pause_reading(self) -> None:
+        """Do nothing: what was read is in memory."""
+
+    def resume_reading(self, *_: object, **__: object) -> None:
+        """Do nothing."""

@@ -1,0 +1,218 @@
+"""Clients built on httpx and httpx2, recorded while they stream and replayed piece by piece.
+
+vcrpy reads an answer to its end before it hands it on; here the caller gets each piece when it
+arrives, and what was sent, when, and how the stream ended is kept.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
+from pytest_regen.cassettes.clients.traffic import LiveAnswer, refuse_websocket
+from pytest_regen.cassettes.interactions import (
+    BROKEN_OFF,
+    Interaction,
+    by_lower_name,
+    pieces_of,
+    playable_headers,
+)
+from pytest_regen.cassettes.recording import WireExchange
+
+__all__ = ["patch_transports"]
+
+
+_MODULES = ("httpx2", "httpx")
+
+
+def patch_transports(patches: ExitStack) -> None:
+    """Let the transports of httpx and httpx2 that use a network ask the innermost cassette first.
+
+    Not those that call an application or a function of the process (``ASGITransport``,
+    ``WSGITransport``, ``MockTransport``): replayed, the code under test would not run.
+    """
+    for module in _modules():
+        sync, asynchronous = module.HTTPTransport, module.AsyncHTTPTransport
+        _replace(patches, sync, "handle_request", _sync_handler(module))
+        _replace(patches, asynchronous, "handle_async_request", _async_handler(module))
+
+
+@cache
+def _modules() -> tuple[Any, ...]:
+    return tuple(import_module(name) for name in _MODULES if find_spec(name) is not None)
+
+
+def _replace(patches: ExitStack, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    setattr(owner, name, make(original))
+    patches.callback(setattr, owner, name, original)
+
+
+def _sync_handler(module: Any) -> Callable[[Any], Any]:
+    def make(original: Any) -> Any:
+        def handle_request(self: Any, request: Any) -> Any:
+            run = innermost(str(request.url))
+            if run is None:
+                return original(self, request)
+            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
+            body = b"".join(request.stream)
+            request.stream = module.ByteStream(body)
+            taken = run.take(request.method, str(request.url), body)
+            if taken is not None:
+                return _replay_response(module, taken)
+            answer, response = _record_response(module, run, request, body, original(self, request))
+            if answer is not None:
+                answer.end("complete")
+            return response
+
+        return handle_request
+
+    return make
+
+
+def _async_handler(module: Any) -> Callable[[Any], Any]:
+    def make(original: Any) -> Any:
+        async def handle_async_request(self: Any, request: Any) -> Any:
+            run = innermost(str(request.url))
+            if run is None:
+                return await original(self, request)
+            refuse_websocket(run, str(request.url), request.headers.get("upgrade"))
+            body = b"".join([part async for part in request.stream])
+            request.stream = module.ByteStream(body)
+            taken = run.take(request.method, str(request.url), body)
+            if taken is not None:
+                return _replay_response(module, taken)
+            live = await original(self, request)
+            answer, response = _record_response(module, run, request, body, live)
+            if answer is not None:
+                await answer.aend("complete")
+            return response
+
+        return handle_async_request
+
+    return make
+
+
+# Replay
+
+
+def _replay_response(module: Any, taken: Interaction) -> Any:
+    # As bytes: of text the client takes ASCII alone, and reads what a server sent as UTF-8 first.
+    headers = [
+        (name.encode(), value.encode("utf-8", "surrogatepass"))
+        for name, values in playable_headers(taken).items()
+        for value in values
+    ]
+    reason = taken.reason.encode("ascii", "replace")
+    return module.Response(
+        taken.status,
+        headers=headers,
+        stream=_replay_stream_class(module)(taken),
+        extensions={"reason_phrase": reason} if reason else None,
+    )
+
+
+# Recording
+
+
+def _record_response(
+    module: Any,
+    run: ActiveCassette,
+    request: Any,
+    body: bytes,
+    response: Any,
+) -> tuple[LiveAnswer | None, Any]:
+    """Return a response that is kept while it passes; with what is kept, where that is whole."""
+    exchange = WireExchange(
+        method=request.method,
+        uri=str(request.url),
+        request_headers=by_lower_name(request.headers.multi_items()),
+        request_body=body,
+        status=response.status_code,
+        reason=response.reason_phrase,
+        response_headers=by_lower_name(response.headers.multi_items()),
+        response_body=b"",
+    )
+    answer = LiveAnswer(run, exchange, str(response.headers.get("content-encoding") or ""))
+    if isinstance(response.stream, module.ByteStream):
+        # Of a double put in the transport's place: whole, and the client will not read it again.
+        for piece in response.stream:
+            answer.add(piece)
+        return answer, response
+    response.stream = _live_stream_class(module)(response.stream, answer)
+    return None, response
+
+
+@cache
+def _replay_stream_class(module: Any) -> Any:
+    """Return the class of recorded bodies that a response of ``module`` accepts."""
+
+    class Played(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
+        """A recorded body, in its pieces, with its end."""
+
+        def __init__(self, taken: Interaction) -> None:
+            self._taken = taken
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield from pieces_of(self._taken)
+            self._stop()
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for piece in pieces_of(self._taken):
+                yield piece
+            self._stop()
+
+        def _stop(self) -> None:
+            if self._taken.end != "complete":
+                raise module.RemoteProtocolError(BROKEN_OFF)
+
+    return Played
+
+
+@cache
+def _live_stream_class(module: Any) -> Any:
+    """Return the class of live bodies that a response of ``module`` accepts."""
+
+    class Taped(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
+        """A live body, kept while it passes."""
+
+        def __init__(self, inner: Any, answer: LiveAnswer) -> None:
+            self._inner = inner
+            self._answer = answer
+
+        def __iter__(self) -> Iterator[bytes]:
+            try:
+                for piece in self._inner:
+                    self._answer.add(piece)
+                    yield piece
+            except Exception:
+                self._answer.end("cut")
+                raise
+            self._answer.end("complete")
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                async for piece in self._inner:
+                    self._answer.add(piece)
+                    yield piece
+            except Exception:
+                await self._answer.aend("cut")
+                raise
+            await self._answer.aend("complete")
+
+        def close(self) -> None:
+            try:
+                self._inner.close()
+            finally:
+                self._answer.end("closed")
+
+        async def aclose(self) -> None:
+            try:
+                await self._inner.aclose()
+            finally:
+                await self._answer.aend("closed")
+
+    return Taped

@@ -1,0 +1,222 @@
+"""Answers on their way from a server to a caller, kept piece by piece and recorded at their end."""
+
+import asyncio
+import re
+import socket
+import ssl
+import time
+import zlib
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import Any
+
+from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
+from pytest_regen.cassettes.interactions import StreamEnd
+from pytest_regen.cassettes.network import BlockedConnectionError, host_of
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.errors import CassetteError
+
+__all__ = ["LiveAnswer", "end_streams", "patch_sockets", "refuse_websocket", "wait_until_recorded"]
+
+
+_STEP = 0.02
+"""Seconds: pieces that arrive within one step of each other are kept as one."""
+
+_open: list["LiveAnswer"] = []
+"""Answers on their way to a caller.
+
+Like all that clients share here it is changed by single operations of lists: a lock would make an
+event loop wait for another thread.
+"""
+
+
+def end_streams(run: ActiveCassette) -> None:
+    """Keep streams that nobody closed as far as they were read.
+
+    Raises:
+        CassetteMiss: one cannot be written.
+    """
+    for answer in [one for one in _open if one.run is run]:
+        answer.end("closed")
+
+
+class LiveAnswer:
+    """An answer on its way to the caller.
+
+    Args:
+        run: the cassette that records it.
+        exchange: the request, and the head of the answer.
+        encoding: how the pieces are packed, as ``content-encoding`` names it.
+    """
+
+    def __init__(self, run: ActiveCassette, exchange: WireExchange, encoding: str = "") -> None:
+        self.run = run
+        self._exchange = exchange
+        self._size = _piece_sizer(encoding.lower())
+        self._pieces: list[bytes] = []
+        self._chunks: list[tuple[int, int]] = []
+        self._start = time.monotonic()
+        self._unended = [True]
+        _open.append(self)
+
+    def add(self, piece: bytes) -> None:
+        """Keep a piece that arrived now."""
+        self._pieces.append(piece)
+        size = self._size(piece)
+        if size is None:
+            return
+        now = time.monotonic() - self._start
+        if self._chunks and now - self._chunks[-1][0] / 1000 < _STEP:
+            at, before = self._chunks.pop()
+            self._chunks.append((at, before + size))
+        else:
+            self._chunks.append((int(now / _STEP) * round(_STEP * 1000), size))
+
+    def end(self, how: StreamEnd) -> None:
+        """Record the answer as far as it came; only the first call counts.
+
+        Raises:
+            CassetteMiss: it cannot be written.
+        """
+        exchange = self._whole(how)
+        if exchange is not None:
+            self.run.record(exchange)
+
+    def end_apart(self, how: StreamEnd) -> Future[None] | None:
+        """Let another thread record the answer; returns what ends with it, the first time."""
+        exchange = self._whole(how)
+        return None if exchange is None else self.run.record_apart(exchange)
+
+    async def aend(self, how: StreamEnd) -> None:
+        """Record the answer in another thread, and return when it is written; raises as ``end``.
+
+        Cancelled, it is recorded all the same.
+        """
+        future = self.end_apart(how)
+        if future is not None:
+            await wait_until_recorded(future)
+
+    def _whole(self, how: StreamEnd) -> WireExchange | None:
+        try:
+            # Of several threads one gets it.
+            self._unended.pop()
+        except IndexError:
+            return None
+        _open.remove(self)
+        return self._exchange.ended(b"".join(self._pieces), tuple(self._chunks), how)
+
+
+async def wait_until_recorded(future: Future[None]) -> None:
+    """Wait for a recording without keeping the event loop from its other tasks.
+
+    Raises:
+        CassetteMiss: it cannot be written.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        # Trio, which clients speak through anyio.
+        from anyio.to_thread import run_sync
+
+        await run_sync(future.result)
+        return
+    # The thread goes on when the task is cancelled.
+    await asyncio.shield(asyncio.wrap_future(future))
+
+
+def _piece_sizer(encoding: str) -> Callable[[bytes], int | None]:
+    """Return a function that gives the decoded size of a piece; ``None`` where it is unknown.
+
+    Where that is not known the recording is played back in one piece.
+    """
+    if encoding in {"", "identity"}:
+        return len
+    if encoding != "gzip":
+        return lambda _piece: None
+    inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def size(piece: bytes) -> int | None:
+        try:
+            return len(inflate.decompress(piece))
+        except zlib.error:
+            return None  # the client will say so, or does not mind
+
+    return size
+
+
+_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
+_HOST = re.compile(rb"\r\nhost:[ \t]*([^\r\n]+?)[ \t]*\r\n", re.IGNORECASE)
+_HEAD = 16_384
+"""Bytes: a request for an upgrade has no body, and is no longer."""
+
+
+def refuse_websocket(run: ActiveCassette, url: str, upgrade: str | None) -> None:
+    """Refuse a request of an HTTP client that asks for a websocket.
+
+    Args:
+        run: the cassette in use.
+        url: what is asked for.
+        upgrade: the header of that name.
+
+    Raises:
+        CassetteMiss: it does.
+    """
+    if upgrade is not None and upgrade.strip().lower() == "websocket":
+        raise run.signal(_refusal(host_of(url) or url))
+
+
+def patch_sockets(patches: ExitStack) -> None:
+    """Look at the first words of what is sent, for a request that asks for a websocket."""
+    for owner, name in (
+        (socket.socket, "send"),
+        (socket.socket, "sendall"),
+        (ssl.SSLSocket, "send"),
+        (ssl.SSLObject, "write"),
+    ):
+        own = vars(owner).get(name)
+        setattr(owner, name, _wrap_send(getattr(owner, name)))
+        # What a class only inherits is not left behind as its own.
+        if own is None:
+            patches.callback(delattr, owner, name)
+        else:
+            patches.callback(setattr, owner, name, own)
+
+
+def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
+    def send(self: Any, data: Any, *args: Any) -> Any:
+        if data[:4] == b"GET ":
+            _check_sent(bytes(data[:_HEAD]))
+        return original(self, data, *args)
+
+    return send
+
+
+def _check_sent(head: bytes) -> None:
+    """Refuse the request for an upgrade.
+
+    Raises:
+        CassetteMiss: it is one.
+        BlockedConnectionError: it is one, and an event loop would take anything but an error of
+            the connection for a fault of its own.
+    """
+    if not _UPGRADE.search(head):
+        return
+    host = _HOST.search(head)
+    address = f"//{host[1].decode('latin-1')}" if host else ""
+    run = innermost(address)
+    if run is None:
+        return
+    refusal = _refusal(host_of(address) or "a server")
+    signal = run.signal(refusal)
+    if asyncio._get_running_loop() is None:  # noqa: SLF001 - documented for such as us
+        raise signal
+    raise BlockedConnectionError(str(refusal))
+
+
+def _refusal(host: str) -> CassetteError:
+    return CassetteError(
+        f"a websocket to {host} cannot be recorded or replayed",
+        why="a cassette keeps requests and their answers, not what passes over a websocket",
+        hint=f'let it pass with passthrough_hosts=["{host}"], or use no cassette in this test',
+    )

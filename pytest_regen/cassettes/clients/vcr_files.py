@@ -1,0 +1,436 @@
+"""How vcrpy reads and writes cassettes here: bounded, by line, in one step, without credentials."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from vcr import VCR
+from vcr.cassette import Cassette
+from vcr.persisters.filesystem import CassetteNotFoundError
+from vcr.record_mode import RecordMode as VcrRecordMode
+from vcr.request import Request
+from vcr.serialize import deserialize, serialize
+from vcr.serializers import jsonserializer, yamlserializer
+
+from pytest_regen.cassettes.clients.vcr_patches import body_bytes
+from pytest_regen.cassettes.files.bodies import UndecodableBodyError, decode_body, unpack
+from pytest_regen.cassettes.files.format import wire_body, with_current_layout
+from pytest_regen.cassettes.files.parser import (
+    guarded_loader,
+    interactions_with_lines,
+    is_of_ruby,
+    parse_cassette,
+    parse_json,
+    refuse_cut,
+    text_of,
+    unreadable,
+)
+from pytest_regen.cassettes.files.reader import content_of
+from pytest_regen.cassettes.files.storage import replace_cassette, shown_path, unwritable
+from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
+from pytest_regen.cassettes.headers import public_headers
+from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
+from pytest_regen.cassettes.recording import clean_body
+from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
+from pytest_regen.errors import CassetteError, CassetteUnreadableError
+from pytest_regen.strict_json import json_or_none
+
+__all__ = ["Persister", "RewritePersister", "VcrpyCannotReadError", "lost_for_vcrpy"]
+
+
+Deserialize = Callable[[str], Any]
+
+
+class Persister:
+    """What vcrpy reads and writes cassettes with: it loads several, and writes one."""
+
+    def __init__(self, extra: Iterable[Path], *, rewrites: bool) -> None:
+        self._extra = tuple(extra)
+        self._rewrites = rewrites
+
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
+        """Return the requests and answers of all files.
+
+        Raises:
+            CassetteNotFoundError: there is none, which vcrpy understands.
+            CassetteUnreadableError: one is there, but is no cassette.
+        """
+        own = [] if self._rewrites else [Path(cassette_path)]
+        found: list[Any] = []
+        for path in dict.fromkeys([*own, *self._extra]):
+            exact = _StrictSerializer(path, serializer)
+            found.append(_load(path, partial(deserialize, serializer=exact)))
+        found = [one for one in found if one is not None]
+        if not found:
+            raise CassetteNotFoundError
+        requests = [request for one in found for request in one[0]]
+        responses = [response for one in found for response in one[1]]
+        return requests, responses, *found[0][2:]
+
+    def save_cassette(self, cassette_path: str, cassette_dict: Any, serializer: Any) -> None:
+        """Write the cassette without credentials."""
+
+        def serialized() -> tuple[str, str]:
+            clean = _scrub_cassette(cassette_dict)
+            text, rest = str(serialize(clean, serializer)), _without_large(clean)
+            return text, text if rest is clean else str(serialize(rest, serializer))
+
+        _write_cassette(Path(cassette_path), serialized)
+
+
+class RewritePersister:
+    """A suite's own persister, for which there is no old cassette."""
+
+    def __init__(self, persister: Any) -> None:
+        self._persister = persister
+
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ARG002
+        """Find nothing."""
+        raise CassetteNotFoundError
+
+    def save_cassette(self, *args: Any, **options: Any) -> None:
+        """Write as the suite does."""
+        self._persister.save_cassette(*args, **options)
+
+
+class _StrictSerializer:
+    """Reads in place of a serializer of vcrpy: with bounds, and with lines in its errors."""
+
+    def __init__(self, path: Path, serializer: Any) -> None:
+        build = Request._from_dict  # noqa: SLF001 - what vcrpy is about to call
+        if serializer is yamlserializer:
+            self.deserialize = _strict_yaml(path, _base_loader(), build)
+        elif serializer is jsonserializer:
+            self.deserialize = _strict_json(path, build)
+        else:
+            self.deserialize = serializer.deserialize
+
+
+def _load(path: Path, build: Callable[[str], Any]) -> Any:
+    """Return what ``build`` makes of the text of a cassette; ``None`` where there is no file.
+
+    Raises:
+        CassetteUnreadableError: there is one, but it is no cassette.
+    """
+    data, _ = content_of(path)
+    if data is None:
+        return None
+    try:
+        return build(text_of(path, data))
+    except CassetteUnreadableError:
+        raise
+    except Exception as error:  # whatever a suite's own serializer raises
+        raise unreadable(path, f"{type(error).__name__}: {error}") from error
+
+
+def _strict_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deserialize:
+    """Return a deserializer as vcrpy's for YAML, but with bounds and with lines in its errors.
+
+    Args:
+        path: the cassette.
+        base: the loader of vcrpy, which knows a few tags more, and constructs as little.
+        build: makes a request of what is recorded; raises where it cannot.
+    """
+
+    def deserialize(text: str) -> Any:
+        data, lines = parse_cassette(text, path, loader=guarded_loader(base))
+        checked = _check_interactions(path, data, lines, build)
+        refuse_cut(checked, text, path)
+        return checked
+
+    return deserialize
+
+
+@cache
+def _base_loader() -> Any:
+    """Return vcrpy's loader of plain values; before 8.2.1 its own would run code, so ours.
+
+    Both know the tags that vcrpy has written for text, tuples, and bodies that were files or
+    iterators.
+    """
+    known = getattr(yamlserializer, "_CassetteLoader", None)
+    return known or _loader_of_old_tags()
+
+
+def _loader_of_old_tags() -> Any:
+    import yaml
+
+    class OldTags(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
+        """Safe: each tag means one thing, made of plain values."""
+
+    def text(loader: Any, node: Any) -> object:
+        return loader.construct_scalar(node)
+
+    def tuple_of(loader: Any, node: Any) -> object:
+        return tuple(loader.construct_sequence(node, deep=True))
+
+    def file_body(loader: Any, node: Any) -> object:
+        state = loader.construct_mapping(node, deep=True).get("state") or [b""]
+        content = state[0] or b""
+        return BytesIO(content.encode() if isinstance(content, str) else content)
+
+    def iterator_body(loader: Any, node: Any) -> object:
+        return iter((loader.construct_mapping(node, deep=True).get("args") or [[]])[0])
+
+    for tag, construct in {
+        "str": text,
+        "unicode": text,
+        "tuple": tuple_of,
+        "object/new:_io.BytesIO": file_body,
+        "object/apply:builtins.iter": iterator_body,
+    }.items():
+        OldTags.add_constructor(f"tag:yaml.org,2002:python/{tag}", construct)
+    return OldTags
+
+
+def _strict_json(path: Path, build: Callable[[Any], Any]) -> Deserialize:
+    """Return a deserializer as vcrpy's for JSON; see ``_exact_yaml``."""
+    return lambda text: _check_interactions(path, *parse_json(text, path), build)
+
+
+def _check_interactions(
+    path: Path, data: Any, lines: list[int], build: Callable[[Any], Any]
+) -> Any:
+    """Refuse what vcrpy would stumble over later, or not know what to do with."""
+    if is_of_ruby(data):
+        why = "it was written by VCR for Ruby, which vcrpy does not read"
+        shown = shown_path(path)
+        hint = f"pytest-regen cassettes convert {shown} --out {path.stem}.converted.yaml"
+        raise unreadable(path, why, line=1, hint=hint)
+    for line, item in interactions_with_lines(data, lines, path):
+        try:
+            build(item["request"])
+            response = item["response"] = with_current_layout(item["response"])
+            _ = response["status"]["code"], response["headers"], response["body"]
+            _restore_wire_body(item, response)
+        except KeyError as error:
+            why = f"this interaction is incomplete: {error.args[0]!r} is missing"
+            raise unreadable(path, why, line=line) from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise unreadable(path, f"this interaction is broken: {error}", line=line) from None
+    return data
+
+
+def _restore_wire_body(item: Mapping[str, Any], response: Mapping[str, Any]) -> None:
+    """Give an answer that we laid out the bytes of the wire, and their length."""
+    if item.get("layout") is None:
+        return
+    text = response["body"]["string"]
+    body = wire_body(text.encode("utf-8", "surrogatepass"), item)
+    response["body"]["string"] = body.decode("utf-8", "surrogatepass")
+    if "content-length" in response["headers"]:
+        response["headers"]["content-length"] = [str(len(body))]
+
+
+def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
+    """Return what vcrpy writes without large bodies, which were searched when scrubbed."""
+    requests, responses = cassette["requests"], cassette["responses"]
+    sizes = [_size(_request_body(request)) for request in requests]
+    sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
+    if max(sizes, default=0) <= LARGE_BODY:
+        return cassette
+    return {
+        **cassette,
+        "requests": [
+            type(one)(one.method, one.uri, b"", one.headers)
+            if _size(_request_body(one)) > LARGE_BODY
+            else one
+            for one in requests
+        ],
+        "responses": [
+            {**one, "body": {"string": b""}}
+            if _size((one.get("body") or {}).get("string")) > LARGE_BODY
+            else one
+            for one in responses
+        ],
+    }
+
+
+def _request_body(request: Any) -> Any:
+    """Return the body of a request, in one piece where it can be."""
+    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
+    is_cut = isinstance(body, list) and all(isinstance(piece, bytes) for piece in body)
+    return b"".join(body) if is_cut else body
+
+
+def _size(body: object) -> int:
+    return len(body) if isinstance(body, bytes | str) else 0
+
+
+def _write_cassette(path: Path, serialized: Callable[[], tuple[str, str]]) -> None:
+    """Write a cassette in one step; the old file stays until the new one is whole.
+
+    Args:
+        path: the cassette.
+        serialized: gives its text, and what of it is searched once more.
+
+    Raises:
+        CassetteError: it cannot be made text, or written, or holds a credential.
+    """
+    try:
+        text, searched = serialized()
+    except UndecodableBodyError as error:
+        raise CassetteError(
+            f"{path.name}: the cassette is not written: one of its bodies cannot be searched for "
+            "credentials, or cleaned of one",
+            why=str(error),
+            hint="keep the credential out of the conversation, or install the decoder",
+        ) from error
+    except Exception as error:
+        raise CassetteError(
+            f"{path}: the cassette cannot be written",
+            why=f"its serializer failed: {error}",
+            hint="choose another serializer, or keep such bodies out (before_record_response)",
+        ) from error
+    check_text(path, searched)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_cassette(path, text)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def _scrub_cassette(cassette: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what vcrpy is about to write, without credentials."""
+    return {
+        **cassette,
+        "requests": [_scrub_request(one) for one in cassette["requests"]],
+        "responses": [_scrub_response(_scrub_status(one)) for one in cassette["responses"]],
+    }
+
+
+def _scrub_request(request: Any) -> Any:
+    body = _request_body(request)
+    if isinstance(body, bytes):
+        plain = unpack(body)
+        clean = clean_body(plain)
+        body = body if clean == plain else clean
+    # Anew: of a body that was a file vcrpy would hand the file to the serializer.
+    uri = scrub_literal(request.uri, ())
+    return type(request)(request.method, uri, body, _keep_public(request.headers))
+
+
+def _scrub_status(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a response whose status says no credential."""
+    status = response.get("status")
+    if not isinstance(status, Mapping) or not isinstance(status.get("message"), str):
+        return response
+    said = scrub_literal(status["message"], ())
+    return {**response, "status": {**status, "message": said}}
+
+
+def _scrub_response(response: Mapping[str, Any]) -> dict[str, Any]:
+    headers = _keep_public(response.get("headers") or {})
+    body = (response.get("body") or {}).get("string")
+    if not isinstance(body, bytes):
+        return {**response, "headers": headers}
+    lower = by_lower_name(headers)
+    plain, _ = decode_body(body, lower)
+    kinds = hidden_in_stream(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
+    if kinds:
+        raise UndecodableBodyError(
+            f"a stream holds a credential in pieces of several events ({', '.join(kinds)})"
+        )
+    clean = clean_body(plain)
+    if clean == plain:
+        return {**response, "headers": headers, "body": {"string": body}}
+    kept = {
+        n: v for n, v in headers.items() if n.lower() not in {"content-encoding", "content-length"}
+    }
+    return {**response, "headers": kept, "body": {"string": clean}}
+
+
+def _is_stream(headers: Mapping[str, tuple[str, ...]]) -> bool:
+    return "text/event-stream" in ",".join(headers.get("content-type", ()))
+
+
+def _keep_public(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the headers that hold no credential, whatever the suite filters itself."""
+    listed = {name: _as_list(value) for name, value in headers.items()}
+    texts = {name: tuple(map(text_of_header, values)) for name, values in listed.items()}
+    return {
+        name: list(values) if isinstance(headers[name], list | tuple) else values[0]
+        for name, values in public_headers(texts).items()
+    }
+
+
+def _as_list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+class VcrpyCannotReadError(Exception):
+    """vcrpy itself cannot read a file, so whoever uses it has a serializer of their own."""
+
+
+def lost_for_vcrpy(
+    old: str, new: str, answers: Sequence[bytes], *, is_json: bool, as_json: bool
+) -> str:
+    """Return which request of a cassette another one does not answer as well; empty for none.
+
+    With vcrpy's own serializer, matching and persister, as a suite has them that configures none.
+
+    Args:
+        old: the text of the one.
+        new: the text of the other, in YAML.
+        answers: the decoded bodies that the other should give, in order.
+        is_json: whether the one is JSON.
+        as_json: whether an answer that is the same JSON is as good as one of the same bytes.
+
+    Raises:
+        VcrpyCannotReadError: vcrpy does not read the one.
+    """
+    try:
+        requests, responses, *_ = deserialize(old, jsonserializer if is_json else yamlserializer)
+    except Exception as error:
+        raise VcrpyCannotReadError(f"{type(error).__name__}: {error}") from error
+    options = VCR(record_mode=VcrRecordMode.NONE).get_merged_config(path="x")
+    cassette = Cassette.load(**_cassette_options(options), persister=_TextPersister(new))
+    for number, (request, response, wanted) in enumerate(
+        zip(requests, responses, answers, strict=True), 1
+    ):
+        place = f"recording {number} ({request.method} {request.path})"
+        if not cassette.can_play_response_for(request):
+            return f"{place} would not be found any more by a test that is marked vcr"
+        played = cassette.play_response(request)
+        if played["status"]["code"] != response["status"]["code"]:
+            return f"{place} would have another status"
+        if not _is_same(_played_body(played), wanted, as_json=as_json):
+            return f"{place} would have another body for a test that is marked vcr"
+    return ""
+
+
+class _TextPersister:
+    """Gives vcrpy a text in place of a file."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ARG002 - vcrpy's
+        """Return the requests and answers."""
+        return deserialize(self._text, yamlserializer)
+
+
+def _cassette_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a cassette takes of those that VCR has."""
+    not_its = {"path_transformer", "func_path_generator", "record_on_exception", "persister"}
+    return {name: value for name, value in options.items() if name not in not_its}
+
+
+def _played_body(played: Any) -> bytes:
+    body = body_bytes((played.get("body") or {}).get("string"))
+    headers = {str(n): v for n, v in (played.get("headers") or {}).items()}
+    try:
+        return decode_body(body, by_lower_name(headers))[0]
+    except UndecodableBodyError:
+        return body
+
+
+def _is_same(played: bytes, wanted: bytes, *, as_json: bool) -> bool:
+    if played == wanted:
+        return True
+    if not as_json or json_or_none(wanted) is None:
+        return False
+    return bool(json.loads(played) == json.loads(wanted))

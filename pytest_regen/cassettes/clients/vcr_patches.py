@@ -1,0 +1,301 @@
+"""HTTP clients patched, most of them by vcrpy's patches; the innermost cassette decides.
+
+vcrpy's own lookup, files and filters have no part in this: its patches ask a cassette object
+whether it can play a response, play it, or keep a new one, and the object put there asks ours.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache
+from importlib.util import find_spec
+from types import FunctionType
+from typing import Any
+
+import vcr.patch
+from vcr.cassette import Cassette
+from vcr.patch import CassettePatcherBuilder
+from vcr.record_mode import RecordMode as VcrRecordMode
+from vcr.stubs import VCRHTTPSConnection
+
+from pytest_regen.cassettes.clients.active import ActiveCassette, activate, innermost
+from pytest_regen.cassettes.clients.aiohttp import patch_connections
+from pytest_regen.cassettes.clients.httpx import patch_transports
+from pytest_regen.cassettes.clients.traffic import end_streams, patch_sockets
+from pytest_regen.cassettes.interactions import (
+    Interaction,
+    by_lower_name,
+    has_body,
+    playable_headers,
+)
+from pytest_regen.cassettes.recording import WireExchange
+from pytest_regen.credentials.search import scrub_text
+from pytest_regen.errors import CassetteError
+from pytest_regen.strict_json import json_bytes
+
+__all__ = [
+    "body_bytes",
+    "comparable_bytes",
+    "keep_patches_while_sending",
+    "missing_clients",
+    "patch_clients",
+]
+
+
+def body_bytes(body: Any) -> bytes:
+    """Return the body of a request, or of an answer, as one piece.
+
+    Of aiohttp vcrpy hands on what stands behind ``json=`` or ``data=``, and not which of the two:
+    a mapping or a list of either is compared and kept as JSON.
+
+    Raises:
+        CassetteError: it is of a kind that cannot be read before it is sent.
+    """
+    if hasattr(body, "read"):
+        body = body.read()
+    if body is None or isinstance(body, str):
+        return (body or "").encode()
+    if _is_bytes(body):
+        return bytes(body)
+    is_json = isinstance(body, Mapping | list | tuple | bool | int | float)
+    if is_json and not _is_pieces(body):
+        return json_bytes(body, _json_default)
+    if isinstance(body, Iterable):
+        return b"".join(body_bytes(piece) for piece in body)
+    raise _unreadable_body(body)
+
+
+def comparable_bytes(body: Any) -> bytes:
+    """Return a body as ``body_bytes`` does; one that cannot be read is empty."""
+    try:
+        return body_bytes(body)
+    except CassetteError:
+        return b""
+
+
+def _is_bytes(value: object) -> bool:
+    return isinstance(value, bytes | bytearray | memoryview)
+
+
+def _is_pieces(body: object) -> bool:
+    """Whether a list is a body in pieces: JSON holds no bytes."""
+    return isinstance(body, list | tuple) and bool(body) and all(map(_is_bytes, body))
+
+
+def _json_default(value: object) -> object:
+    """Return a part of a body that JSON has no words for: bytes of a file, or pairs of a form."""
+    if isinstance(value, bytes | bytearray):
+        return value.decode("latin-1")
+    if isinstance(value, Mapping):
+        return [list(pair) for pair in value.items()]
+    raise _unreadable_body(value)
+
+
+def _unreadable_body(body: object) -> CassetteError:
+    kind = f"{type(body).__module__}.{type(body).__qualname__}"
+    return CassetteError(
+        f"a request cannot be compared or kept: its body is a {kind}",
+        why="that cannot be read before it is sent",
+        hint="send bytes, text, JSON or a dict, or make this request outside the cassette",
+    )
+
+
+_TAKEN = "_regen_taken"
+"""Where an answer waits on vcrpy's request, between being found and being played."""
+
+_RUN = "_regen_run"
+"""Where the cassette that was asked is noted on it."""
+
+_OURS = ("_httpx", "_httpx2", "_httpcore", "_aiohttp")
+"""What ``transports`` and ``connections`` patch: vcrpy would read streams to their end first, and
+of aiohttp it does not see the hops of a redirect.
+
+vcrpy up to 7 and from 8.2 patches httpx, 8.0 and 8.1 what lies below it.
+"""
+
+_IMPORTED_AS = {
+    "requests": "requests",
+    "boto3": "botocore",
+    "urllib3": "urllib3",
+    "httplib2": "httplib2",
+    "tornado": "tornado",
+}
+"""vcrpy looks for each of them every time; where one is not installed that is time lost."""
+
+
+@contextmanager
+def patch_clients(run: ActiveCassette) -> Iterator[None]:
+    """Let every HTTP client ask ``run`` first: by our transports, the others by vcrpy's patches."""
+    try:
+        with activate(run, _patch):
+            yield
+    finally:
+        end_streams(run)
+
+
+def _patch(patches: ExitStack) -> None:
+    patches.enter_context(keep_patches_while_sending())
+    for patcher in _builder().build():
+        patches.enter_context(patcher)
+    patch_transports(patches)
+    patch_sockets(patches)
+    if find_spec("aiohttp") is not None:
+        patch_connections(patches)
+
+
+@contextmanager
+def keep_patches_while_sending() -> Iterator[None]:
+    """Keep vcrpy from taking its patches back while it makes a connection and sends a request.
+
+    It takes them from all threads: what others send in the meantime is recorded by nobody. Only
+    two kinds of connection look for patched names while they are made: that of ``http.client`` for
+    https, which is given its own, and those of httplib2, for which all is left as it is.
+    """
+    before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass  # noqa: SLF001 - vcrpy's
+    if base.__module__ == __name__:
+        # A cassette inside another one.
+        yield
+        return
+
+    def reset() -> AbstractContextManager[None]:
+        connection = sys._getframe(1).f_locals.get("self")  # noqa: SLF001 - nothing else tells
+        kind = getattr(connection, "_baseclass", base).__module__
+        return before() if kind.startswith("httplib2") else nullcontext()
+
+    vcr.patch.force_reset, VCRHTTPSConnection._baseclass = reset, _bind_to_itself(base)  # noqa: SLF001 - as above
+    try:
+        yield
+    finally:
+        vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base  # noqa: SLF001 - as above
+
+
+@cache
+def _bind_to_itself(base: Any) -> Any:
+    """Return a class like that of ``http.client``, which finds itself while another has its name.
+
+    It says ``super(HTTPSConnection, self)``.
+    """
+    made = base.__init__
+    names = {**made.__globals__, base.__name__: base}
+    init = FunctionType(made.__code__, names, made.__name__, made.__defaults__, made.__closure__)
+    init.__kwdefaults__ = made.__kwdefaults__
+    return type(base.__name__, (base,), {"__init__": init, "__module__": __name__})
+
+
+@cache
+def _builder() -> Any:
+    # One for all: it makes a class of every kind of connection, which takes longer than patching.
+    cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL)
+    return _builder_class()(cassette)
+
+
+@cache
+def _builder_class() -> Any:
+    """Return vcrpy's builder of patches without those for the skipped clients.
+
+    Its option ``skip_patchers`` is there since 9.4 only, and the methods are not all of the same
+    names.
+    """
+    return type(
+        "_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped_methods(), _no_patches)
+    )
+
+
+def _skipped_methods() -> tuple[str, ...]:
+    """Return the methods of vcrpy's builder that make no patches here."""
+    return (*_OURS, *(f"_{name}" for name in missing_clients() if name in _IMPORTED_AS))
+
+
+@cache
+def missing_clients() -> tuple[str, ...]:
+    """Return the names, those of vcrpy since 9.4, of the clients that are not installed.
+
+    It found none of them when it was imported, and could not patch one that came since.
+    """
+    named = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
+    return tuple(name for name, module in named.items() if find_spec(module) is None)
+
+
+def _no_patches(_builder: object) -> tuple[()]:
+    return ()
+
+
+class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
+    """What vcrpy's patches talk to: the run that was innermost when a request was made."""
+
+    @property
+    def write_protected(self) -> bool:
+        """Never: what may not be sent has raised by the time vcrpy asks."""
+        return False
+
+    def can_play_response_for(self, request: Any) -> bool:
+        """Take the answer now: another thread may ask for the same one before it is played."""
+        if getattr(request, _TAKEN, None) is None:
+            run = innermost(request.uri)
+            # None: a connection made while a cassette was in use is used after its end.
+            taken = run and run.take(request.method, request.uri, _request_body(request, run))
+            setattr(request, _RUN, run)
+            setattr(request, _TAKEN, taken)
+        return getattr(request, _TAKEN) is not None
+
+    def play_response(self, request: Any) -> dict[str, Any]:
+        """Return the answer that was taken."""
+        taken = getattr(request, _TAKEN)
+        setattr(request, _TAKEN, None)
+        return _response(taken)
+
+    def append(self, request: Any, response: Mapping[str, Any]) -> None:
+        """Record an answer that came over the network.
+
+        Raises:
+            CassetteMiss: it cannot be kept, or no cassette was asked for it: in replay it would
+                be missing.
+        """
+        run: ActiveCassette | None = getattr(request, _RUN, innermost(request.uri))
+        if run is None:
+            return
+        if not hasattr(request, _RUN):
+            raise run.signal(_unasked_error(request))
+        run.record(
+            WireExchange(
+                method=request.method,
+                uri=request.uri,
+                request_headers=by_lower_name(request.headers),
+                request_body=_request_body(request, run),
+                status=int(response["status"]["code"]),
+                reason=str(response["status"].get("message") or ""),
+                response_headers=by_lower_name(response["headers"]),
+                response_body=body_bytes((response.get("body") or {}).get("string")),
+            )
+        )
+
+    def __contains__(self, request: Any) -> bool:
+        return self.can_play_response_for(request)
+
+
+def _unasked_error(request: Any) -> CassetteError:
+    return CassetteError(
+        f"an answer to {request.method} {scrub_text(request.uri)} was not recorded: the cassette "
+        "was not asked for it before it was sent",
+        why="the client sent it on its own, for example to follow a redirect",
+        hint="let the client not follow redirects, or make this request outside the cassette",
+    )
+
+
+def _request_body(request: Any, run: ActiveCassette) -> bytes:
+    """Return the body of a request; one that cannot be read is no request for a cassette."""
+    try:
+        return body_bytes(request.body)
+    except CassetteError as error:
+        raise run.signal(error) from None
+
+
+def _response(taken: Interaction) -> dict[str, Any]:
+    headers = {name: list(values) for name, values in playable_headers(taken).items()}
+    if has_body(taken.method, taken.status):
+        headers["content-length"] = [str(len(taken.response_body))]
+    return {
+        "status": {"code": taken.status, "message": taken.reason},
+        "headers": headers,
+        "body": {"string": taken.response_body},
+    }

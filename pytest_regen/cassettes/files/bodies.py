@@ -1,0 +1,279 @@
+"""Compressed bodies made readable, because what cannot be read cannot be checked for secrets."""
+
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = [
+    "UndecodableBodyError",
+    "decode_body",
+    "unpack",
+    "unpack_file",
+    "with_stable_boundary",
+    "with_stable_boundary_header",
+]
+
+
+_LARGEST = 1 << 28
+"""Bytes: a few kilobytes can be made to stand for more than there is memory."""
+
+_PIECE = 1 << 12
+_UNCHANGED = frozenset({"", "identity", "aws-chunked"})
+"""Encodings that leave a body as it is. S3 notes the last one, which is how it was uploaded."""
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_GZIP_MAGIC = b"\x1f\x8b"
+_BINARY = re.compile("[\x00-\x08\x0e-\x1f\ud800-\udfff]")
+_MODULES = {
+    "br": ("brotli", "brotlicffi"),
+    "zstd": ("compression.zstd", "backports.zstd", "zstandard"),
+}
+"""What decodes what the standard library does not. HTTP clients ask for an encoding only where one
+of these is installed, and any of them will do."""
+
+
+class UndecodableBodyError(Exception):
+    """The body is compressed in a way that cannot be undone here."""
+
+
+def decode_body(
+    body: bytes, headers: Mapping[str, tuple[str, ...]], *, is_whole: bool = True
+) -> tuple[bytes, dict[str, tuple[str, ...]]]:
+    """Return ``body`` without its content encoding, and the headers that are then true.
+
+    A body that was decoded before but kept its header, as some recorders leave it, stays as it is.
+
+    Args:
+        body: as it came over the wire.
+        headers: response headers, names in lower case.
+        is_whole: whether it ended where it should; otherwise what is there is decoded.
+
+    Raises:
+        UndecodableBodyError: the encoding is unknown and the body no text, the decoder is not
+            installed, or the body is broken or far too large.
+    """
+    kept = {n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}}
+    names = [n.strip().lower() for n in ",".join(headers.get("content-encoding", ())).split(",")]
+    for name in reversed([n for n in names if n not in _UNCHANGED]):
+        body = _decode(name, body, is_whole=is_whole)
+    return body, kept
+
+
+def unpack(body: bytes) -> bytes:
+    """Return ``body`` decompressed if its first bytes say gzip or zstd, else unchanged.
+
+    The same text is packed differently by every clock and every version of a library.
+    """
+    for decode, mark in ((_gzip, _GZIP_MAGIC), (_zstd, _ZSTD_MAGIC)):
+        if body.startswith(mark):
+            try:
+                plain, ended = decode(body)
+            except UndecodableBodyError:
+                return body
+            return plain if ended else body
+    return body
+
+
+def unpack_file(data: bytes) -> bytes:
+    """Return what a file holds that is compressed as a whole, by gzip; plain bytes as they are.
+
+    Raises:
+        UndecodableBodyError: it is broken, or far too large.
+    """
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        plain = decoder.decompress(data, _LARGEST + 1)
+    except zlib.error as error:
+        raise UndecodableBodyError(f"the compressed file is broken: {error}") from error
+    if len(plain) > _LARGEST:
+        raise UndecodableBodyError(f"the compressed file holds more than {_LARGEST >> 20} MB")
+    if not decoder.eof:
+        raise UndecodableBodyError("the compressed file is cut: it ends too early")
+    if decoder.unused_data:
+        raise UndecodableBodyError("the compressed file holds something behind its end")
+    return plain
+
+
+def _decode(name: str, body: bytes, *, is_whole: bool) -> bytes:
+    decode = _DECODERS.get(name)
+    if not body or (decode is None and not _is_binary(body)):
+        # Some servers call "utf-8" an encoding: clients hand on as it is what they do not know.
+        return body
+    if decode is None:
+        raise UndecodableBodyError(f"the body has the unknown content encoding {name!r}")
+    plain, ended = decode(body)
+    if is_whole and not ended:
+        raise UndecodableBodyError("the compressed body is broken: it ends too early")
+    return plain
+
+
+def _gzip(body: bytes) -> tuple[bytes, bool]:
+    if not _GZIP_MAGIC.startswith(body[:2]):
+        return body, True
+    try:
+        return _frames(body, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), _GZIP_MAGIC)
+    except zlib.error as error:
+        raise UndecodableBodyError(f"the compressed body is broken: {error}") from error
+
+
+def _deflate(body: bytes) -> tuple[bytes, bool]:
+    if body[:1] in {b"{", b"["}:
+        return body, True
+    # Some send it without the header of two bytes; this is how one is recognized.
+    has_header = len(body) == 1 or (body[0] & 15 == 8 and int.from_bytes(body[:2]) % 31 == 0)  # noqa: PLR2004 - RFC 1950
+    try:
+        return _inflate(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    except UndecodableBodyError:
+        if _is_binary(body):
+            raise
+        return body, True
+
+
+def _inflate(body: bytes, bits: int) -> tuple[bytes, bool]:
+    decoder = zlib.decompressobj(bits)
+    try:
+        plain = decoder.decompress(body, _LARGEST + 1)
+    except zlib.error as error:
+        raise UndecodableBodyError(f"the compressed body is broken: {error}") from error
+    if len(plain) > _LARGEST:
+        raise _too_large()
+    return plain, decoder.eof
+
+
+def _brotli(body: bytes) -> tuple[bytes, bool]:
+    module = _installed("br")
+    decoder = module.Decompressor()
+    # One of the two packages of that name calls it otherwise.
+    step = getattr(decoder, "process", None) or decoder.decompress
+    try:
+        return _join_bounded(step(piece) for piece in _pieces(body)), decoder.is_finished()
+    except module.error as error:
+        return _plain_text(body, error), True
+
+
+def _zstd(body: bytes) -> tuple[bytes, bool]:
+    if not _ZSTD_MAGIC.startswith(body[:4]):
+        return _plain_text(body, "it does not begin as zstd does"), True
+    module = _installed("zstd")
+    try:
+        return _frames(body, lambda: _zstd_decoder(module))
+    except module.ZstdError as error:
+        return _plain_text(body, error), True
+
+
+def _zstd_decoder(module: Any) -> Any:
+    decoder = module.ZstdDecompressor()
+    return decoder.decompressobj() if hasattr(decoder, "decompressobj") else decoder
+
+
+def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[bytes, bool]:
+    """Return what a body of one or several frames says, and whether the last of them ended.
+
+    Args:
+        body: the frames, and behind them what is none.
+        make: returns a decoder for one.
+        mark: what each begins with.
+    """
+    decoder = make()
+
+    def steps() -> Iterator[bytes]:
+        nonlocal decoder
+        for piece in _pieces(body):
+            rest = piece
+            while rest:
+                if decoder.eof:
+                    if not mark.startswith(rest[: len(mark)]):
+                        return
+                    decoder = make()
+                yield decoder.decompress(rest)
+                rest = decoder.unused_data if decoder.eof else b""
+
+    return _join_bounded(steps()), decoder.eof
+
+
+def _installed(name: str) -> Any:
+    for module in _MODULES[name]:
+        try:
+            return import_module(module)
+        except ImportError:
+            continue
+    raise UndecodableBodyError(
+        f"the body has the content encoding {name!r}, and none of {', '.join(_MODULES[name])} is "
+        "installed"
+    )
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    return (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+
+
+def _join_bounded(pieces: Iterator[bytes]) -> bytes:
+    found, size = [], 0
+    for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size > _LARGEST:
+            raise _too_large()
+    return b"".join(found)
+
+
+def _too_large() -> UndecodableBodyError:
+    return UndecodableBodyError(f"the compressed body holds more than {_LARGEST >> 20} MB")
+
+
+def _plain_text(body: bytes, why: object) -> bytes:
+    """Return a body that is text already; what is neither text nor compressed is broken."""
+    if _is_binary(body):
+        raise UndecodableBodyError(f"the compressed body is broken: {why}")
+    return body
+
+
+def _is_binary(body: bytes) -> bool:
+    return _BINARY.search(body.decode("utf-8", "surrogateescape")) is not None
+
+
+_DECODERS: Mapping[str, Callable[[bytes], tuple[bytes, bool]]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}
+
+
+_STABLE = "boundary"
+"""Stands in a cassette for a boundary that was drawn at random."""
+
+_SHORTEST = 16
+"""Characters: what clients draw is longer; a short boundary was chosen, and stays."""
+
+_RANDOM = rf"(?=[^\s\";,]*\d)[^\s\";,]{{{_SHORTEST},70}}"
+_FIRST_LINE = re.compile(rb"--(" + _RANDOM.encode() + rb")\r\nContent-", re.IGNORECASE)
+_PARAMETER = re.compile(rf'(\bboundary=)"?{_RANDOM}"?', re.IGNORECASE)
+
+
+def with_stable_boundary(body: bytes) -> bytes:
+    """Return a body with its random boundary replaced; one that is no such form stays as it is.
+
+    Form: https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1.
+    """
+    found = _FIRST_LINE.match(body)
+    if found is None or not body.rstrip().endswith(b"--" + found[1] + b"--"):
+        return body
+    return body.replace(b"--" + found[1], b"--" + _STABLE.encode())
+
+
+def with_stable_boundary_header(
+    headers: Mapping[str, tuple[str, ...]],
+) -> dict[str, tuple[str, ...]]:
+    """Return request headers (names in lower case) that say the boundary the body now has."""
+    return {
+        name: tuple(_PARAMETER.sub(rf"\1{_STABLE}", value) for value in values)
+        if name == "content-type"
+        else values
+        for name, values in headers.items()
+    }

@@ -1,0 +1,571 @@
+"""The text of cassettes parsed into plain values, whoever wrote it; what is unsafe is refused.
+
+Cassettes travel: they are merged, fetched, downloaded. So nothing is constructed, nothing may nest
+or refer to itself until the memory is full, and of a duplicate key no value is chosen in silence.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from pytest_regen.cassettes.files.storage import shown_path
+from pytest_regen.errors import CassetteUnreadableError
+from pytest_regen.strict_json import DuplicateKeyError, unique_keys
+
+__all__ = [
+    "check_content",
+    "guarded_loader",
+    "interactions_with_lines",
+    "is_of_ruby",
+    "parse_cassette",
+    "parse_json",
+    "parsed_yaml",
+    "refuse_cut",
+    "room_behind",
+    "text_of",
+    "unreadable",
+]
+
+
+_DEEPEST = 100
+"""Levels of YAML; the parser in C has no bound of its own, and takes the process with it."""
+
+_EXPANDED = 1_000_000
+_TIMES = 20
+"""What references may make of a file, in characters and in times its own length."""
+
+_MERGED = 1_000
+"""Keys that merges may give a mapping."""
+
+_FEW = 1 << 15
+"""Characters: a file of no more is parsed as a whole."""
+
+_SHORT = 100
+"""Characters: words of no more, which most headers are, are looked at once."""
+
+_TAGS = "tag:yaml.org,2002:"
+_TEXT, _MAPPING, _SEQUENCE = f"{_TAGS}str", f"{_TAGS}map", f"{_TAGS}seq"
+_OF_RUBY = "http_interactions"
+
+_OBJECT_TAG = re.compile(r"(?:!!|tag:yaml\.org,2002:)(?P<python>python/)[^\s>]*|!ruby/[^\s>]*")
+_REFERENCE = re.compile(r"\*(?<=[\s\[,{:-]\*)[^\s*\[\]{},]")
+_HEAD = re.compile(r"(?:\A|\n)interactions:[ \t]*\n(?=( *)- )")
+_TAIL = re.compile(r"\n[^\s#-]")
+_NEXT_ITEM = re.compile(r"[\s,]*(?=\{)")
+_UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_MARKS_OF_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONFLICTS = (b"<<<<<<< ", b">>>>>>> ")
+_POINTERS = (
+    (b"version https://git-lfs.github.com/spec/", "Git LFS", "git lfs pull"),
+    (b"/annex/objects/", "git-annex", "git annex get {path}"),
+)
+
+
+def check_content(path: Path, data: bytes) -> bytes:
+    """Return the bytes of a cassette without a byte order mark and with LF line ends.
+
+    Raises:
+        CassetteUnreadableError: the bytes are not text, or the file is empty, a Git LFS pointer
+            or an unresolved merge.
+    """
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if not data or data.isspace():
+        raise unreadable(path, "the file is empty", line=1)
+    if data.startswith(_MARKS_OF_ORDER):
+        hint = "save it as UTF-8"
+        raise unreadable(path, "the file is UTF-16 or UTF-32, not UTF-8 text", line=1, hint=hint)
+    for start, keeper, command in _POINTERS:
+        if data.startswith(start):
+            why = f"the file is a pointer of {keeper}: the cassette itself was not fetched"
+            raise unreadable(path, why, line=1, hint=command.format(path=path))
+    data = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
+    for mark in _CONFLICTS:
+        # Bodies are indented, so that nothing else of a cassette begins a line with these.
+        at = 0 if data.startswith(mark) else data.find(b"\n" + mark) + 1
+        if at or data.startswith(mark):
+            why = f"a merge left a conflict in it: {mark.decode().strip()}"
+            hint = "resolve the conflict; keep one side, and record again what is missing"
+            raise unreadable(path, why, line=data.count(b"\n", 0, at) + 1, hint=hint)
+    return data
+
+
+def text_of(path: Path, data: bytes | memoryview, line: int = 1) -> str:
+    """Return bytes of a cassette as text.
+
+    Args:
+        path: the cassette.
+        data: its bytes, or some of them.
+        line: the line they start at.
+
+    Raises:
+        CassetteUnreadableError: they are no UTF-8.
+    """
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        at = line + error.object[: error.start].count(b"\n")
+        raise unreadable(path, "the file is binary, not UTF-8 text", line=at) from None
+
+
+def parsed_yaml(
+    text: str,
+    path: Path,
+    line: int = 1,
+    *,
+    loader: Any = None,
+) -> tuple[object, list[int]]:
+    """Parse YAML that may only be made of plain values.
+
+    Args:
+        text: the YAML.
+        path: the cassette it stands in.
+        line: the line it starts at.
+        loader: what ``guarded_loader`` returned; by default one of plain values only.
+
+    Returns:
+        The value, and the lines that the interactions of a whole cassette start at.
+
+    Raises:
+        CassetteUnreadableError: it is broken, or asks for more than values.
+    """
+    node, value = _composed(text, path, line, loader)
+    if _may_refer(text):
+        _refuse_expanding(value, len(text), path, line)
+    return value, [line + item.start_mark.line for item in _items(node)]
+
+
+def parse_cassette(
+    text: str,
+    path: Path,
+    *,
+    loader: Any = None,
+) -> tuple[object, list[int]]:
+    """Parse the YAML of a whole cassette; takes, returns and raises as ``parsed_yaml`` does.
+
+    Recordings that stand under each other, as vcrpy writes them, are parsed one by one: PyYAML
+    keeps some thirty objects for each until it has seen the end of what it was given.
+    """
+    try:
+        found = _parse_one_by_one(text, path, loader) if len(text) > _FEW else None
+    except CassetteUnreadableError:
+        # Whatever is wrong is told by the parser that saw everything that stands before it.
+        found = None
+    return parsed_yaml(text, path, loader=loader) if found is None else found[:2]
+
+
+def room_behind(text: str, path: Path) -> tuple[int, str] | None:
+    """Return where a foreign cassette has room for another recording, and what it is indented by.
+
+    Args:
+        text: the whole cassette, in which recordings stand under each other, as vcrpy writes it.
+        path: where it lies.
+
+    Returns:
+        The place behind the last recording; ``None`` where there is none, or a recording is one of
+        ours, which have keys.
+    """
+    try:
+        found = _parse_one_by_one(text, path, None)
+    except CassetteUnreadableError:
+        found = None
+    if found is None or not text[: found.end].endswith("\n"):
+        return None
+    ours = [one for one in found.data["interactions"] if isinstance(one, Mapping) and "key" in one]
+    return None if ours else (found.end, found.indent)
+
+
+class _SplitCassette(NamedTuple):
+    """A cassette of which the recordings were parsed one by one."""
+
+    data: dict[str, Any]
+    lines: list[int]
+    end: int
+    """Where the last of them ends."""
+    indent: str
+
+
+def _parse_one_by_one(
+    text: str,
+    path: Path,
+    loader: Any,
+) -> _SplitCassette | None:
+    """Return a cassette, recording by recording; ``None`` where they do not stand so.
+
+    A piece that is whole YAML leaves the parser where it began, so that the pieces give what the
+    whole would give. One that ends inside a text or a list is none, and is refused.
+    """
+    head = _HEAD.search(text)
+    if head is None:
+        return None
+    tail = _TAIL.search(text, head.end() - 1)
+    first, end = head.end(), tail.start() + 1 if tail else len(text)
+    line = text.count("\n", 0, first) + 1
+    frame = f"{text[: first - 1]} []\n{text[end:]}"
+    node, data = _composed(frame, path, 1, loader)
+    if not isinstance(data, dict) or not _is_empty_at(node, "interactions", line - 2):
+        return None
+    items: list[object] = []
+    lines: list[int] = []
+    referring: list[object] = [data] if _may_refer(frame) else []
+    for start, stop in _pieces(text, first, end, "\n" + head[1] + "- "):
+        piece = text[start:stop]
+        node, found = _composed(piece, path, line, loader)
+        if not isinstance(found, list):
+            return None
+        items += found
+        lines += [line + item.start_mark.line for item in node.value]
+        referring += found if _may_refer(piece) else []
+        line += piece.count("\n")
+    if referring:
+        _refuse_expanding(referring, len(text), path, 1)
+    data["interactions"] = items
+    return _SplitCassette(data, lines, end, head[1])
+
+
+def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, int]]:
+    """Yield where pieces stand in a text that begin with ``start``, which is the end of a line."""
+    at = first
+    while at < end:
+        found = text.find(start, at, end)
+        stop = found + 1 if found >= 0 else end
+        yield at, stop
+        at = stop
+
+
+def _is_empty_at(node: Any, name: str, line: int) -> bool:
+    """Whether a mapping has a list of nothing behind a key, and that stands in this line."""
+    return any(
+        key.value == name and key.start_mark.line == line and value.value == []
+        for key, value in node.value
+    )
+
+
+def _may_refer(text: str) -> bool:
+    return "&" in text and _REFERENCE.search(text) is not None
+
+
+def _composed(
+    text: str,
+    path: Path,
+    line: int,
+    loader: Any,
+) -> tuple[Any, object]:
+    """Return the outermost node of YAML, and the value it stands for; raises as ``parsed_yaml``."""
+    import yaml
+
+    parser = None
+    try:
+        parser = (loader or _plain_loader())(text)
+        node = parser.get_single_node()
+        if node is None:
+            return None, None
+        # Without references it is a tree, and made in a fraction of the time.
+        is_tree = not _may_refer(text)
+        return node, _tree(parser, node) if is_tree else parser.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        # The parser in C takes the end of a text for a line of its own.
+        at = min(mark.line, text.count("\n")) if mark else 0
+        raise _problem(path, str(error.problem), line + at) from None
+    except RecursionError:
+        raise unreadable(path, "the YAML is nested too deeply", line=line) from None
+    except (yaml.YAMLError, ValueError) as error:
+        found = _UNPRINTABLE.search(text)
+        if found is None:
+            raise unreadable(path, f"the YAML is broken: {error}", line=line) from None
+        at = line + text.count("\n", 0, found.start())
+        why = f"the YAML is broken: it holds the character U+{ord(found[0]):04X} as it is"
+        raise unreadable(path, why, line=at) from None
+    finally:
+        if parser is not None:
+            parser.dispose()
+
+
+def _problem(path: Path, problem: str, line: int) -> CassetteUnreadableError:
+    """Return the error for what PyYAML stumbled over."""
+    tag = _OBJECT_TAG.search(problem)
+    if not tag:
+        return unreadable(path, f"the YAML is broken: {problem}", line=line)
+    language = "Python" if tag["python"] else "Ruby"
+    return unreadable(
+        path,
+        f"the file asks for a {language} object ({tag[0].rstrip(chr(39))})",
+        line=line,
+        hint="do not load it: a cassette never needs that tag, and loading it could run code; "
+        "delete the file and record it again",
+    )
+
+
+def _items(node: Any) -> list[Any]:
+    """Return the nodes of the interactions of a cassette."""
+    pairs = node.value if node is not None and node.id == "mapping" else []
+    found = {k.value: v.value for k, v in pairs if k.id == "scalar" and v.id == "sequence"}
+    return list(found.get(interactions_key(found), []))
+
+
+def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
+    """Parse a cassette that is JSON; returns and raises as ``parsed_yaml`` does."""
+    try:
+        value = json.loads(text, object_pairs_hook=unique_keys)
+    except json.JSONDecodeError as error:
+        raise unreadable(path, f"the JSON is broken: {error.msg}", line=error.lineno) from None
+    except DuplicateKeyError as error:
+        why = f"the JSON is broken: {error}"
+        raise unreadable(path, why, line=_line_of(str(error), text, path)) from None
+    except RecursionError:
+        raise unreadable(path, "the JSON is nested too deeply", line=1) from None
+    except ValueError as error:
+        raise unreadable(path, f"the JSON is broken: {error}", line=1) from None
+    return value, list(_item_lines(text)) if isinstance(value, Mapping) else []
+
+
+def _line_of(problem: str, text: str, path: Path) -> int:
+    """Return where JSON has a problem: it is YAML, and that parser knows where things stand."""
+    try:
+        parsed_yaml(text, path)
+    except CassetteUnreadableError as error:
+        return (problem in error.why and error.line) or 1
+    return 1
+
+
+def _item_lines(text: str) -> Iterator[int]:
+    """Yield the lines that the interactions of a JSON cassette start at."""
+    start = re.search(r'"(?:http_)?interactions"\s*:\s*\[', text)
+    at, decoder = start.end() if start else len(text), json.JSONDecoder()
+    line, counted = 1, 0
+    while found := _NEXT_ITEM.match(text, at):
+        line, counted = line + text.count("\n", counted, found.end()), found.end()
+        yield line
+        _, at = decoder.raw_decode(text, found.end())
+
+
+def interactions_with_lines(data: object, lines: list[int], path: Path) -> list[tuple[int, Any]]:
+    """Return the interactions of a parsed cassette, each behind the line it starts at.
+
+    Args:
+        data: what was parsed.
+        lines: the lines that came with it.
+        path: the cassette.
+
+    Raises:
+        CassetteUnreadableError: it has no list of them.
+    """
+    items = data.get(interactions_key(data)) if isinstance(data, Mapping) else None
+    if not isinstance(items, list):
+        why = "the file is no cassette: it has no list of interactions"
+        raise unreadable(path, why, line=1)
+    return [(lines[n] if n < len(lines) else 1, item) for n, item in enumerate(items)]
+
+
+def interactions_key(data: Mapping[Any, Any]) -> str:
+    """Return the key of a cassette's recordings: VCR for Ruby calls them by another one."""
+    return _OF_RUBY if _OF_RUBY in data and "interactions" not in data else "interactions"
+
+
+def is_of_ruby(data: object) -> bool:
+    """Whether VCR for Ruby wrote a cassette: https://benoittgt.github.io/vcr/."""
+    return isinstance(data, Mapping) and interactions_key(data) == _OF_RUBY
+
+
+def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
+    """Refuse a foreign cassette that ends in the middle of its last line.
+
+    vcrpy writes the version last.
+
+    Raises:
+        CassetteUnreadableError: it does.
+    """
+    if not text.endswith(("\n", "}")) and "version" not in data:
+        line = text.count("\n") + 1
+        raise unreadable(path, "the file is cut: its last line does not end", line=line)
+
+
+def _refuse_expanding(value: object, length: int, path: Path, line: int) -> None:
+    """Refuse a value that is far larger than its text, or holds itself."""
+    try:
+        weight = _weight(value, {})
+    except RecursionError:
+        weight = None
+    if weight is None or weight > _EXPANDED + _TIMES * length:
+        why = "it refers to itself, so often that it would not fit into memory"
+        raise unreadable(path, why, line=line, hint="delete the file and record it again")
+
+
+def _weight(value: Any, known: dict[int, int]) -> int:
+    """Return how many characters a value has, once all references are followed."""
+    if isinstance(value, str | bytes):
+        return len(value) + 1
+    if not isinstance(value, Mapping | list | tuple | set):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = 10**30  # until it is known; so is what holds itself
+        inner = [*value, *value.values()] if isinstance(value, Mapping) else value
+        known[id(value)] = 1 + sum(_weight(item, known) for item in inner)
+    return known[id(value)]
+
+
+@cache
+def _plain_loader() -> Any:
+    import yaml
+
+    return guarded_loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+@cache
+def guarded_loader(base: Any) -> Any:
+    """Return a loader that bounds its work and refuses duplicate keys.
+
+    Args:
+        base: one of PyYAML's safe loaders, or a class made from one.
+    """
+
+    class Guarded(base):  # type: ignore[misc]  # known at run time
+        """Safe, bounded, exact."""
+
+        def __init__(self, stream: str) -> None:
+            super().__init__(stream)
+            self._depth = 0
+            self._seen: set[int] = set()
+
+        def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
+            """Count how deep the node is; the parser calls this for each."""
+            self._depth += 1
+            if self._depth > _DEEPEST:
+                _refuse(current_node, f"it is nested more than {_DEEPEST} levels deep")
+
+        def ascend_resolver(self) -> None:
+            self._depth -= 1
+
+        def flatten_mapping(self, node: Any) -> None:
+            """Before merges are followed, refuse what is named twice."""
+            if id(node) in self._seen:
+                return
+            self._seen.add(id(node))
+            merges = _refuse_twice(node)
+            super().flatten_mapping(node)
+            if merges and len(node.value) > _MERGED:
+                _refuse(node, f"more than {_MERGED} keys are merged into one mapping")
+
+        resolve = _resolver(base.yaml_implicit_resolvers)
+
+    for tag, construct in _exact_constructors(base.yaml_constructors):
+        Guarded.add_constructor(tag, construct)
+    # As Ruby writes it.
+    Guarded.add_constructor("!binary", _locate_errors(_exact_binary))
+    return Guarded
+
+
+def _exact_constructors(known: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield tags, and what constructs their values or says where they are broken."""
+    for name in ("bool", "int", "float", "timestamp", "binary"):
+        tag = f"{_TAGS}{name}"
+        yield tag, _locate_errors(_exact_binary if name == "binary" else known[tag])
+
+
+def _resolver(patterns: Mapping[Any, Any]) -> Any:
+    """Return what gives the tag of a node that names none, as a method of a loader.
+
+    Args:
+        patterns: what plain scalars mean, by the first character of what they match.
+    """
+    from yaml import MappingNode, ScalarNode
+
+    def tag_of(value: str) -> str:
+        for tag, pattern in (*patterns.get(value[:1], ()), *patterns.get(None, ())):
+            if pattern.match(value):
+                return str(tag)
+        return _TEXT
+
+    known = lru_cache(maxsize=4096)(tag_of)
+
+    def resolve(_: Any, kind: Any, value: Any, implicit: Any) -> str:
+        if kind is not ScalarNode:
+            return _MAPPING if kind is MappingNode else _SEQUENCE
+        if not implicit[0]:
+            # Quoted, or in a block: a text, whatever it looks like.
+            return _TEXT
+        return known(value) if len(value) < _SHORT else tag_of(value)
+
+    return resolve
+
+
+def _tree(parser: Any, node: Any) -> Any:
+    """Return what ``construct_document`` would, of nodes none of which is met twice."""
+    if node.tag == _TEXT and node.id == "scalar":
+        return node.value
+    if node.tag == _SEQUENCE and node.id == "sequence":
+        return [_tree(parser, item) for item in node.value]
+    is_plain = node.tag == _MAPPING and node.id == "mapping"
+    if is_plain and all(key.tag == _TEXT and key.id == "scalar" for key, _ in node.value):
+        found = {key.value: _tree(parser, value) for key, value in node.value}
+        if len(found) < len(node.value):
+            _refuse_twice(node)
+        return found
+    return parser.construct_object(node, deep=True)
+
+
+def _refuse(node: Any, why: str) -> NoReturn:
+    from yaml.constructor import ConstructorError
+
+    raise ConstructorError(None, None, why, node.start_mark)
+
+
+def _refuse_twice(node: Any) -> bool:
+    """Refuse a mapping that names a key twice; return whether others are merged into it.
+
+    The same plain value under both is no choice that another parser could make otherwise.
+    """
+    seen: dict[tuple[str, str], Any] = {}
+    for key, value in node.value:
+        if key.id == "scalar":
+            other = seen.setdefault((key.tag, key.value), value)
+            if other is not value and not _is_same_scalar(other, value):
+                _refuse(key, f"the key {key.value!r} stands twice")
+        if key.tag.endswith(":merge") and len(value.value) > _MERGED:
+            _refuse(key, f"more than {_MERGED} mappings are merged into one")
+    return any(tag.endswith(":merge") for tag, _ in seen)
+
+
+def _is_same_scalar(one: Any, other: Any) -> bool:
+    return one.id == other.id == "scalar" and (one.tag, one.value) == (other.tag, other.value)
+
+
+def _locate_errors(construct: Any) -> Any:
+    """Return a constructor whose errors say where they are."""
+
+    def constructed(loader: Any, node: Any) -> object:
+        try:
+            found: object = construct(loader, node)
+        except (ValueError, ArithmeticError, LookupError, AttributeError):
+            kind = node.tag.rpartition(":")[2]
+            _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
+        return found
+
+    return constructed
+
+
+def _exact_binary(loader: Any, node: Any) -> bytes:
+    """Return binary data; PyYAML would drop the characters it does not know."""
+    import base64
+
+    return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
+
+
+def unreadable(
+    path: Path, why: str, *, line: int | None = None, hint: str = "", is_edited: bool = False
+) -> CassetteUnreadableError:
+    """Return the error for a file that is no cassette, or must not be loaded."""
+    place = f"{shown_path(path)}:{line}" if line else shown_path(path)
+    return CassetteUnreadableError(
+        f"{place}: the cassette cannot be read",
+        why=why,
+        hint=hint or "restore the file from version control, or delete it and record it again",
+        line=line,
+        is_edited=is_edited,
+    )

@@ -1,0 +1,313 @@
+"""Cassettes read: ours through an index of keys, foreign ones whole; nothing is ever constructed.
+
+A file that is cut, empty, binary, or asks for Python objects is refused by name and line.
+"""
+
+import errno
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pytest_regen.cassettes.files.bodies import (
+    UndecodableBodyError,
+    unpack_file,
+    with_stable_boundary,
+)
+from pytest_regen.cassettes.files.format import (
+    FIRST_LINE,
+    INTERACTIONS,
+    RECORDING,
+    build_interaction,
+    interaction_text,
+)
+from pytest_regen.cassettes.files.parser import (
+    check_content,
+    interactions_with_lines,
+    parse_cassette,
+    parse_json,
+    parsed_yaml,
+    refuse_cut,
+    text_of,
+    unreadable,
+)
+from pytest_regen.cassettes.files.storage import PARTIAL, Stamp, is_packed, name_parts, read_whole
+from pytest_regen.cassettes.interactions import Interaction, keys_of
+from pytest_regen.errors import CassetteUnreadableError
+
+__all__ = ["CassetteFile", "StoredInteraction", "content_of", "read_cassette"]
+
+
+_START = b"- key: "
+_KEY = re.compile(rb"- key: (sha256:[0-9a-f]{64})\n")
+_CHUNK_END = re.compile(rb"\n    status:\n      code: \d+\n      message: [^\n]*\n\Z")
+_END_WITHIN = 400
+"""Bytes: the last lines of an interaction are looked for in no more than these."""
+_FORMAT = re.compile(rb"# pytest-regen cassette, format (\d+)\n")
+
+
+class StoredInteraction:
+    """One recording of a file; what is known of it is computed when it is first needed.
+
+    Args:
+        path: the cassette.
+        line: line of the file it starts at, counted from 1.
+        key: what a request must equal to be given its answer.
+        data: its YAML in UTF-8, as it stands in the file (a view of it: a large file is in memory
+            once).
+    """
+
+    def __init__(
+        self, path: Path, line: int, key: str = "", data: bytes | memoryview = b""
+    ) -> None:
+        self.path = path
+        self.line = line
+        self._key = key
+        self._data = data
+
+    @classmethod
+    def parsed(
+        cls, path: Path, line: int, interaction: Interaction, key: str = ""
+    ) -> "StoredInteraction":
+        """Return a recording that was read already, from a file that need not name its key."""
+        stored = cls(path, line, key)
+        # Where ``cached_property`` keeps what it computed.
+        stored.__dict__["interaction"] = interaction
+        return stored
+
+    def __repr__(self) -> str:
+        return f"<recording at {self.path}:{self.line}>"
+
+    @cached_property
+    def key(self) -> str:
+        """What a request must equal to be given its answer."""
+        return self._key or self.interaction.key
+
+    @cached_property
+    def first_key(self) -> str:
+        """The key that such a request is looked for by first; the other one where it has none.
+
+        To look for credentials in every request of a foreign file takes longer than to read it.
+        """
+        found = self.interaction if not self._key else None
+        return next(keys_of(found.method, found.uri, found.request_body)) if found else self._key
+
+    @property
+    def text(self) -> str:
+        """Its YAML: as it stands in a file of ours, else with the bodies as vcrpy reads them."""
+        if self._data:
+            return str(self._data, "utf-8")
+        return interaction_text(self.interaction, lays_out=False)
+
+    @cached_property
+    def interaction(self) -> Interaction:
+        """The recording.
+
+        Raises:
+            CassetteUnreadableError: the text is broken, or was edited so that its key is wrong.
+        """
+        text = self.text
+        if "#" in text[: text.find("\n  request:\n") + 1]:
+            # It could hide the line that says how a stream ended.
+            why = "a comment stands before the request"
+            raise unreadable(self.path, why, line=self.line, hint="delete the comment")
+        [data] = _parsed_list(text, self.path, self.line)
+        found = build_interaction(data, self.path, self.line)
+        if self.key not in keys_of(found.method, found.uri, found.request_body):
+            raise unreadable(
+                self.path,
+                "the recorded request was edited: it no longer matches its key",
+                line=self.line,
+                hint="delete the line 'key: ...' together with the first line of the file, and "
+                "the file is read afresh; or record it again with --regen-record rewrite",
+                is_edited=True,
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CassetteFile:
+    """A cassette as it is on disk."""
+
+    path: Path
+    metadata: Mapping[str, Any]
+    interactions: tuple[StoredInteraction, ...]
+    stamp: Stamp | None = None
+    """Inode, size and mtime as read; ``None`` while a writer was at work."""
+    is_laid_out: bool = False
+    """Whether it stands as this package writes it, so that recordings can be put behind it."""
+
+
+def read_cassette(path: Path) -> CassetteFile | None:
+    """Return the cassette at ``path``, or ``None`` where there is no file.
+
+    Raises:
+        CassetteUnreadableError: there is a file, but it is no cassette or must not be loaded.
+    """
+    data, stamp = content_of(path)
+    if data is None:
+        return None
+    size = len(data)
+    if path.suffix == PARTIAL:
+        data = _complete(data)
+    if data.startswith(FIRST_LINE.encode()) and b"python/" not in data:
+        indexed = _index_text(path, data)
+        if indexed is not None:
+            # Behind a recording that was cut nothing can be put.
+            return replace(indexed, stamp=stamp, is_laid_out=len(data) == size)
+    return replace(_whole(path, text_of(path, data)), stamp=stamp)
+
+
+def _complete(data: bytes) -> bytes:
+    """Return a partial file without the recording that a killed run was writing, if any."""
+    data = data[: data.rfind(b"\n") + 1]
+    last = data.rfind(b"\n" + _START) + 1
+    ended = _CHUNK_END.search(data, max(last, len(data) - _END_WITHIN))
+    return data if ended or not last else data[:last]
+
+
+def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
+    """Return the bytes of a cassette and its stamp; ``None`` where there is no file.
+
+    Raises:
+        CassetteUnreadableError: it cannot be read, or it holds no text, or no cassette yet.
+    """
+    try:
+        data, stamp = read_whole(path)
+    except FileNotFoundError:
+        return None, None
+    except ValueError as error:
+        raise unreadable(path, str(error), hint="choose another name") from None
+    except OSError as error:
+        hint = _HINTS.get(error.errno or 0, "see that it is a file, and may be read")
+        raise unreadable(path, str(error.strerror or error), hint=hint) from None
+    if is_packed(path):
+        try:
+            data = unpack_file(data)
+        except UndecodableBodyError as error:
+            raise unreadable(path, str(error)) from None
+    data = check_content(path, data)
+    form = _FORMAT.match(data)
+    if form and not data.startswith(FIRST_LINE.encode()):
+        why = f"it is in format {form[1].decode()}, which this version does not know"
+        raise unreadable(path, why, line=1, hint="pip install --upgrade pytest-regen")
+    if form and path.suffix != PARTIAL and not data.endswith(b"\n"):
+        line = data.count(b"\n") + 1
+        raise unreadable(path, "the file is cut: its last line does not end", line=line)
+    return data, stamp
+
+
+_HINTS = {
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EACCES: "allow it to be read",
+    errno.EPERM: "allow it to be read",
+}
+
+
+def _index_text(path: Path, data: bytes) -> CassetteFile | None:
+    """Return the file through its keys alone; ``None`` where it is cut, or laid out otherwise."""
+    marker = b"\n" + INTERACTIONS.encode()
+    first = data.find(marker) + len(marker)
+    if first < len(marker):
+        return None
+    starts = list(_starts(data, first))
+    if first == len(data):
+        line = data.count(b"\n")
+        raise unreadable(path, "the file is cut: it holds no recording", line=line)
+    if not starts or starts[0] != first:
+        return None
+    view, found = memoryview(data), []
+    line = data.count(b"\n", 0, first) + 1
+    for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
+        key = _KEY.match(data, start, end)
+        if not key or not _CHUNK_END.search(data, max(start, end - _END_WITHIN), end):
+            return None
+        text_of(path, view[start:end], line)  # what is binary is refused before anything is played
+        found.append(StoredInteraction(path, line, key[1].decode("ascii"), view[start:end]))
+        line += data.count(b"\n", start, end)
+    metadata = _head_metadata(text_of(path, view[:first]), path)
+    return CassetteFile(path, metadata, tuple(found), is_laid_out=True)
+
+
+def _starts(data: bytes, first: int) -> Iterator[int]:
+    """Yield where interactions start: all else of a file laid out by us is indented."""
+    at = data.find(b"\n" + _START, first - 1)
+    while at >= 0:
+        yield at + 1
+        at = data.find(b"\n" + _START, at + 1)
+
+
+def _head_metadata(head: str, path: Path) -> Mapping[str, Any]:
+    """Return what the head of a file says; the cassettes of a suite have few different ones."""
+    if head not in _heads:
+        if len(_heads) >= _MOST_HEADS:
+            _heads.clear()
+        _heads[head] = MappingProxyType(dict(_metadata(parsed_yaml(head, path)[0])))
+    return _heads[head]
+
+
+_heads: dict[str, Mapping[str, Any]] = {}
+_MOST_HEADS = 64
+_METADATA_LEVELS = 10
+
+
+def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
+    if text.lstrip().startswith("{"):
+        try:
+            return parse_json(text, path)
+        except CassetteUnreadableError:
+            # YAML may begin so, too.
+            if name_parts(path)[1] == ".json":
+                raise
+    return parse_cassette(text, path)
+
+
+def _whole(path: Path, text: str) -> CassetteFile:
+    parsed, lines = _parse_text(path, text)
+    items = interactions_with_lines(parsed, lines, path)
+    refuse_cut(parsed, text, path)
+    found = tuple(
+        StoredInteraction.parsed(path, line, _findable(build_interaction(item, path, line)))
+        for line, item in items
+    )
+    return CassetteFile(path, _metadata(parsed), found)
+
+
+def _findable(found: Interaction) -> Interaction:
+    """Return a foreign recording with the boundary that requests are compared with."""
+    body = with_stable_boundary(found.request_body)
+    return found if body is found.request_body else replace(found, request_body=body)
+
+
+def _metadata(data: object) -> Mapping[str, Any]:
+    """Return the metadata as JSON could hold it, whatever somebody wrote there."""
+    whole = data if isinstance(data, Mapping) else {}
+    found: dict[Any, Any] = {}
+    for part in (whole.get("metadata"), whole.get(RECORDING)):
+        found.update(part if isinstance(part, Mapping) else {})
+    if not found:
+        return {}
+    text = json.dumps(_cut(found), ensure_ascii=False, skipkeys=True, default=str)
+    # JSON may hold half a character; the YAML this is written to may not.
+    plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"), parse_constant=str)
+    return plain
+
+
+def _cut(value: Any, levels: int = _METADATA_LEVELS) -> Any:
+    """Return metadata without what is nested deeper than anything is that tells of recordings."""
+    if isinstance(value, Mapping):
+        return {name: _cut(item, levels - 1) for name, item in value.items()} if levels else {}
+    if isinstance(value, list | tuple):
+        return [_cut(item, levels - 1) for item in value] if levels else []
+    return value
+
+
+def _parsed_list(text: str, path: Path, line: int) -> list[Any]:
+    data, _ = parsed_yaml(text, path, line)
+    if not isinstance(data, list) or len(data) != 1:
+        raise unreadable(path, "this is not one interaction", line=line)
+    return data

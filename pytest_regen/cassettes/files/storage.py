@@ -1,0 +1,360 @@
+"""Where a cassette is, and where its recordings stand until they belong to it."""
+
+import ast
+import contextlib
+import errno
+import gzip
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import lru_cache
+from io import FileIO
+from pathlib import Path
+
+from pytest_regen.errors import CassetteError
+from pytest_regen.files import replace_file
+
+__all__ = [
+    "PARTIAL",
+    "Stamp",
+    "append_or_nothing",
+    "append_whole",
+    "behind_links",
+    "insert_whole",
+    "is_packed",
+    "move_file",
+    "name_parts",
+    "note_folder",
+    "partial_path",
+    "read_whole",
+    "recover",
+    "replace_cassette",
+    "shown_path",
+    "stamp_of",
+    "unwritable",
+    "why_unused",
+]
+
+
+PARTIAL = ".partial"
+"""How the name of a file ends that a run records into; killed, it may leave half a recording."""
+
+
+_PACKED = ".gz"
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a cassette is compressed as a whole, going by its name: ``x.yaml.gz``."""
+    return path.suffix.lower() == _PACKED
+
+
+def name_parts(path: Path) -> tuple[str, str, str]:
+    """Return the parts of a file's name: ``x``, ``.yaml``, ``.gz``.
+
+    The suffixes are in lower case, and empty where there is none.
+    """
+    packed = _PACKED if is_packed(path) else ""
+    inner = Path(path.stem) if packed else path
+    return inner.stem, inner.suffix.lower(), packed
+
+
+def partial_path(path: Path, number: int = 1) -> Path:
+    """Return where recordings stand until they are promoted; each of several runs has its own."""
+    return path.with_name(
+        f"{path.name}.{number}{PARTIAL}" if number > 1 else f"{path.name}{PARTIAL}"
+    )
+
+
+_noted: list[Path] = []
+
+
+def note_folder() -> None:
+    """Remember the working directory, which event loops must not ask for."""
+    with suppress(OSError):
+        _noted[:] = [Path.cwd()]
+
+
+def shown_path(path: Path) -> str:
+    """Return a path from the working directory where it lies below it, else the whole."""
+    # Not imported here: where it is not loaded no loop runs.
+    asyncio = sys.modules.get("asyncio")
+    is_in_loop = asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001 - documented for such as us
+    try:
+        return str(path.relative_to(_noted[0] if is_in_loop and _noted else Path.cwd()))
+    except (ValueError, OSError):
+        # Somewhere else, or the working directory was removed.
+        return str(path)
+
+
+Stamp = tuple[int, int, int]
+"""Inode, size and time of change: whether a file is still the one that was read."""
+
+_TRIES = 100
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Return the stamp of a file; ``None`` where there is none."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def append_or_nothing(path: Path, data: bytes) -> None:
+    """Append to a file that nobody else reads or writes yet, which is made if it is not there.
+
+    Raises:
+        OSError: the disk is full or the file cannot be written; it ends where it did.
+    """
+    with path.open("ab", buffering=0) as file:
+        at = file.tell()
+        try:
+            _put(file, at, data)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                file.truncate(at)
+            raise
+
+
+def append_whole(path: Path, data: bytes) -> None:
+    """Append to a file, in one step for whoever reads it with ``read_whole``.
+
+    Raises:
+        OSError: the disk is full or the file cannot be written; it is as it was.
+    """
+    insert_whole(path, path.stat().st_size, data)
+
+
+def insert_whole(path: Path, at: int, data: bytes) -> None:
+    """Put bytes into a file, in front of its last few; in one step, and raises, as above."""
+    journal = _journal(path)
+    # Unbuffered: what could not be written must not be tried again when the file is closed.
+    with path.open("r+b", buffering=0) as file:
+        file.seek(at)
+        tail = file.read()
+        try:
+            _write(journal, f"{path.stat().st_ino} {at} {tail.hex()}.".encode("ascii"))
+            _put(file, at, data + tail)
+            os.fsync(file.fileno())
+        except BaseException:
+            # Where not even that can be done, the journal says how the file is to be read.
+            with contextlib.suppress(OSError):
+                _put(file, at, tail)
+                journal.unlink(missing_ok=True)
+            raise
+    journal.unlink()
+
+
+def _put(file: FileIO, at: int, data: bytes) -> None:
+    """Let a file end with this, from a place in it on."""
+    left = memoryview(data)
+    file.seek(at)
+    while left:
+        left = left[file.write(left) :]
+    file.truncate(at + len(data))
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def recover(path: Path) -> None:
+    """Take back what a killed writer left behind; to be called under the lock of the file."""
+    journal = _journal(path)
+    before = _end_before(path, journal)
+    if before is not None:
+        with path.open("r+b", buffering=0) as file:
+            _put(file, *before)
+    journal.unlink(missing_ok=True)
+
+
+def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
+    """Return the bytes of a file without those still being appended, and its stamp.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+        ValueError: the path cannot be one.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        # A pipe or a device would be read without an end.
+        raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no file")
+    data, stamp = b"", None
+    journal = _journal(path)
+    for _ in range(_TRIES):
+        stamp_before, before = stamp_of(path), _end_before(path, journal)
+        data = path.read_bytes()
+        stamp = stamp_of(path)
+        before = before or _end_before(path, journal)
+        if before is not None:
+            at, tail = before
+            # Its stamp would be that of more than was read.
+            return data[:at] + tail, None
+        if stamp_before == stamp:
+            return data, stamp
+    return data, None
+
+
+def _end_before(path: Path, journal: Path) -> tuple[int, bytes] | None:
+    """Return where and how the file ended before what is being put there; ``None``: nothing is."""
+    try:
+        inode, at, tail = journal.read_text("ascii").split(" ")
+        # A file put there since, say by version control, is another one.
+        is_it = path.stat().st_ino == int(inode) and tail.endswith(".")
+        return (int(at), bytes.fromhex(tail[:-1])) if is_it else None
+    except (OSError, ValueError):
+        return None
+
+
+def _journal(path: Path) -> Path:
+    return path.with_name(f".{path.name}.append")
+
+
+def behind_links(path: Path) -> Path:
+    """Return the link's target: replacing the link itself would cut others off."""
+    try:
+        return Path(os.path.realpath(path)) if path.is_symlink() else path
+    except (OSError, ValueError):
+        # Reported once something is to be written there.
+        return path
+
+
+def replace_cassette(path: Path, text: str) -> None:
+    """Write a cassette in one step, compressed where its name says so.
+
+    Raises:
+        OSError: nothing can be written there; an older file is as it was.
+    """
+    # Without the time: a recording made again must not differ where nothing changed.
+    replace_file(path, gzip.compress(text.encode(), mtime=0) if is_packed(path) else text)
+
+
+def move_file(partial: Path, path: Path) -> None:
+    """Move a file that is whole already to ``path``."""
+    with partial.open("rb") as file:
+        os.fsync(file.fileno())
+    if path.exists():
+        partial.chmod(path.stat().st_mode)
+    partial.replace(path)
+
+
+def unwritable(path: Path, error: Exception) -> CassetteError:
+    """Return the error for a cassette that the file system refuses."""
+    code = error.errno if isinstance(error, OSError) else None
+    return CassetteError(
+        f"{shown_path(path)}: the cassette cannot be written",
+        why=str((isinstance(error, OSError) and error.strerror) or error),
+        hint=_HINTS.get(code or 0, "make the folder writable, or record into another one"),
+    )
+
+
+_HINTS = {
+    errno.ENAMETOOLONG: "choose a shorter name: beside a cassette of 200 bytes there is room for "
+    "what a recording puts there",
+    errno.ENOSPC: "make room, then record again",
+    errno.EISDIR: "name a file",
+    errno.ENODEV: "name a file",
+}
+
+
+_MODULES = ("test_*", "*_test")
+"""What pytest takes for a module of tests, unless it is configured otherwise."""
+_WITHOUT_TESTS = frozenset({"ABC", "IsolatedAsyncioTestCase", "TestCase", "object"})
+_UNSAFE = re.compile(r"[^A-Za-z0-9._~-]+")
+_HASHED = re.compile(r"(.+)_[0-9a-f]{8}")
+"""How names end that a file system would not take as they are."""
+
+
+def why_unused(path: Path) -> str:
+    """Return why no test can use a cassette; nothing where one may.
+
+    Only what lies where the fixture and the mark look for a module's cassettes is judged:
+    ``cassettes/<module>/<test>.yaml``. A name that stands anywhere in the module is used, so that
+    only names put together while it runs are reported wrongly.
+    """
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link is where it stands
+    folder = next((p for p in absolute.parents if p.parent.name == "cassettes"), None)
+    if folder is None or not any(fnmatch(folder.name, pattern) for pattern in _MODULES):
+        return ""
+    module = folder.parent.parent / f"{folder.name}.py"
+    shown = os.path.relpath(module) if not path.is_absolute() else str(module)
+    if not module.is_file():
+        return f"its test module {shown} is gone"
+    try:
+        read = _read(module.read_text("utf-8"))
+    except (SyntaxError, ValueError, RecursionError):
+        return ""
+    below = absolute.relative_to(folder)
+    name = below.with_name(name_parts(below)[0]).as_posix()
+    plain = name.partition("[")[0]
+    is_named = bool({name, plain, path.name} & (read.tests | read.texts))
+    if is_named or _is_shortened(name, read) or _is_inherited(plain, read.tree):
+        return ""
+    return f"{shown} has no test {plain}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """What a module of tests may be asked about its cassettes."""
+
+    tree: ast.Module
+    tests: frozenset[str]
+    """What its tests may be called."""
+    texts: frozenset[str]
+    """The strings that stand in it."""
+
+
+@lru_cache(maxsize=1)
+def _read(source: str) -> _Module:
+    """Return what a module says; the cassettes of one module are asked about in a row."""
+    tree = ast.parse(source)
+    return _Module(tree, frozenset(_test_names(tree)), frozenset(_texts(tree)))
+
+
+def _is_shortened(name: str, module: _Module) -> bool:
+    """Whether a name ends in a hash and begins like a test, or like a given name, of the module."""
+    found = _HASHED.fullmatch(name)
+    if found is None:
+        return False
+    start = found[1]
+    # A name of which nothing is left is called a type.
+    given = (_UNSAFE.sub("_", one).strip("_.~-") or "type" for one in module.texts)
+    return any(map(start.startswith, module.tests)) or any(one.startswith(start) for one in given)
+
+
+def _is_inherited(name: str, tree: ast.Module) -> bool:
+    """Whether a class has a base of another module, from where it may have any test."""
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    found = classes.get(name.partition(".")[0])
+    if found is None:
+        return False
+    bases = (ast.unparse(base).rpartition(".")[2] for base in found.bases)
+    return any(base not in {*classes, *_WITHOUT_TESTS} for base in bases)
+
+
+def _test_names(tree: ast.Module) -> Iterator[str]:
+    """Yield what tests of a module may be called; a name too many hides a cassette, no more."""
+    nodes = list(ast.walk(tree))
+    names = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+    # `test_x = made_of(…)` and `from shared import test_x` make tests as well.
+    names |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    names |= {n.asname or n.name for n in nodes if isinstance(n, ast.alias)}
+    yield from names
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            # A class may inherit its tests, so every function counts for every class.
+            yield from (f"{node.name}.{name}" for name in names)
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

@@ -1,0 +1,463 @@
+"""Recordings on their way to disk: appended to a partial file, promoted whole, never with a key."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_regen.cassettes.files.format import (
+    FIRST_LINE,
+    foreign_text,
+    header_text,
+    interaction_text,
+)
+from pytest_regen.cassettes.files.parser import check_content, room_behind
+from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.storage import (
+    append_or_nothing,
+    append_whole,
+    behind_links,
+    insert_whole,
+    is_packed,
+    move_file,
+    partial_path,
+    recover,
+    replace_cassette,
+    stamp_of,
+    unwritable,
+)
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.credentials.search import find_secrets, scrub_text
+from pytest_regen.errors import CassetteError, CassetteUnreadableError
+from pytest_regen.files import refuse_obstacle
+from pytest_regen.modes import RecordMode
+from pytest_regen.strict_json import too_deep
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+__all__ = ["LARGE_BODY", "CassetteWriter", "check_text", "keep_answers"]
+
+
+_LOCK_SECONDS = 30.0
+_PARTIAL_NAMES = 1_000
+_TAIL = 1 << 12
+"""Characters: what stands behind the recordings of a file of vcrpy is ``version: 1``."""
+
+LARGE_BODY = 1 << 20
+"""Bytes: what of a body stands in the file is searched once more up to here."""
+
+_NAMED_PARTS = 3
+"""How much of a path a test names: what lies above is the project's."""
+
+
+class CassetteWriter:
+    """Writes the recordings of one run.
+
+    Nothing touches the cassette itself before ``promote``; the partial file is a cassette of its
+    own, so a killed run loses at most the answer that was on its way.
+
+    Args:
+        path: the cassette.
+        mode: whether recordings that are there already stay.
+        file: the cassette as it was read, if it was.
+    """
+
+    def __init__(self, path: Path, mode: RecordMode, file: CassetteFile | None = None) -> None:
+        self._path = behind_links(path)
+        self._mode = mode
+        self._file = file
+        self._metadata: dict[str, Any] = {}
+        self._recorded: list[StoredInteraction] = []
+        self._partial: Path | None = None
+        self._lock: BaseFileLock | None = None
+
+    def refusal(self) -> CassetteError | None:
+        """Return why nothing can be kept there, to be known before an answer is paid for.
+
+        The cassette is a folder, its folder cannot be written, or its name holds a credential.
+        """
+        try:
+            _refuse_secret_name(self._path)
+            refuse_obstacle(self._path)
+        except CassetteError as error:
+            return error
+        except (OSError, ValueError) as error:
+            return unwritable(self._path, error)
+        return None
+
+    def append(self, interaction: Interaction, source: str, model: str = "") -> None:
+        """Append a recording to the partial file.
+
+        Args:
+            interaction: the recording, scrubbed.
+            source: ``api``, ``emulator`` or ``other``: who gave the answer.
+            model: the model asked, where the request names one.
+
+        Raises:
+            CassetteError: the folder cannot be written, or a credential would be.
+        """
+        text = _text_of(interaction)
+        rest = _without_large(interaction)
+        check_text(self._path, text if rest is interaction else _text_of(rest))
+        try:
+            if self._partial is None:
+                self._metadata = _metadata(source, model)
+                self._partial = self._claimed_partial()
+                self._partial.write_bytes(b"")
+            # Head and recording in one: a cassette without any does not load.
+            head = "" if self._recorded else header_text(self._metadata)
+            append_or_nothing(self._partial, (head + text).encode())
+        except (OSError, ValueError) as error:
+            raise unwritable(self._path, error) from None
+        self._recorded.append(StoredInteraction(self._path, 0, interaction.key, text.encode()))
+        self._metadata = _merge_metadata(self._metadata, _metadata(source, model))
+
+    def promote(self, drop: Iterable[str] = ()) -> None:
+        """Make the cassette hold what was recorded, in one step.
+
+        Args:
+            drop: keys of recordings that leave it; of equal ones the last. Where nothing would be
+                left, nothing leaves.
+
+        Raises:
+            CassetteError: the folder cannot be written; the partial file stays.
+        """
+        leaving = Counter(drop)
+        if self._partial is None and not leaving:
+            return
+        try:
+            with _file_lock(self._path):
+                refuse_obstacle(self._path)
+                recover(self._path)
+                if self._partial is not None and self._recorded:
+                    self._promote(self._partial, leaving)
+                else:
+                    self._drop(leaving)
+                if self._partial is not None:
+                    self._partial.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(self._path, error) from None
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Let go of the partial file, which stays where it was not promoted."""
+        if self._lock is not None:
+            _release(self._lock)
+            self._lock = None
+
+    @property
+    def partial(self) -> Path | None:
+        """The partial file of this run, once something was recorded."""
+        return self._partial if self._recorded else None
+
+    def _promote(self, partial: Path, drop: Counter[str]) -> None:
+        old = self._current()
+        kept = _without_last(self._kept(old), drop)
+        metadata = _merge_metadata(old.metadata if kept and old else {}, self._metadata)
+        appends = old is not None and kept == old.interactions and self._can_append(old, metadata)
+        day = str(metadata["recorded_at"])
+        if old is not None and (appends or kept):
+            # The head tells the day of what was there first; what is new tells its own.
+            metadata["recorded_at"] = str(old.metadata.get("recorded_at") or day)
+        dated = day if day != metadata["recorded_at"] else ""
+        texts = [_with_date(stored.text, dated) for stored in self._recorded]
+        room = None if appends or old is None or kept != old.interactions else self._room()
+        if appends:
+            append_whole(self._path, "".join(texts).encode())
+        elif room is not None:
+            text = "".join(foreign_text(stored.interaction) for stored in self._recorded)
+            text = textwrap.indent(check_text(self._path, text), room.indent)
+            insert_whole(self._path, room.at, text.replace("\n", room.line_end).encode())
+        elif not kept and self._can_move(partial, metadata):
+            # What was recorded is all there is, and stands whole in a file already.
+            move_file(partial, self._path)
+        else:
+            before = [stored.text for stored in kept]
+            replace_cassette(self._path, header_text(metadata) + "".join([*before, *texts]))
+
+    def _can_move(self, partial: Path, metadata: Mapping[str, Any]) -> bool:
+        head = header_text(metadata).encode()
+        return not is_packed(self._path) and _starts_with(partial, head)
+
+    def _drop(self, leaving: Counter[str]) -> None:
+        old = self._current()
+        kept = _without_last(old.interactions, leaving) if old else ()
+        if old and kept and kept != old.interactions:
+            texts = "".join(stored.text for stored in kept)
+            replace_cassette(self._path, header_text(old.metadata) + texts)
+
+    def _current(self) -> CassetteFile | None:
+        """Return the cassette as it is now."""
+        if self._mode == "rewrite":
+            return None
+        if self._file is not None and self._file.stamp == stamp_of(self._path):
+            return self._file
+        # Another process promoted recordings of its own meanwhile.
+        return read_cassette(self._path)
+
+    def _can_append(self, old: CassetteFile, metadata: Mapping[str, Any]) -> bool:
+        """Whether the cassette may keep its head, and new recordings stand behind the old."""
+        same = all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
+        # Line ends of a checkout on Windows are left as they are only by writing all anew.
+        return same and old.is_laid_out and _starts_with(self._path, FIRST_LINE.encode())
+
+    def _room(self) -> "_Room | None":
+        """Return where a file of vcrpy has room for more."""
+        if is_packed(self._path):
+            return None
+        data = self._path.read_bytes()
+        # As it is read: a mark at its start and Windows' line ends make places in it others.
+        text = check_content(self._path, data).decode()
+        room = room_behind(text, self._path)
+        if room is None or len(text) - room[0] > _TAIL:
+            return None
+        end, indent = room
+        at = _start_of_last(data, text.count("\n", end))
+        return _Room(at, indent, "\r\n" if data[:at].endswith(b"\r\n") else "\n")
+
+    def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
+        if old is None:
+            return ()
+        if self._mode != "all":
+            return old.interactions
+        again = {stored.key for stored in self._recorded}
+        return tuple(stored for stored in old.interactions if stored.key not in again)
+
+    def _claimed_partial(self) -> Path:
+        """Return a partial file no living run writes; one that a dead run left is taken over."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, _PARTIAL_NAMES):
+            candidate = partial_path(self._path, number)
+            lock = _acquire(candidate)
+            if lock is not None:
+                self._lock = lock
+                return candidate
+        raise FileExistsError(f"{_PARTIAL_NAMES} runs record {self._path.name} at once")
+
+
+class _Room(NamedTuple):
+    """Where a file of vcrpy has room for another recording, and how that is to stand there."""
+
+    at: int
+    """Bytes in front of it."""
+    indent: str
+    line_end: str
+
+
+def _start_of_last(data: bytes, ends: int) -> int:
+    """Return where the last lines of a file start, going by how often a line ends in them."""
+    at = len(data)
+    for _ in range(ends + 1):
+        at = data.rindex(b"\n", 0, at)
+    return at + 1
+
+
+def keep_answers(path: Path) -> None:
+    """Leave in a cassette the requests that were answered, those of a killed run included.
+
+    Refusals, failures and answers that broke off leave it: played again they would end each run
+    where they ended the first one.
+
+    Raises:
+        CassetteError: the cassette cannot be written.
+        CassetteUnreadableError: it is none.
+    """
+    path = behind_links(path)
+    left = partial_path(path)
+    if not (path.exists() or left.exists()):
+        return
+    try:
+        lock = _acquire(left)
+        try:
+            with _file_lock(path):
+                recover(path)
+                _keep_answers(path, left if lock is not None else None)
+        finally:
+            if lock is not None:
+                _release(lock)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def _keep_answers(path: Path, left: Path | None) -> None:
+    files = [file for file in (read_cassette(path), _readable(left)) if file is not None]
+    found = [stored for file in files for stored in file.interactions]
+    kept = [stored for stored in found if _is_answered(stored.interaction)]
+    if kept and (len(kept) < len(found) or len(files) > 1 or not path.exists()):
+        metadata = dict(files[0].metadata)
+        for file in files[1:]:
+            metadata = _merge_metadata(file.metadata, {"models": [], "source": "", **metadata})
+        replace_cassette(path, header_text(metadata) + "".join(stored.text for stored in kept))
+    elif not kept:
+        path.unlink(missing_ok=True)
+    if left is not None:
+        left.unlink(missing_ok=True)
+
+
+def _readable(partial: Path | None) -> CassetteFile | None:
+    try:
+        return None if partial is None else read_cassette(partial)
+    except CassetteUnreadableError:
+        return None  # Killed before its first recording was whole.
+
+
+def _is_answered(interaction: Interaction) -> bool:
+    return interaction.status < HTTPStatus.BAD_REQUEST and interaction.end == "complete"
+
+
+def _without_large(interaction: Interaction) -> Interaction:
+    """Return a recording as it is searched once more when it is written.
+
+    Of each body every value was searched when it was scrubbed. Only of one of ordinary size is what
+    stands in the file searched again, as a second look.
+    """
+    request, answer = (
+        body if len(body) <= LARGE_BODY else b""
+        for body in (interaction.request_body, interaction.response_body)
+    )
+    if (request, answer) == (interaction.request_body, interaction.response_body):
+        return interaction
+    return replace(interaction, request_body=request, response_body=answer)
+
+
+def _text_of(interaction: Interaction) -> str:
+    try:
+        return interaction_text(interaction)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _with_date(text: str, day: str) -> str:
+    """Return a recording with the day it was made, where the head of the file says another."""
+    if not day:
+        return text
+    head, _, rest = text.partition("\n")
+    return f"{head}\n  recorded_at: {day}\n{rest}"
+
+
+def _starts_with(path: Path, start: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(start)) == start
+    except OSError:
+        return False
+
+
+def _without_last(
+    kept: tuple[StoredInteraction, ...], drop: Counter[str]
+) -> tuple[StoredInteraction, ...]:
+    left = []
+    for stored in reversed(kept):
+        if drop[stored.key]:
+            drop[stored.key] -= 1
+        else:
+            left.append(stored)
+    return tuple(reversed(left))
+
+
+def _refuse_secret_name(path: Path) -> None:
+    place = "/".join(path.parts[-_NAMED_PARTS:])
+    kinds = find_secrets(place)
+    if kinds:
+        raise CassetteError(
+            f"{scrub_text(place)}: the name of the cassette holds a credential "
+            f"({', '.join(kinds)})",
+            why="names of files are seen by everyone who sees the folder",
+            hint="give the cassette another name",
+        )
+
+
+def check_text(path: Path, text: str) -> str:
+    """Return what is to be written, if no credential stands in it.
+
+    Raises:
+        CassetteError: one does.
+    """
+    kinds = find_secrets(text)
+    if kinds:
+        raise CassetteError(
+            f"{scrub_text(path.name)}: a recording was not written, it holds a credential "
+            f"({', '.join(kinds)})",
+            why="it is spread so that it cannot be replaced without changing the recording",
+            hint="keep the credential out of the request, then record again",
+        )
+    return text
+
+
+def _metadata(source: str, model: str) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    return {
+        # The day, no more: a recording made again must not differ where nothing changed.
+        "recorded_at": datetime.now(UTC).date().isoformat(),
+        "recorded_by": {
+            name: installed
+            for name in ("pytest-regen", "anthropic", "vcrpy")
+            if (installed := _installed(name))
+        },
+        "source": source,
+        "models": [model] if model else [],
+    }
+
+
+@cache
+def _installed(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _merge_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a file that holds both; a mixed one names both of its sources."""
+    sources = {*str(old.get("source") or "").split(", "), str(new["source"])} - {""}
+    known = old.get("models")
+    models = {*new["models"], *map(str, known if isinstance(known, list) else ())}
+    return {**old, **new, "source": ", ".join(sorted(sources)), "models": sorted(models)}
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
+
+
+def _acquire(path: Path) -> "BaseFileLock | None":
+    import filelock
+
+    lock = filelock.FileLock(_lock_path(path), timeout=0)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        return None
+    return lock
+
+
+@contextmanager
+def _file_lock(path: Path) -> Iterator[None]:
+    """Hold the cassette's own lock while it is replaced."""
+    import filelock
+
+    lock = filelock.FileLock(_lock_path(path), timeout=_LOCK_SECONDS)
+    try:
+        lock.acquire()
+    except TimeoutError as error:
+        raise OSError(f"another process holds {lock.lock_file}") from error
+    try:
+        yield
+    finally:
+        _release(lock)
+
+
+def _release(lock: "BaseFileLock") -> None:
+    # Removed while held: filelock gives a lock on a removed file to nobody.
+    Path(lock.lock_file).unlink(missing_ok=True)
+    lock.release()

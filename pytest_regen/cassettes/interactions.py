@@ -1,0 +1,259 @@
+"""What a cassette holds, as values."""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
+from pytest_regen.credentials.search import scrub_text
+from pytest_regen.strict_json import json_or_none, too_deep
+from pytest_regen.turns.wire import StreamedMessage, is_retried_status, sse_events, usage_of
+
+__all__ = [
+    "BROKEN_OFF",
+    "Headers",
+    "Interaction",
+    "StreamEnd",
+    "by_lower_name",
+    "has_body",
+    "keys_of",
+    "message_of",
+    "pieces_of",
+    "playable_headers",
+    "request_key",
+    "text_of_header",
+    "tokens_of",
+]
+
+
+def keys_of(method: str, uri: str, body: bytes | Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys a request may be stored under, the cheap one first.
+
+    That is the key of a request which holds no credential: made in a fifth of the time, because
+    none is looked for. The other one follows only where they differ; last, of a form, the key of
+    the mapping that vcrpy keeps in its place for aiohttp. Arguments and errors as of
+    ``request_key``.
+    """
+    quick = _unscrubbed_key(method, uri, body)
+    if quick is not None:
+        yield quick
+    careful = request_key(method, uri, body)
+    if careful != quick:
+        yield careful
+    fields = _fields(body) if isinstance(body, bytes) else None
+    if fields:
+        yield request_key(method, uri, fields)
+
+
+def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -> str:
+    """Return the hash of method, path, query and body; host and port have no part in it.
+
+    Args:
+        method: HTTP method, any case.
+        uri: whole address, or its path.
+        body: the bytes sent, or the JSON they stand for. Equal JSON is equal, whatever its order
+            and spacing; credentials in it are compared as they are stored, scrubbed.
+
+    Raises:
+        CassetteError: the body is nested too deeply.
+    """
+    parts = urlsplit(uri)
+    query = sorted(parse_qsl(scrub_query(parts.query), keep_blank_values=True))
+    try:
+        return canonical_hash(
+            [method.upper(), scrub_path(parts.path) or "/", query, _comparable(body)]
+        )
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _fields(body: bytes) -> dict[str, str] | None:
+    """Return the fields of a form; ``None`` where the body is none, or names one twice."""
+    if len(body) > _LONGEST_FORM or b"=" not in body or body[:1] in {b"{", b"[", b"-"}:
+        return None
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        return None
+    fields = dict(pairs)
+    return fields if len(fields) == len(pairs) else None
+
+
+_LONGEST_FORM = 1 << 20
+
+
+def _unscrubbed_key(method: str, uri: str, body: bytes | Mapping[str, Any]) -> str | None:
+    value = json_or_none(body) if isinstance(body, bytes) else body
+    parts = urlsplit(uri)
+    if value is None or parts.query:
+        return None
+    try:
+        return canonical_hash([method.upper(), parts.path or "/", [], {"json": value}])
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
+    if not body:
+        return None
+    if isinstance(body, Mapping):
+        return {"json": scrub_value(body)}
+    value = json_or_none(body)
+    if value is not None:
+        return {"json": scrub_value(value)}
+    try:
+        return {"text": scrub_lines(body.decode())}
+    except UnicodeDecodeError:
+        # As it is stored: Latin-1 maps every byte to itself.
+        clean = scrub_text(body.decode("latin-1")).encode("latin-1")
+        return {"bytes": base64.b64encode(clean).decode()}
+
+
+StreamEnd = Literal["complete", "cut", "closed"]
+"""How an answer ended: whole; broken off on its way; or left by a client that had heard enough."""
+
+BROKEN_OFF = "peer closed connection without sending complete message body"
+"""What a client reports at the end of a recorded answer that did not end."""
+
+_NO_BODY = frozenset({204, 304})
+
+_HALVES = re.compile("[\ud800-\udfff]")
+_ESCAPED = 0xDC00
+_NO_ASCII = range(0x80, 0x100)
+"""What Python calls ``surrogateescape``: bytes of that range stand so much higher."""
+
+Headers = Mapping[str, tuple[str, ...]]
+"""Names in lower case."""
+
+
+def by_lower_name(
+    headers: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+) -> dict[str, tuple[str, ...]]:
+    """Return headers by their name in lower case, each with all of its values.
+
+    A name may stand there more than once, and in several spellings: ``Set-Cookie``, ``set-cookie``.
+
+    Args:
+        headers: names with a value or a list of them, as text or bytes; pairs, or a mapping, in
+            which vcrpy lists all values behind each spelling.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    is_mapping = isinstance(headers, Mapping)
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    for given, values in pairs:
+        name = text_of_header(given).lower()
+        listed: Iterable[object] = values if isinstance(values, list | tuple) else (values,)
+        texts, before = tuple(map(text_of_header, listed)), found.get(name, ())
+        found[name] = before if is_mapping and before == texts else (*before, *texts)
+    return found
+
+
+def text_of_header(value: object) -> str:
+    """Return a header's name or value, or a reason, as text that a file can hold.
+
+    Bytes that are no UTF-8 are Latin-1, also where a client made halves of characters of them.
+    """
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.decode("latin-1")
+    text = str(value)
+    return text if text.isascii() else _HALVES.sub(_of_half, text)
+
+
+def _of_half(found: re.Match[str]) -> str:
+    """Return the character for a byte that is no UTF-8, which aiohttp hands on as half of one."""
+    byte = ord(found[0]) - _ESCAPED
+    return chr(byte) if byte in _NO_ASCII else "\ufffd"
+
+
+def has_body(method: str, status: int) -> bool:
+    """Whether an answer may have a body: https://www.rfc-editor.org/rfc/rfc9110#section-6.4.1."""
+    return method.upper() != "HEAD" and status not in _NO_BODY
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """One request and its answer, bodies decoded, credentials gone."""
+
+    method: str
+    uri: str
+    request_body: bytes
+    status: int
+    reason: str
+    response_body: bytes
+    request_headers: Headers = field(default_factory=dict)
+    response_headers: Headers = field(default_factory=dict)
+    end: StreamEnd = "complete"
+    chunks: tuple[tuple[int, int], ...] = ()
+    """Of a stream, milliseconds since the answer began and bytes that arrived then."""
+
+    @property
+    def key(self) -> str:
+        """What a request must equal to be given this answer."""
+        return request_key(self.method, self.uri, self.request_body)
+
+    @property
+    def content_type(self) -> str:
+        """Media type of the answer, without parameters."""
+        return "".join(self.response_headers.get("content-type", ())[:1]).partition(";")[0].strip()
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the answer is a stream of events."""
+        return self.content_type == "text/event-stream"
+
+
+def message_of(found: Interaction) -> Mapping[str, Any]:
+    """Return an answer's JSON object, of a stream the message it adds up to; empty for others."""
+    if not found.is_stream:
+        body = json_or_none(found.response_body)
+        return body if isinstance(body, Mapping) else {}
+    message = StreamedMessage()
+    for event in sse_events(found.response_body.decode("utf-8", "replace")):
+        message.feed(event)
+    return message.as_json()
+
+
+def tokens_of(message: Mapping[str, Any]) -> dict[str, int]:
+    """Return the tokens an answer names: ``input``, ``output``, ``cache_read``, ``cache_write``."""
+    usage = usage_of(message.get("usage"))
+    known = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+    }
+    return {name: count for name, count in known.items() if count is not None}
+
+
+def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
+    """Return the response headers that a client is given in replay."""
+    headers = dict(taken.response_headers)
+    broke_off = taken.is_stream and (
+        taken.end != "complete" or b"event: error" in taken.response_body
+    )
+    if is_retried_status(taken.status) or broke_off:
+        # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
+        headers.pop("retry-after", None)
+        headers["retry-after-ms"] = ("1",)
+    if not has_body(taken.method, taken.status):
+        return headers
+    headers.pop("content-length", None)
+    if taken.end == "complete" and not taken.is_stream:
+        headers["content-length"] = (str(len(taken.response_body)),)
+    return headers
+
+
+def pieces_of(taken: Interaction) -> Iterator[bytes]:
+    """Yield the body in the pieces it came in; the last holds all that the sizes do not cover."""
+    start = 0
+    for _, size in taken.chunks[:-1]:
+        yield taken.response_body[start : start + size]
+        start += size
+    yield taken.response_body[start:]

@@ -1,0 +1,314 @@
+"""JSON as text: spread over lines so that nothing is lost, and changed at single places.
+
+Parsed and written again, numbers, escapes and white space would be others: ``1.10``, ``1e400`` and
+key order are what an answer may be signed for.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from pytest_regen.errors import UsageError
+from pytest_regen.strict_json import json_bytes, json_or_none
+
+__all__ = [
+    "LAYOUTS",
+    "JsonPath",
+    "Layout",
+    "SpreadJson",
+    "leaves",
+    "map_texts",
+    "member_path",
+    "parse_path",
+    "replace_at",
+    "restore_wire",
+    "rewrite_texts",
+    "spread_json",
+]
+
+
+Layout = Literal["compact", "spaced"]
+"""How the wire wrote what a file shows line by line: ``{"a":1,"b":2}`` or ``{"a": 1, "b": 2}``."""
+
+LAYOUTS: Final[tuple[str, ...]] = get_args(Layout)
+
+_LARGEST = 1_000_000
+"""Characters: what nobody would read need not be spread over lines."""
+
+_DEEPEST = 50
+_TIMES = 10
+"""Levels, and times its own length: indented, a body of a few kilobytes could fill the disk."""
+
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_TOKEN = re.compile(
+    rf'[ \t\r\n]*((?:{_STRING}|[^"{{}}\[\],: \t\r\n]+)?)[ \t\r\n]*([{{}}\[\],:]|\Z)'
+)
+_STRINGS = re.compile(_STRING)
+_NAME = re.compile(rf"(\n *{_STRING}:) ")
+_BREAK = re.compile(r"\n *")
+_BREAK_BEHIND_COMMA = re.compile(r",\n *")
+_CHARACTERS = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]",
+    re.DOTALL,
+)
+"""The characters of a string as JSON writes them."""
+
+
+class SpreadJson(NamedTuple):
+    """JSON spread over lines."""
+
+    text: str
+    layout: Layout
+
+
+def spread_json(text: str) -> SpreadJson | None:
+    """Return JSON with each member on its line, if ``restored`` makes the same text of it.
+
+    Its tokens are those of ``text``. ``None`` where it is no object or array, is spread over lines
+    already, or is written in a way that could not be told in a word.
+    """
+    body = text.rstrip("\n")
+    if body[:1] not in {"{", "["} or "\n" in body or len(text) > _LARGEST or not _is_json(body):
+        return None
+    spread = _spread(body)
+    if spread is None:
+        return None
+    shown = spread + text[len(body) :]
+    for layout in get_args(Layout):
+        if restore_wire(shown, layout) == text:
+            return SpreadJson(shown, layout)
+    return None
+
+
+def restore_wire(text: str, layout: str) -> str:
+    """Return the text of the wire from its lines in a file."""
+    shown = text.rstrip("\n")
+    # No string of JSON holds a line end.
+    is_spaced = layout == "spaced"
+    joined = _BREAK_BEHIND_COMMA.sub(", ", shown) if is_spaced else _NAME.sub(r"\1", shown)
+    return _BREAK.sub("", joined) + text[len(shown) :]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _spread(text: str) -> str | None:
+    """Return JSON with a line for each member; ``None`` where that would be far larger."""
+    found: list[str] = []
+    breaks = ["\n" + "  " * depth for depth in range(_DEEPEST)]
+    depth, size, before = 0, 0, ""
+    for scalar, sign in _TOKEN.findall(text):
+        behind = sign
+        if sign == ":":
+            behind = ": "
+        elif sign == ",":
+            behind = "," + breaks[depth]
+        elif sign in {"{", "["}:
+            depth += 1
+            if depth == _DEEPEST:
+                return None
+            behind = sign + breaks[depth]
+        elif sign:
+            depth -= 1
+            if not scalar and before in {"{", "["}:
+                found[-1] = before
+            else:
+                behind = breaks[depth] + sign
+        found += (scalar, behind) if scalar else (behind,)
+        size += len(scalar) + len(behind)
+        if size > _TIMES * len(text) + _LARGEST // 100:
+            return None
+        before = sign
+    return "".join(found)
+
+
+# Single texts changed
+
+
+def rewrite_texts(body: bytes, value: Any, wanted: Any) -> bytes:
+    """Return JSON that says ``wanted`` where it said ``value``; the rest keeps its bytes.
+
+    Args:
+        body: the JSON as it came.
+        value: what stands in it.
+        wanted: the same with other texts and names.
+    """
+    if wanted == value:
+        return body
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return json_bytes(wanted)
+    pairs = list(_texts(value, wanted))
+    strings = list(_STRINGS.finditer(text))
+    if len(pairs) != len(strings):
+        return json_bytes(wanted)
+    pieces, at = [], 0
+    for (old, new), string in zip(pairs, strings, strict=True):
+        if old != new:
+            pieces += [text[at : string.start()], _rewrite_string(string[0], old, new)]
+            at = string.end()
+    found = "".join([*pieces, text[at:]]).encode("utf-8", "surrogatepass")
+    return found if json_or_none(found) == wanted else json_bytes(wanted)
+
+
+def _texts(value: Any, wanted: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts and names of both, in the order they are written in."""
+    if isinstance(value, str) and isinstance(wanted, str):
+        yield value, wanted
+    elif isinstance(value, Mapping) and isinstance(wanted, Mapping):
+        for (name, item), (new_name, new_item) in zip(value.items(), wanted.items(), strict=False):
+            yield name, new_name
+            yield from _texts(item, new_item)
+    elif isinstance(value, list) and isinstance(wanted, list):
+        for item, new_item in zip(value, wanted, strict=False):
+            yield from _texts(item, new_item)
+
+
+def _rewrite_string(string: str, old: str, new: str) -> str:
+    """Return a string of JSON with a part of it changed; the rest keeps its escapes."""
+    characters = _CHARACTERS.findall(string[1:-1])
+    if len(characters) != len(old):
+        return json.dumps(new, ensure_ascii=string.isascii())
+    same, most = 0, min(len(old), len(new))
+    while same < most and old[same] == new[same]:
+        same += 1
+    behind = 0
+    while behind < most - same and old[-1 - behind] == new[-1 - behind]:
+        behind += 1
+    middle = json.dumps(new[same : len(new) - behind], ensure_ascii=string.isascii())[1:-1]
+    end = "".join(characters[len(characters) - behind :])
+    return f'"{"".join(characters[:same])}{middle}{end}"'
+
+
+_STEP = re.compile(
+    r"""\.\.(?P<deep>\w+)|\.(?P<name>\w[\w-]*)|(?P<any>\.\*|\[\*\])|\[(?P<index>\d+)\]"""
+    r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<single>'[^']*')\]"""
+)
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+"""Names that need no quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    kind: Literal["name", "index", "any", "deep"]
+    name: str = ""
+    index: int = 0
+
+
+JsonPath = tuple[_Step, ...]
+"""A parsed path: the way from the outermost value to the places it names."""
+
+
+def parse_path(text: str) -> JsonPath:
+    """Return the parsed path.
+
+    Understood are ``$``, ``.name``, ``["any name"]``, ``[0]``, ``[*]``, ``.*`` and ``..name``
+    (at any depth).
+
+    Raises:
+        UsageError: it is no such path.
+    """
+    steps: list[_Step] = []
+    at = 1
+    while text.startswith("$") and at < len(text):
+        found = _STEP.match(text, at)
+        if found is None:
+            break
+        steps.append(_step(found))
+        at = found.end()
+    if not steps or at < len(text):
+        raise UsageError(
+            f"{text!r} is no path into JSON",
+            why='a path is $ and then .name, ["name"], [0], [*], .* or ..name',
+            hint='for example ignore = ["$.metadata.user_id", "$.messages[*].content[*].id"]',
+        )
+    return tuple(steps)
+
+
+def _step(found: re.Match[str]) -> _Step:
+    if found["deep"]:
+        return _Step("deep", found["deep"])
+    if found["any"]:
+        return _Step("any")
+    if found["index"]:
+        return _Step("index", index=int(found["index"]))
+    if found["quoted"]:
+        return _Step("name", json.loads(found["quoted"]))
+    return _Step("name", found["name"] or found["single"][1:-1])
+
+
+def replace_at(value: Any, path: Sequence[_Step], replacement: object) -> Any:
+    """Return ``value`` with ``replacement`` at every place that ``path`` names.
+
+    The value itself is left as it is; what is not there is not made.
+    """
+    if not path:
+        return replacement
+    step, rest = path[0], path[1:]
+
+    def below(child: Any) -> Any:
+        return replace_at(child, rest, replacement)
+
+    changed = _at(value, step, below)
+    if step.kind != "deep":
+        return changed
+    return _map_items(changed, lambda child: replace_at(child, path, replacement), skip=step.name)
+
+
+def _at(value: Any, step: _Step, change: Callable[[Any], Any]) -> Any:
+    """Return ``value`` with ``change`` made where ``step`` leads."""
+    if step.kind == "any":
+        return _map_items(value, change)
+    if isinstance(value, Mapping) and step.kind in {"name", "deep"}:
+        if step.name not in value:
+            return value
+        return {k: change(v) if k == step.name else v for k, v in value.items()}
+    if isinstance(value, list) and step.kind == "index":
+        return [change(v) if n == step.index else v for n, v in enumerate(value)]
+    return value
+
+
+def _map_items(value: Any, change: Callable[[Any], Any], *, skip: str | None = None) -> Any:
+    if isinstance(value, Mapping):
+        return {k: v if k == skip else change(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [change(v) for v in value]
+    return value
+
+
+def leaves(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
+    """Yield every value that holds no other, each behind its path."""
+    if isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            yield from leaves(item, member_path(path, name))
+    elif isinstance(value, list) and value:
+        for number, item in enumerate(value):
+            yield from leaves(item, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+def member_path(path: str, name: str) -> str:
+    """Return the path to a member of the object at ``path``, as ``parse_path`` understands it."""
+    plain = _PLAIN.fullmatch(name) is not None
+    return f"{path}.{name}" if plain else f"{path}[{json.dumps(name)}]"
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value whose texts, names of members included, are changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(str(name)): map_texts(item, change) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [map_texts(item, change) for item in value]
+    return value

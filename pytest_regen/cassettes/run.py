@@ -1,0 +1,471 @@
+"""A cassette in use: meanwhile every request of the process is recorded or replayed."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.cassettes.clients.active import active_cassettes
+from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
+from pytest_regen.cassettes.files.storage import name_parts, note_folder
+from pytest_regen.cassettes.files.writer import CassetteWriter, keep_answers
+from pytest_regen.cassettes.headers import HeaderRules, at_origin
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
+from pytest_regen.cassettes.misses import Drift, with_exemption
+from pytest_regen.cassettes.network import block_network, check_hosts, host_of, is_named
+from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.cassettes.replay import Player, replay_turn
+from pytest_regen.cassettes.scrubbing import is_emulated
+from pytest_regen.errors import CassetteError, UsageError
+from pytest_regen.modes import RECORD_MODES, RecordMode
+from pytest_regen.turns.interception import CassetteMiss, intercepting
+from pytest_regen.turns.values import Reply
+
+__all__ = ["CassetteRun", "journal", "use_cassette"]
+
+
+class _NotRecordedError(Exception):
+    """The turn is to be sent: nothing, or nothing more, was recorded for it."""
+
+
+class CassetteRun:
+    """The recordings of a cassette, played and added to; any thread may use it.
+
+    It serves requests inside ``in_use``, and ``finish`` ends it. ``use_cassette`` does both.
+
+    Args:
+        path: the cassette.
+        mode: whether to replay, to record, or both.
+        record_command: what the message of a miss says to run; a pytest command by default.
+        answers_turns: whether turns of our own providers are answered without their SDK.
+        matching: what counts as the same request, and what drift does.
+        drop_unplayed: whether recordings that nobody asked for leave the cassette, in a mode that
+            records; never all of them.
+        headers: which headers are kept, where a project says more than the default.
+        passthrough_hosts: hosts whose requests are neither recorded nor replayed nor missed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        mode: RecordMode = "none",
+        *,
+        record_command: str = "",
+        answers_turns: bool = True,
+        matching: Matching | None = None,
+        drop_unplayed: bool = False,
+        headers: HeaderRules | None = None,
+        passthrough_hosts: Sequence[str] = (),
+    ) -> None:
+        self.path = path
+        self.mode = mode
+        file = self._file(path, mode)
+        self.metadata: Mapping[str, Any] = file.metadata if file else {}
+        self._player = Player(path, file, matching or Matching(), record_command)
+        self.tape = self._player.tape
+        self._writer = CassetteWriter(path, mode, file)
+        self._answers_turns = answers_turns
+        self._drop_unplayed = drop_unplayed
+        self._headers = headers
+        self._passing = check_hosts(passthrough_hosts)
+        self._writing = threading.Lock()
+        """Held while a file is written: event loops do not wait for it."""
+        # One thread: recordings stand in the order in which answers ended.
+        self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
+        self._refused: CassetteError | None = None
+        """Why nothing can be recorded; asked when the block begins, for event loops cannot wait."""
+        self._is_finished = False
+        self._process = os.getpid()
+        self._recorded: list[Interaction] = []
+        self._pending: list[CassetteMiss] = []
+        self.signals_misses = True
+        """Whether a miss crosses clients as a signal that none retries; else it is an error."""
+
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether this is a copy, in a process forked from the one that opened the cassette."""
+        return os.getpid() != self._process
+
+    @property
+    def _lost(self) -> CassetteError | None:
+        """Why nothing can be recorded in a copy of a forked process."""
+        if not self._is_inherited:
+            return None
+        return CassetteError(
+            f"{self.path.name} was opened by another process, and this one records nothing into it",
+            why="what a forked process records is lost to the one it was forked from",
+            hint="record in one process, or open a cassette in the one that asks",
+        )
+
+    def __repr__(self) -> str:
+        played = f"{self.played} of {len(self.tape)} played"
+        return f"<cassette {self.path.name}, mode {self.mode}: {played}>"
+
+    @staticmethod
+    def _file(path: Path, mode: RecordMode) -> CassetteFile | None:
+        # What "rewrite" replaces need not be readable.
+        return None if mode == "rewrite" else read_cassette(path)
+
+    @property
+    def played(self) -> int:
+        """Recordings given out."""
+        return self.tape.played
+
+    @property
+    def recorded(self) -> int:
+        """Requests sent and recorded."""
+        return len(self._recorded)
+
+    @property
+    def unplayed(self) -> int:
+        """Recordings nobody asked for."""
+        return len(self.tape.unplayed)
+
+    @property
+    def drifts(self) -> tuple[Drift, ...]:
+        """The requests that were answered by the recording of another one (``drift="warn"``)."""
+        return self._player.drifts
+
+    @property
+    def emulated(self) -> bool:
+        """Whether the emulator, not the real API, gave any of the answers."""
+        return "emulator" in str(self.metadata.get("source") or "") or any(
+            is_emulated(interaction.response_headers) for interaction in self._recorded
+        )
+
+    @property
+    def is_replay_only(self) -> bool:
+        """Whether no request can reach the network."""
+        return self.mode == "none" or (self.mode == "once" and self._player.exists)
+
+    @property
+    def sends_everything(self) -> bool:
+        """Whether recordings are not played."""
+        return self.mode in {"all", "rewrite"}
+
+    # What an HTTP client's patch asks
+
+    def passes(self, uri: str) -> bool:
+        """Whether a request to this address is none of its business."""
+        return bool(self._passing) and is_named(host_of(uri), self._passing)
+
+    def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
+        """Return the recorded answer, or ``None`` where the request is to be sent.
+
+        Raises:
+            CassetteMiss: nothing was recorded, and nothing may be sent; or what the request would
+                be answered could not be kept.
+        """
+        try:
+            if not self.sends_everything:
+                matching = self._player.matching
+                sent, uri = matching.normalized(body), matching.normalized_uri(uri)
+                stored = self._find(method, uri, sent)
+                if stored is not None:
+                    return _played_at(stored.interaction, uri)
+                if self.is_replay_only:
+                    raise self._player.missed(method, uri, sent)
+            refusal = self._refused or self._lost
+            if refusal is not None:
+                raise refusal
+        except CassetteError as error:
+            raise self.signal(error) from None
+        return None
+
+    def _find(
+        self, method: str, uri: str, body: bytes | Mapping[str, Any]
+    ) -> StoredInteraction | None:
+        # While recording, what changed is to be sent; in replay another recording may answer.
+        return self._player.find(method, uri, body, in_place=self.is_replay_only)
+
+    def record(self, exchange: WireExchange) -> None:
+        """Keep a request that was sent and its answer, without its credentials.
+
+        Raises:
+            CassetteMiss: it cannot be written; carries the ``CassetteError``.
+        """
+        if not exchange.is_kept:
+            return
+        try:
+            is_kept = not self._is_finished and self._append(exchange)
+        except CassetteError as error:
+            raise self.signal(error) from None
+        other = None if is_kept else self._other()
+        if other is not None:
+            other.record(exchange)
+
+    def _append(self, exchange: WireExchange) -> bool:
+        """Keep an exchange; return whether the run had not ended by then."""
+        interaction = self._kept(exchange)
+        with self._writing:
+            if self._is_finished:
+                return False
+            self._writer.append(interaction, exchange.source, exchange.model)
+            self._recorded.append(interaction)
+        return True
+
+    def record_apart(self, exchange: WireExchange) -> Future[None]:
+        """Do what ``record`` does in another thread: an event loop must not wait for a file.
+
+        ``finish`` waits until all of it is done.
+        """
+        try:
+            return self._apart.submit(self.record, exchange)
+        except RuntimeError:
+            # The block ended meanwhile.
+            other = self._other()
+            if other is not None:
+                return other.record_apart(exchange)
+            ended: Future[None] = Future()
+            ended.set_result(None)
+            return ended
+
+    def _other(self) -> "CassetteRun | None":
+        """Return a run with the same cassette that is in use when this one has ended.
+
+        Of threads that have a block each, the last to begin one serves all, and may end first.
+        """
+        runs = (
+            run for run in active_cassettes() if isinstance(run, CassetteRun) and run is not self
+        )
+        return next((run for run in runs if run.path == self.path), None)
+
+    def _kept(self, exchange: WireExchange) -> Interaction:
+        matching = self._player.matching
+        body = matching.normalized(exchange.request_body)
+        kept = kept_exchange(replace(exchange, request_body=body), self._headers)
+        # The answer is decoded by now.
+        answer = matching.scrubbed(kept.response_body)
+        return replace(kept, uri=matching.normalized_uri(kept.uri), response_body=answer)
+
+    # What a provider of ours asks
+
+    def answer(
+        self, body: Mapping[str, Any], *, path: str, max_retries: int, address: str
+    ) -> Reply | None:
+        """Return the recorded reply, or ``None`` where the turn is to be made with the SDK.
+
+        Raises:
+            CassetteMissError: nothing was recorded, and nothing may be sent.
+            ProviderError: a failure was recorded.
+        """
+        if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
+            return None
+        sent = self._player.matching.normalized_json(body)
+        try:
+            return replay_turn(
+                lambda: self._find("POST", path, sent),
+                model=str(body.get("model")),
+                max_retries=max_retries,
+                address=address,
+                missed=lambda: self._missed_turn(path, sent),
+            )
+        except _NotRecordedError:
+            return None
+
+    def _missed_turn(self, path: str, body: Mapping[str, Any]) -> Exception:
+        # Asked beforehand, another thread could take the recording in between.
+        return (
+            self._player.missed("POST", path, body) if self.is_replay_only else _NotRecordedError()
+        )
+
+    def delivered(self, miss: CassetteMiss) -> None:
+        """Note that the caller was given ``miss``."""
+        with contextlib.suppress(ValueError):
+            self._pending.remove(miss)
+
+    # Beginning and end
+
+    @contextlib.contextmanager
+    def in_use(self, *, http_clients: bool) -> Iterator[None]:
+        """Let the cassette serve every request of the process while the block runs.
+
+        Args:
+            http_clients: whether HTTP clients are patched also where nothing is to be recorded.
+        """
+        note_folder()
+        if not self.is_replay_only:
+            self._refused = self._writer.refusal()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(intercepting(self))
+            if self.is_replay_only:
+                stack.enter_context(block_network(self._passing))
+            if http_clients or not self.is_replay_only:
+                from pytest_regen.cassettes.clients.vcr_patches import patch_clients
+
+                stack.enter_context(patch_clients(self))
+            yield
+
+    def finish(self, *, keep: bool) -> None:
+        """End the run.
+
+        Args:
+            keep: whether what was recorded becomes part of the cassette; otherwise it stays
+                beside it in the partial file.
+
+        Raises:
+            CassetteError: the cassette cannot be written.
+        """
+        self._player.files.write()
+        self._apart.shutdown()
+        with self._writing:
+            self._is_finished = True
+        if keep:
+            drops = self._drop_unplayed and not self.is_replay_only
+            unplayed = self.tape.unplayed if drops else ()
+            self._writer.promote(drop=[stored.key for _, stored in unplayed])
+        else:
+            self._writer.leave()
+
+    @property
+    def partial(self) -> Path | None:
+        """Where recordings of this run stand until the run ends well."""
+        return self._writer.partial
+
+    def take_untold_miss(self) -> CassetteError | None:
+        """Return the first miss that no caller was given, and take all of them as reported."""
+        found = self._pending[:]
+        del self._pending[: len(found)]
+        return found[0].error if found else None
+
+    def signal(self, error: CassetteError) -> CassetteMiss | CassetteError:
+        """Return what carries ``error`` past clients that retry; it is reported at the end, too."""
+        signal = CassetteMiss(error)
+        self._pending.append(signal)
+        # A worker of a pool ends with what is no Exception, and the pool waits for its answer.
+        return signal if self.signals_misses and not self._is_inherited else error
+
+
+@contextlib.contextmanager
+def use_cassette(
+    path: Path | str,
+    *,
+    mode: RecordMode = "none",
+    record_command: str = "",
+    http_clients: bool = True,
+    keep_on_failure: bool = False,
+    answers_turns: bool = True,
+    drift: DriftPolicy = "fail",
+    ignore: Sequence[str] = (),
+    normalize: Normalize | None = None,
+    scrub: Scrub | None = None,
+    diff_folder: Path | None = None,
+    drop_unplayed: bool = False,
+    keep_headers: Sequence[str] = (),
+    drop_headers: Sequence[str] = (),
+    passthrough_hosts: Sequence[str] = (),
+) -> Iterator[CassetteRun]:
+    """Record or replay every request of this process, in all of its threads, while the block runs.
+
+    Args:
+        path: the cassette; its folder is made when something is recorded.
+        mode: ``none`` replays and sends nothing; see ``RecordMode``.
+        record_command: what the message of a miss says to run; a pytest command by default.
+        http_clients: whether HTTP clients are patched (by vcrpy), so that requests made with any
+            SDK are recorded and replayed. Without it only turns made by providers of this package
+            are, and a block that only replays them starts in milliseconds.
+        keep_on_failure: whether recordings are kept when the block raises. Otherwise they stay
+            beside the cassette, in ``<name>.partial``.
+        answers_turns: whether turns of our own providers skip the SDK where they are recorded.
+        drift: how a request is handled that is not what was recorded: ``fail``; ``warn`` replays
+            in recorded order and lists it in the run's ``drifts``; ``ignore`` replays in recorded
+            order without comparing bodies, as vcrpy does.
+        ignore: paths into the request body that vary (``$.metadata.user_id``); they are neither
+            compared nor kept.
+        normalize: takes the JSON body of a request and returns the JSON that is compared and kept.
+        scrub: takes each text of requests and answers, and returns it without what must not be
+            kept; credentials are taken out anyway.
+        diff_folder: where the whole of a long difference is written.
+        drop_unplayed: whether recordings that nobody asked for leave the cassette when a block
+            that may record ends well; the others keep their bytes. Never all of them.
+        keep_headers: headers of requests that are kept beside those that always are, by name or
+            pattern (``x-feature-*``). Those of answers are all kept; private ones never.
+        drop_headers: headers of requests and answers that are not kept.
+        passthrough_hosts: hosts (``example.com``, ``*.example.com``) whose requests are neither
+            recorded nor replayed nor missed: in a mode that records they are sent; in ``none``
+            only to this machine (``localhost``), others fail as where there is no network.
+
+    Yields:
+        The run, with its counts.
+
+    Raises:
+        CassetteMissError: a request was never recorded, and the mode forbids sending it.
+        CassetteUnreadableError: the file is no cassette.
+        CassetteError: the cassette cannot be written, or a credential would be.
+    """
+    run = CassetteRun(
+        Path(path),
+        _checked(Path(path), mode),
+        record_command=record_command,
+        answers_turns=answers_turns,
+        matching=Matching(drift, tuple(ignore), normalize, scrub, diff_folder),
+        drop_unplayed=drop_unplayed,
+        headers=HeaderRules(keep_headers, drop_headers),
+        passthrough_hosts=passthrough_hosts,
+    )
+    failed = True
+    try:
+        with run.in_use(http_clients=http_clients):
+            yield run
+        failed = False
+    except CassetteMiss as signal:
+        run.delivered(signal)
+        raise signal.error from None
+    except Exception as failure:
+        hidden = run.take_untold_miss()
+        if hidden is not None:
+            # What the client made of it may be all that the block shows.
+            failure.add_note(str(hidden))
+        raise
+    finally:
+        run.finish(keep=keep_on_failure or not failed)
+    swallowed = run.take_untold_miss()
+    if swallowed is not None:
+        raise with_exemption(swallowed)
+
+
+@contextlib.contextmanager
+def journal(path: Path | str) -> Iterator[CassetteRun]:
+    """Keep every answer of the block; run again, the block is given them and asks for the rest.
+
+    A cassette that is added to, however the block ends: also interrupted, failed or killed.
+    Requests that were refused, failed or broke off are sent again. Delete the file to start anew.
+
+    Args:
+        path: the cassette; its folder is made when something is recorded.
+
+    Raises:
+        CassetteUnreadableError: the file is no cassette.
+        CassetteError: the cassette cannot be written, or a credential would be.
+    """
+    keep_answers(Path(path))
+    with use_cassette(path, mode="new_episodes", keep_on_failure=True) as run:
+        yield run
+
+
+def _played_at(found: Interaction, uri: str) -> Interaction:
+    """Return a recorded answer whose addresses lead to the server that is asked now."""
+    headers = at_origin(found.response_headers, found.uri, uri)
+    same = headers is found.response_headers
+    return found if same else replace(found, response_headers=headers)
+
+
+def _checked(path: Path, mode: RecordMode) -> RecordMode:
+    if mode not in RECORD_MODES:
+        raise UsageError(
+            f"record mode {mode!r} is none",
+            why=f"the modes are {', '.join(RECORD_MODES)}",
+            hint="pass one of them",
+        )
+    if mode != "none" and name_parts(path)[1] == ".json":
+        raise UsageError(
+            f"{path}: cassettes are recorded as YAML",
+            why="JSON cassettes can be replayed, not written",
+            hint="name the cassette .yaml",
+        )
+    return mode

@@ -1,0 +1,545 @@
+"""What is wrong with cassettes on disk: secrets, damage, age, size, tests that are gone."""
+
+import codecs
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import cache, partial
+from hashlib import pbkdf2_hmac
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from pytest_regen.canonical import canonical_hash
+from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
+from pytest_regen.cassettes.files.parser import parsed_yaml, text_of
+from pytest_regen.cassettes.files.reader import (
+    CassetteFile,
+    StoredInteraction,
+    content_of,
+    read_cassette,
+)
+from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, why_unused
+from pytest_regen.cassettes.headers import holds_credential, identifies_account
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.json_bodies import leaves
+from pytest_regen.cassettes.misses import Difference, differences
+from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_and_values_in
+from pytest_regen.credentials.names import is_placeholder
+from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with_values
+from pytest_regen.errors import CassetteUnreadableError, UsageError
+from pytest_regen.files import replace_file
+from pytest_regen.strict_json import json_or_none
+from pytest_regen.text import plural
+
+__all__ = [
+    "AcceptedFinding",
+    "Baseline",
+    "Finding",
+    "Limits",
+    "cassettes_in",
+    "check_cassettes",
+    "outdated_in",
+]
+
+
+_VERSION: Final = 1
+_ROUNDS: Final = 20_000
+"""Some milliseconds a value: a short password must not be read off its hash at leisure."""
+_HASH_BYTES: Final = 16
+
+
+class AcceptedFinding(NamedTuple):
+    """One finding as the baseline knows it."""
+
+    path: str
+    """The cassette, from the folder of the baseline, with ``/``."""
+    code: str
+    """``SECRET`` or ``HEADER``."""
+    kind: str
+    """The kind of credential, or the name of the header."""
+    hash: str
+
+
+class Baseline:
+    """Findings that are not reported again.
+
+    Args:
+        path: the file.
+        known: what it holds.
+        takes_all: whether every finding is to be put into it.
+    """
+
+    def __init__(
+        self, path: Path, known: Iterable[AcceptedFinding] = (), *, takes_all: bool = False
+    ) -> None:
+        self.path = path
+        self._known = frozenset(known)
+        self._takes_all = takes_all
+        self._met: set[AcceptedFinding] = set()
+
+    @classmethod
+    def read(cls, path: Path, *, takes_all: bool = False) -> "Baseline":
+        """Return the baseline at ``path``.
+
+        Args:
+            path: the file; it need not be there if it takes all findings.
+            takes_all: whether every finding is to be put into it.
+
+        Raises:
+            UsageError: it is not there, or is none.
+        """
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            if takes_all:
+                return cls(path, takes_all=True)
+            raise UsageError(
+                f"{path} is not there",
+                hint="make it with --update-baseline, or name another baseline",
+            ) from None
+        except OSError as error:
+            raise UsageError(
+                f"{path}: {error.strerror}", hint="name a baseline that can be read"
+            ) from None
+        return cls(path, _entries(path, json_or_none(data)), takes_all=takes_all)
+
+    def covers(
+        self, cassette: Path, code: Literal["SECRET", "HEADER"], kind: str, value: str
+    ) -> bool:
+        """Whether a finding was looked at; from now on it was met."""
+        if not (self._known or self._takes_all):
+            return False
+        place = self._place(cassette)
+        salt = f"{code}\0{kind}\0{place}".encode("utf-8", "surrogatepass")
+        data = value.encode("utf-8", "surrogatepass")
+        digest = pbkdf2_hmac("sha256", data, salt, _ROUNDS, _HASH_BYTES).hex()
+        found = AcceptedFinding(place, code, kind, digest)
+        if not self._takes_all and found not in self._known:
+            return False
+        self._met.add(found)
+        return True
+
+    def outdated(self, checked: Iterable[Path]) -> tuple[AcceptedFinding, ...]:
+        """Return entries that were not met although their cassette was checked, or is gone."""
+        places = {self._place(path) for path in checked}
+        folder = self.path.absolute().parent
+        return tuple(
+            sorted(
+                one
+                for one in self._known - self._met
+                if one.path in places or not (folder / one.path).exists()
+            )
+        )
+
+    def write(self, checked: Iterable[Path]) -> int:
+        """Write what was met, and what stands in cassettes that were not checked; return how many.
+
+        Raises:
+            UsageError: nothing can be written there.
+        """
+        kept = sorted((self._known | self._met) - {*self.outdated(checked)})
+        entries = [one._asdict() for one in kept]
+        text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
+        try:
+            replace_file(self.path, f"{text}\n")
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} cannot be written: {error.strerror}", hint="name another file"
+            ) from None
+        return len(kept)
+
+    def _place(self, cassette: Path) -> str:
+        return Path(os.path.relpath(cassette, self.path.absolute().parent)).as_posix()
+
+
+def _entries(path: Path, value: Any) -> list[AcceptedFinding]:
+    listed = value.get("findings") if isinstance(value, dict) else None
+    if not isinstance(listed, list) or value.get("version") != _VERSION:
+        raise _no_baseline(path, f"it has no list of findings of version {_VERSION}")
+    found = []
+    for number, one in enumerate(listed, 1):
+        names = AcceptedFinding._fields
+        if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in names):
+            wanted = ", ".join(names)
+            raise _no_baseline(path, f"finding {number} has not all of {wanted} as text")
+        found.append(AcceptedFinding(*(one[name] for name in names)))
+    return found
+
+
+def _no_baseline(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} is no baseline",
+        why=why,
+        hint="name another file, or make this one anew: delete it, then --update-baseline",
+    )
+
+
+Severity = Literal["error", "warning"]
+Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
+"""Whether a finding was looked at: code, kind, value."""
+
+_SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
+_FOLDER = "cassettes"
+_TOP = re.compile(
+    rb"^(?:# pytest-regen cassette|['\"]?(?:http_)?interactions['\"]?\s*:)", re.MULTILINE
+)
+_LINE_END = re.compile(r"(?<!\\)\n")
+"""Not where a double-quoted text of YAML goes on in the next line."""
+_PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
+"""Set by what stands before a server, to tell machines from people and to balance its load."""
+_VOLATILE = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\b(?:[a-z]+_)?(?=\w*\d)[A-Za-z0-9]{12,}\b|\b\d{6,}\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about one cassette."""
+
+    code: str
+    severity: Severity
+    path: Path
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else str(self.path)
+        mark = "" if self.severity == "error" else "warning: "
+        return f"{place}: {mark}[{self.code}] {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """From where on a cassette is reported as old or large."""
+
+    days: int | None = None
+    kilobytes: int = 1_000
+
+
+def cassettes_in(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Return the cassettes among and below ``paths``, and the other YAML and JSON files, sorted.
+
+    A file that is named is taken for a cassette whatever it is called and holds. Of a folder those
+    are taken that have a cassette's suffix and lie below a folder called ``cassettes``, or have the
+    key ``interactions``: what should be a cassette and is broken is among them.
+
+    Raises:
+        UsageError: nothing is there.
+    """
+    found: set[Path] = set()
+    others: set[Path] = set()
+    for path in paths:
+        if path.is_dir():
+            for file in path.rglob("*"):
+                if name_parts(file)[1] in _SUFFIXES and file.is_file():
+                    (found if _should_be_cassette(file, path) else others).add(file)
+        elif path.exists():
+            found.add(path)
+        else:
+            raise UsageError(f"{path} is not there", hint="name cassettes, or folders of them")
+    if not found:
+        raise UsageError(
+            f"no cassettes in {', '.join(map(str, paths))}",
+            hint="a check of nothing would always pass: name cassettes, or folders of them",
+        )
+    return tuple(sorted(found)), tuple(sorted(others - found))
+
+
+def _should_be_cassette(path: Path, folder: Path) -> bool:
+    """Whether a file of ``folder`` is a cassette, or was meant to be one."""
+    # As named, not from the root: a whole project may lie below a folder of that name.
+    if path.suffix == PARTIAL or _FOLDER in (folder.absolute().name, *path.parts[:-1]):
+        return True
+    try:
+        data = path.read_bytes()
+        data = (unpack_file(data) if is_packed(path) else data).removeprefix(codecs.BOM_UTF8)
+    except (OSError, UndecodableBodyError):
+        # Reported by the check, which cannot read it either.
+        return True
+    if not data.lstrip().startswith(b"{"):
+        return _TOP.search(data) is not None
+    value = json_or_none(data)
+    return (
+        not {"interactions", "http_interactions"}.isdisjoint(value)
+        if isinstance(value, Mapping)
+        else b'interactions"' in data
+    )
+
+
+def check_cassettes(
+    paths: Iterable[Path],
+    limits: Limits,
+    drifted: Collection[str] = (),
+    baseline: Baseline | None = None,
+) -> tuple[Finding, ...]:
+    """Return what is wrong with these cassettes, by path and line.
+
+    Args:
+        paths: the cassettes.
+        limits: what is old or large.
+        drifted: cassettes (from the working folder) that drifted in the last test run.
+        baseline: credentials and headers that are not reported again.
+    """
+    found: list[Finding] = []
+    files: list[CassetteFile] = []
+    for path in paths:
+        known = partial(baseline.covers, path) if baseline else _is_new
+        try:
+            file = read_cassette(path)
+            if file is not None:
+                files.append(file)
+                found += [*_secrets(file, known), *_edited(file), *_notes(file, limits, drifted)]
+        except CassetteUnreadableError as error:
+            layout = _other_layout(path)
+            if layout:
+                found.append(Finding("FOREIGN", "warning", path, error.line, layout))
+                found += [one for one, _ in _secret_lines(path, known)]
+            else:
+                found.append(_unreadable(path, error))
+    found += _varying(files)
+    return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
+
+
+def outdated_in(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
+    """Return the entries of a baseline that no longer apply, one finding for each cassette."""
+    kinds: defaultdict[str, list[str]] = defaultdict(list)
+    for one in baseline.outdated(checked):
+        kinds[one.path].append(one.kind)
+    return tuple(
+        Finding(
+            "BASELINE",
+            "warning",
+            baseline.path,
+            None,
+            f"{plural(len(found), 'finding')} of {path} no longer "
+            f"{'applies' if len(found) == 1 else 'apply'} ({', '.join(sorted({*found}))})",
+        )
+        for path, found in kinds.items()
+    )
+
+
+def _is_new(code: str, kind: str, value: str) -> bool:  # noqa: ARG001 - as a baseline is asked
+    return False
+
+
+def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
+    code = "EDITED" if error.is_edited else "UNREADABLE"
+    return Finding(code, "error", path, error.line, error.why)
+
+
+def _other_layout(path: Path) -> str:
+    """Return what a file holds that is sound and lists interactions, but none of HTTP as vcrpy's.
+
+    Of messages of a socket or calls of another protocol, or with bodies that only the serializer of
+    its project understands. Empty where something is missing that should be there.
+    """
+    try:
+        data, _ = parsed_yaml(text_of(path, content_of(path)[0] or b""), path)
+    except CassetteUnreadableError:
+        return ""
+    items = data.get("interactions") if isinstance(data, Mapping) else None
+    if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
+        return ""
+    if not any({"request", "response", "key"} & one.keys() for one in items):
+        what = ", ".join(sorted({str(name) for name in items[0]})[:4])
+        return f"it holds no requests of HTTP but {what}: only its text was searched"
+    halves = [one.get(half) for one in items for half in ("request", "response")]
+    if any(_is_laid_out(half) for half in halves):
+        return "its bodies are laid out by another serializer: only its text was searched"
+    return ""
+
+
+def _is_laid_out(half: object) -> bool:
+    """Whether a body has members of its own, rather than text under a key that is misspelt."""
+    body = half.get("body") if isinstance(half, Mapping) else None
+    if not isinstance(body, Mapping) or {"string", "base64_string"} & body.keys():
+        return False
+    return len(body) > 1 or any(isinstance(value, Mapping | list) for value in body.values())
+
+
+def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
+    """Yield credentials in the text as it stands, each with its kind."""
+    for number, kind, value in _in_lines(_text_of(path)):
+        if not known("SECRET", kind, value):
+            yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
+
+
+def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
+    """Yield credentials in the text as it stands, in decoded bodies, and in headers."""
+    told = set()
+    for finding, kind in _secret_lines(file.path, known):
+        told.add(kind)
+        yield finding
+    for stored in file.interactions:
+        found = _readable(stored)
+        if found is None:
+            continue
+        pairs = {
+            *secrets_and_values_in(unpack(found.request_body)),
+            *secrets_and_values_in(found.response_body),
+            *secrets_with_values(f"{found.uri} {found.reason}"),
+        }
+        kinds = {kind for kind, value in pairs if not known("SECRET", kind, value)}
+        for kind in sorted(kinds - told):
+            message = f"a credential in a compressed or laid-out body ({kind})"
+            yield Finding("SECRET", "error", file.path, stored.line, message)
+        if found.is_stream:
+            text = found.response_body.decode("utf-8", "replace")
+            for kind in hidden_in_stream(text):
+                if not known("SECRET", kind, text):
+                    message = f"a credential in pieces, in several events of a stream ({kind})"
+                    yield Finding("SECRET", "error", file.path, stored.line, message)
+        yield from _headers(file.path, stored.line, found, known)
+
+
+def _text_of(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        return (unpack_file(data) if is_packed(path) else data).decode("utf-8", "replace")
+    except UndecodableBodyError:
+        # Told as such; there is nothing to be searched.
+        return ""
+
+
+def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterator[Finding]:
+    telling: defaultdict[str, list[str]] = defaultdict(list)
+    for name, values in (*found.request_headers.items(), *found.response_headers.items()):
+        if holds_credential(name, values) and not _says_nothing(name, values):
+            telling[name] += values
+    for name, said in sorted(telling.items()):
+        if known("HEADER", name, "\n".join(said)):
+            continue
+        if identifies_account(name):
+            message = f"the header {name!r}, which identifies an account"
+            yield Finding("HEADER", "warning", path, line, message)
+        else:
+            message = f"the header {name!r}, which holds a credential"
+            yield Finding("HEADER", "error", path, line, message)
+
+
+def _says_nothing(name: str, values: Iterable[str]) -> bool:
+    """Whether a header holds placeholders, or cookies that tell nothing of an account."""
+    if all(map(is_placeholder, values)):
+        return True
+    if name not in {"cookie", "set-cookie"}:
+        return False
+    cookies = [one for value in values for one in value.split(";")[: _pairs_in(name)]]
+    return all(one.partition("=")[0].strip() in _PROXY_COOKIES for one in cookies)
+
+
+def _pairs_in(name: str) -> int | None:
+    # What follows the first pair of Set-Cookie are attributes of it.
+    return 1 if name == "set-cookie" else None
+
+
+def _in_lines(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of each line with a credential, its kind and what stands there.
+
+    What is none but for its name is looked at together with the lines it is folded with: YAML may
+    break them between a quote and the name behind it.
+    """
+    first = 1
+    for folded in _LINE_END.split(text):
+        kinds = cache(partial(find_secrets, folded))
+        lines = folded.split("\n")
+        for number, line in enumerate(lines, first):
+            told = set()
+            for kind, value in secrets_with_values(line):
+                if kind not in told and (kind != ASSIGNED or len(lines) == 1 or kind in kinds()):
+                    told.add(kind)
+                    yield number, kind, value
+        first += len(lines)
+
+
+def _readable(stored: StoredInteraction) -> Interaction | None:
+    try:
+        return stored.interaction
+    except CassetteUnreadableError:
+        return None
+
+
+def _edited(file: CassetteFile) -> Iterator[Finding]:
+    for stored in file.interactions:
+        try:
+            _ = stored.interaction
+        except CassetteUnreadableError as error:
+            yield _unreadable(file.path, error)
+
+
+def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iterator[Finding]:
+    path = file.path
+
+    def warning(code: str, message: str) -> Finding:
+        return Finding(code, "warning", path, None, message)
+
+    if path.suffix == PARTIAL:
+        yield warning("PARTIAL", "left by a run that failed or was killed; rename it or delete it")
+        return
+    if not file.interactions:
+        yield warning("EMPTY", "it holds no recording; delete it, or record into it")
+    kilobytes = path.stat().st_size // 1_000
+    if kilobytes > limits.kilobytes:
+        yield warning("OVERSIZE", f"{kilobytes} kB, over {limits.kilobytes}")
+    age = _age(file.metadata)
+    if age is not None and limits.days is not None and age > limits.days:
+        yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
+    if os.path.relpath(path) in drifted:
+        yield warning("DRIFT", "a request of the last test run was not what is recorded here")
+    unused = why_unused(path)
+    if unused:
+        yield warning("UNUSED", unused)
+
+
+def _age(metadata: Mapping[str, Any]) -> int | None:
+    """Return the days since it was recorded, if it says when."""
+    try:
+        recorded = date.fromisoformat(str(metadata.get("recorded_at")))
+    except ValueError:
+        return None
+    return (date.today() - recorded).days  # noqa: DTZ011 - days suffice
+
+
+def _varying(files: Sequence[CassetteFile]) -> Iterator[Finding]:
+    """Yield the paths in which requests differ that are otherwise the same."""
+    groups: defaultdict[str, dict[str, tuple[StoredInteraction, Any]]] = defaultdict(dict)
+    for file in files:
+        for stored in file.interactions:
+            found = _readable(stored)
+            body = json_or_none(found.request_body) if found is not None else None
+            if isinstance(body, Mapping):
+                # What is nested hundreds of levels deep is compared with nothing.
+                with suppress(RecursionError):
+                    masked = [(path, _masked(value)) for path, value in leaves(body)]
+                    groups[canonical_hash(masked)].setdefault(stored.key, (stored, body))
+    told: set[tuple[Path, str]] = set()
+    for group in groups.values():
+        (_, first), *others = group.values()
+        for stored, body in others:
+            for one in differences(first, body):
+                if (stored.path, one.path) not in told:
+                    told.add((stored.path, one.path))
+                    message = f"{one.path} varies between recordings{_remedy(body, one)}"
+                    yield Finding("VARIES", "warning", stored.path, stored.line, message)
+
+
+def _remedy(body: Any, varying: Difference) -> str:
+    """Return what to do about a value that varies; to ignore a prompt would compare nothing."""
+    whole = dict(leaves(body)).get(varying.path)
+    if isinstance(whole, str) and _VOLATILE.fullmatch(whole):
+        return f"; ignore = [{varying.path!r}]"
+    return (
+        f" in part: {varying.recorded} and {varying.sent}; a function given as normalize= takes "
+        "that part out"
+    )
+
+
+def _masked(value: object) -> object:
+    return _VOLATILE.sub("*", value) if isinstance(value, str) else value

@@ -1,0 +1,310 @@
+"""A foreign cassette written anew, decoded and without its credentials, if it plays as before."""
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pytest_regen.cassettes.files.format import RECORDING, header_text, interaction_text
+from pytest_regen.cassettes.files.parser import is_of_ruby, parse_json, parsed_yaml, text_of
+from pytest_regen.cassettes.files.reader import (
+    CassetteFile,
+    StoredInteraction,
+    content_of,
+    read_cassette,
+)
+from pytest_regen.cassettes.files.storage import (
+    behind_links,
+    name_parts,
+    replace_cassette,
+    unwritable,
+)
+from pytest_regen.cassettes.files.writer import check_text
+from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.matching import Matching
+from pytest_regen.cassettes.recording import WireExchange, cleaned
+from pytest_regen.cassettes.replay import Player
+from pytest_regen.cassettes.scrubbing import scrub_value, secrets_in
+from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
+from pytest_regen.credentials.search import find_secrets
+from pytest_regen.errors import CassetteError, CassetteUnreadableError, RegenError, UsageError
+
+__all__ = ["Changes", "Conversion", "can_be_cleaned", "convert", "plan_conversion"]
+
+
+_TOP: Final = frozenset({"version", "interactions", "metadata", RECORDING})
+_ITEM: Final = frozenset({"request", "response", "stream"})
+"""The last is what we note of streams that we add to a file of vcrpy."""
+
+_PARTS: Final[tuple[tuple[str, frozenset[str], frozenset[str]], ...]] = (
+    ("request", frozenset({"method", "uri", "body", "headers"}), frozenset()),
+    ("response", frozenset({"status", "headers", "body"}), frozenset({"url", "protocol"})),
+)
+"""What vcrpy writes of a recording, and what some of its stubs add."""
+
+_ENCODED = re.compile(r"""^\s*['"]?content-encoding['"]?:""", re.IGNORECASE | re.MULTILINE)
+_DAY = re.compile(r"^  recorded_at: .*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a conversion changes, besides the layout."""
+
+    headers: tuple[str, ...] = ()
+    """Headers that go."""
+    replaced_headers: tuple[str, ...] = ()
+    """Headers whose value, or part of it, is replaced."""
+    credentials: tuple[str, ...] = ()
+    """Kinds of credential that are replaced in bodies and addresses."""
+    decompressed: bool = False
+    """Whether any answer was compressed."""
+
+    def __str__(self) -> str:
+        said = [
+            *(_named("without the headers", self.headers)),
+            *(_named("values replaced in", self.replaced_headers)),
+            *(_named("credentials replaced:", self.credentials)),
+            *(["answers decompressed"] if self.decompressed else []),
+        ]
+        return "; ".join(said) or "nothing but the layout"
+
+
+def _named(what: str, names: Sequence[str]) -> list[str]:
+    return [f"{what} {', '.join(names)}"] if names else []
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What becomes of one cassette."""
+
+    path: Path
+    target: Path
+    status: Literal["convertible", "unchanged", "refused"]
+    interactions: int
+    changes: Changes = Changes()
+    text: str = ""
+    """The new file."""
+    why: str = ""
+    """What keeps it from being converted."""
+    hint: str = ""
+
+
+def plan_conversion(
+    path: Path, out: Path | None = None, *, lays_out: bool = False, force: bool = False
+) -> Conversion:
+    """Return what converting a cassette would make of it; nothing is written.
+
+    The new file answers every request of the old one with the same decoded bytes, but for
+    credentials, through this package and through vcrpy as it is without a configuration; else it is
+    refused. So is a file that a suite's own serializer wrote, if it would be replaced: that
+    serializer could not read the new one.
+
+    Args:
+        path: the cassette as vcrpy or a project's own serializer wrote it.
+        out: where to write; by default the same file, named ``.yaml`` if it was JSON.
+        lays_out: whether JSON gets a line for each member. This package plays the bytes as they
+            were, vcrpy the text that stands there.
+        force: whether to convert it although a test that is marked ``vcr`` may miss it.
+
+    Raises:
+        UsageError: there is no such file, it holds nothing, or the target exists already.
+        CassetteUnreadableError: it is no cassette.
+    """
+    file = read_cassette(path)
+    if file is None:
+        raise UsageError(f"{path} is not there", hint="name a cassette")
+    if not file.interactions:
+        raise UsageError(f"{path} holds no recording", hint="delete it, or record into it")
+    stem, suffix, packed = name_parts(path)
+    target = out or (path.with_name(f"{stem}.yaml{packed}") if suffix == ".json" else path)
+    if target != path and target.exists():
+        raise UsageError(
+            f"{target} is there already", hint="delete it, or name another with --out FILE"
+        )
+    plan = Conversion(path, target, "refused", len(file.interactions))
+    try:
+        return _planned(plan, file, lays_out=lays_out, force=force)
+    except CassetteUnreadableError:
+        raise
+    except CassetteError as error:
+        return replace(plan, why=f"{error.what}: {error.why}", hint=error.hint)
+
+
+def _planned(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: bool) -> Conversion:
+    text = _text(plan.path)
+    old = [stored.interaction for stored in file.interactions]
+    kept = [cleaned(one) for one in old]
+    if file.is_laid_out and kept == old and not lays_out:
+        return replace(plan, status="unchanged", target=plan.path)
+    in_place = plan.target == plan.path
+    own = "" if file.is_laid_out or force or not in_place else _own_serializer(text, plan.path)
+    if own:
+        why = f"{own}: what wrote it for this suite could not read the new file"
+        hint = "leave it, or use --force if no test reads it that way; --out FILE writes another"
+        return replace(plan, why=why, hint=hint)
+    made = _made(file, kept, lays_out=lays_out or file.is_laid_out)
+    plan = replace(plan, text=check_text(plan.target, made), changes=_changes(text, old, kept))
+    why = _lost(file, made, kept)
+    if not why and in_place and not (file.is_laid_out or force):
+        why = _lost_for_vcrpy(text, plan, kept, lays_out=lays_out)
+    if why:
+        hint = "record it again, or use --force if its tests use the fixture cassette"
+        return replace(plan, why=why, hint=hint)
+    return replace(plan, status="convertible")
+
+
+def convert(plan: Conversion, backup: Path | None = None) -> None:
+    """Write what was planned, in one step.
+
+    Args:
+        plan: a conversion that may be made.
+        backup: where the old file is kept.
+
+    Raises:
+        CassetteError: it cannot be written.
+    """
+    try:
+        if backup is not None:
+            backup.parent.mkdir(parents=True, exist_ok=True)
+            with backup.open("xb") as file:
+                file.write(plan.path.read_bytes())
+        replace_cassette(behind_links(plan.target), plan.text)
+    except OSError as error:
+        raise unwritable(plan.target, error) from error
+
+
+def can_be_cleaned(path: Path) -> bool:
+    """Whether converting a cassette leaves none of the credentials that a check finds in it."""
+    try:
+        plan = plan_conversion(path)
+    except RegenError:
+        return False
+    if plan.status != "convertible":
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "c.yaml")
+        made.write_text(plan.text, "utf-8", newline="\n")
+        found = check_cassettes([made], Limits())
+    return not any(one.code in {"SECRET", "HEADER"} for one in found)
+
+
+def _text(path: Path) -> str:
+    data, _ = content_of(path)
+    return text_of(path, data or b"")
+
+
+def _made(file: CassetteFile, kept: Sequence[Interaction], *, lays_out: bool) -> str:
+    sources = list(map(WireExchange.of, kept))
+    head = {
+        **scrub_value(file.metadata),
+        "source": ", ".join(sorted({one.source for one in sources})),
+        "models": sorted({one.model for one in sources if one.model}),
+    }
+    texts = [interaction_text(one, lays_out=lays_out) for one in kept]
+    if file.is_laid_out:
+        texts = list(map(_with_day, texts, file.interactions))
+    return header_text(head) + "".join(texts)
+
+
+def _with_day(text: str, stored: StoredInteraction) -> str:
+    """Return a recording of ours with the day that it told before."""
+    head, _, rest = text.partition("\n")
+    before = stored.text
+    day = _DAY.search(before, 0, before.find("\n  request:") + 1)
+    return f"{head}\n{day[0]}{rest}" if day else text
+
+
+# What changes
+
+
+def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction]) -> Changes:
+    gone, other, kinds = set[str](), set[str](), set[str]()
+    for before, after in zip(old, kept, strict=True):
+        for had, has in (
+            (before.request_headers, after.request_headers),
+            (before.response_headers, after.response_headers),
+        ):
+            gone |= had.keys() - has.keys()
+            other |= {name for name, values in has.items() if values != had[name]}
+        if before.request_body != after.request_body:
+            kinds |= {*secrets_in(before.request_body)}
+        if before.response_body != after.response_body:
+            kinds |= {*secrets_in(before.response_body)} or {"key-in-use"}
+        if before.uri != after.uri:
+            kinds |= {*find_secrets(before.uri)} or {"part of an address"}
+    unpacked = _ENCODED.search(text) is not None
+    return Changes(tuple(sorted(gone)), tuple(sorted(other)), tuple(sorted(kinds)), unpacked)
+
+
+# Whether it plays as before
+
+
+def _own_serializer(text: str, path: Path) -> str:
+    """Return what vcrpy would not have written; empty where nothing shows another serializer."""
+    is_json = text.lstrip().startswith("{")
+    suffix = name_parts(path)[1]
+    if is_json and suffix != ".json":
+        return f"it is JSON and is called {suffix}"
+    data, _ = parse_json(text, path) if is_json else parsed_yaml(text, path)
+    if is_of_ruby(data):
+        return "it was written by VCR for Ruby"
+    odd = next(_odd_keys(data), "")
+    return f"it has {odd}" if odd else ""
+
+
+def _odd_keys(data: Any) -> Iterator[str]:
+    yield from _unknown(data, _TOP, "the file")
+    for number, item in enumerate(data["interactions"], 1):
+        yield from _unknown(item, _ITEM, f"recording {number}")
+        for name, needed, more in _PARTS:
+            part = item[name]
+            yield from _unknown(part, needed | more, f"the {name} of recording {number}")
+            for missing in sorted(needed - part.keys()):
+                yield f"no {missing!r} in the {name} of recording {number}"
+        body = item["response"]["body"]
+        if isinstance(body, Mapping):
+            yield from _unknown(body, frozenset({"string"}), f"the body of recording {number}")
+        else:
+            yield f"{type(body).__name__} as the body of recording {number}"
+
+
+def _unknown(part: Mapping[Any, Any], known: Iterable[str], place: str) -> Iterator[str]:
+    yield from (f"the key {name!r} in {place}" for name in map(str, part) if name not in set(known))
+
+
+def _lost(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:
+    """Return which request the new file would not answer as well; empty for none."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "c.yaml")
+        path.write_text(made, "utf-8", newline="\n")
+        new = read_cassette(path)
+    matching = Matching()
+    player = Player(path, new, matching)
+    for number, (stored, wanted) in enumerate(zip(file.interactions, kept, strict=True), 1):
+        asked = stored.interaction
+        sent = matching.normalized(asked.request_body)
+        found = player.find(asked.method, asked.uri, sent, in_place=False)
+        place = f"recording {number} (line {stored.line})"
+        if found is None:
+            return f"{place} would not be found any more"
+        played = found.interaction
+        if (played.status, played.end) != (wanted.status, wanted.end):
+            return f"{place} would have another status"
+        if played.response_body != wanted.response_body:
+            return f"{place} would have another body"
+    return ""
+
+
+def _lost_for_vcrpy(
+    text: str, plan: Conversion, kept: Sequence[Interaction], *, lays_out: bool
+) -> str:
+    from pytest_regen.cassettes.clients.vcr_files import VcrpyCannotReadError, lost_for_vcrpy
+
+    answers = [one.response_body for one in kept]
+    is_json = name_parts(plan.path)[1] == ".json"
+    try:
+        return lost_for_vcrpy(text, plan.text, answers, is_json=is_json, as_json=lays_out)
+    except VcrpyCannotReadError as error:
+        return f"vcrpy cannot read it, so a serializer of the suite's own must ({error})"

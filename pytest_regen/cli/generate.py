@@ -1,0 +1,576 @@
+"""``generate``: stores from an API description."""
+
+import difflib
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn
+
+import typer
+
+from pytest_regen.cli.output import (
+    AsJson,
+    Attempts,
+    BudgetTokens,
+    CassetteFile,
+    DryRun,
+    Jobs,
+    Model,
+    ProviderName,
+    Record,
+    RecordChoice,
+    describe_failure,
+    emit_json,
+    fact,
+    fail,
+    next_step,
+    progress_bar,
+    say,
+    shortened,
+    show_failures,
+    show_issues,
+    usage_line,
+)
+from pytest_regen.cli.project import Project
+from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.documents import Document, Operation, read_document
+from pytest_regen.errors import (
+    DocumentDefectError,
+    NothingToGenerateError,
+    RegenError,
+    StoreError,
+    UsageError,
+)
+from pytest_regen.prompts import estimated_input_tokens
+from pytest_regen.regeneration import GenerateResult, generate_store
+from pytest_regen.stores import store_slug
+from pytest_regen.text import plural
+
+__all__ = [
+    "NO_ANSWER",
+    "PLAIN_VALUES",
+    "UNREADABLE",
+    "Selection",
+    "Skipped",
+    "generate",
+    "select_operations",
+]
+
+
+NO_ANSWER: Final = "without a successful JSON response"
+PLAIN_VALUES: Final = "answered with plain values, which need no type"
+UNREADABLE: Final = "that cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An operation of which there is nothing to generate."""
+
+    operation: str
+    kind: str
+    """One of a few reasons, worded to stand behind the noun: people see them grouped."""
+    reason: str
+    """Why this one, in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The operations to generate, and the others."""
+
+    chosen: Sequence[Operation]
+    skipped: Sequence[Skipped] = ()
+    excluded: Sequence[Operation] = field(default=())
+
+
+def select_operations(
+    document: Document, *, tag: str | None, exclude: Sequence[str], status: str | None
+) -> Selection:
+    """Return the operations of a document that a command is about.
+
+    Args:
+        document: as it was read.
+        tag: only operations with this tag; by default all.
+        exclude: patterns of operations to leave out: ``GET /internal/*``, ``* /admin/*``, or the
+            path alone. ``*`` stands for any text, slashes too, and ``?`` for one character.
+        status: the response that is to be generated; by default the successful one.
+
+    Raises:
+        UsageError: the tag or a pattern fits no operation; nothing is left to generate.
+    """
+    named = [found for found in document.operations if tag is None or tag in found.tags]
+    if tag is not None and not named:
+        known = sorted({name for found in document.operations for name in found.tags})
+        raise UsageError(
+            f"no operation has the tag {tag!r}",
+            hint=f"the tags are: {', '.join(known) or 'none at all'}",
+        )
+    left_out = {operation for text in exclude for operation in _matching(text, document)}
+    chosen, skipped, excluded = [], [], []
+    for operation in named:
+        if operation in left_out:
+            excluded.append(operation)
+        elif _is_answered(operation, status):
+            chosen.append(operation)
+        else:
+            kind = NO_ANSWER if status is None else f"without a JSON response {status}"
+            declared = ", ".join(operation.statuses) or "none"
+            reason = f"it is {kind}; its responses are: {declared}"
+            skipped.append(Skipped(str(operation), kind, reason))
+    if not chosen and not document.lost_operations:
+        raise UsageError(
+            f"no operation of {document.path} is left to generate",
+            why=f"{plural(len(named), 'operation')}{f' with the tag {tag!r}' if tag else ''}: "
+            f"{len(skipped):,} without a JSON response, {len(excluded):,} excluded",
+            hint="name a document, a tag or patterns that leave operations with a JSON schema",
+        )
+    return Selection(chosen, skipped, excluded)
+
+
+def _is_answered(operation: Operation, status: str | None) -> bool:
+    if status is None:
+        return operation.is_answered_in_json
+    readable = (*operation.json_statuses, *(known for known, _ in operation.broken))
+    return status.lower() in map(str.lower, readable)
+
+
+def _matching(text: str, document: Document) -> list[Operation]:
+    """Return the operations that a pattern stands for.
+
+    Raises:
+        UsageError: there is none; a misspelt pattern would have them generated and paid for.
+    """
+    method, _, path = text.strip().partition(" ")
+    if not path:
+        method, path = "*", method
+    fits_method = _glob(method.upper())
+    fits_path = _glob(path.strip())
+    found = [
+        operation
+        for operation in document.operations
+        if fits_method.fullmatch(operation.method) and fits_path.fullmatch(operation.path)
+    ]
+    if not found:
+        names = [str(operation) for operation in document.operations]
+        near = difflib.get_close_matches(text, [*names, *(n.split(" ", 1)[1] for n in names)], n=5)
+        raise UsageError(
+            f"--exclude {text!r} matches no operation of {document.path}",
+            hint=f"near matches: {', '.join(map(repr, near))}"
+            if near
+            else "a pattern is a path, or a method and a path: '/admin/*', 'GET /internal/*'",
+        )
+    return found
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Return a pattern in which only ``*`` and ``?`` are special: paths hold brackets, braces."""
+    escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.compile(escaped, re.DOTALL)
+
+
+def generate(
+    spec: Annotated[Path, typer.Argument(help="OpenAPI or Swagger document, JSON or YAML.")],
+    operation: Annotated[
+        str | None, typer.Argument(help='Method and path, for example "GET /v1/projects".')
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder that holds a folder per operation.")
+    ] = Path("generated"),
+    every: Annotated[
+        bool, typer.Option("--all", help="Every operation with a JSON response.")
+    ] = False,
+    tag: Annotated[str | None, typer.Option("--tag", help="Every operation with this tag.")] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PATTERN",
+            help='With --all or --tag: operations to leave out, such as "GET /internal/*" or '
+            '"/admin/*"; may be repeated.',
+        ),
+    ] = None,
+    language: Annotated[str, typer.Option("--language", help="Target language.")] = "csharp",
+    status: Annotated[
+        str | None, typer.Option("--status", help="Response to read, exactly.")
+    ] = None,
+    fields_per_page: Annotated[
+        int | None, typer.Option("--fields-per-page", min=1, help="Instead of a token target.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", help="Namespace of the source.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="default or xchange.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
+    discard_edits: Annotated[
+        bool, typer.Option("--discard-edits", help="Rebuild changed types edited by hand.")
+    ] = False,
+    allow_defects: Annotated[
+        bool,
+        typer.Option("--allow-defects", help="Generate what can be read of a broken document."),
+    ] = False,
+    model: Model = None,
+    attempts: Attempts = None,
+    jobs: Jobs = 1,
+    budget: BudgetTokens = None,
+    cassette: CassetteFile = None,
+    record: Record = RecordChoice.NONE,
+    provider: ProviderName = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Generate the types of an operation's response, or update those that are there."""
+    project = Project.here()
+    document = read_document(spec)
+    many = every or tag is not None
+    if (operation is not None) + (tag is not None) + every != 1:
+        raise UsageError(
+            "generate takes one operation, --tag or --all",
+            hint=f"for example: pytest-regen generate {shlex.quote(str(document.path))} "
+            '"GET /path" --out DIR',
+        )
+    if operation is not None:
+        if exclude:
+            raise UsageError(
+                "--exclude goes with --all or --tag", hint="leave it out: one operation is named"
+            )
+        selection = Selection([document.find(operation)])
+    else:
+        selection = select_operations(document, tag=tag, exclude=exclude or (), status=status)
+    work = _Work(
+        project,
+        document,
+        selection,
+        out,
+        {
+            "language": language,
+            "status": status,
+            "fields_per_page": fields_per_page,
+            "namespace": namespace,
+            "profile": profile,
+            "force": force,
+            "allow_defects": allow_defects,
+        },
+    )
+    if check:
+        words = [operation] if operation else ["--all"] if every else ["--tag", tag or ""]
+        words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
+        words += ["--allow-defects"] if allow_defects else []
+        again = shlex.join(["pytest-regen", "generate", str(spec), *words, "--out", str(out)])
+        _check(work.each({"dry_run": True}, goes_on=many), many=many, again=again, as_json=as_json)
+    if dry_run:
+        results = work.each({"dry_run": True}, goes_on=many)
+    else:
+        turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
+        with progress_bar("generating") as tell, turns.turns(tell) as settings:
+            options = {"settings": settings, "attempts": turns.replies()}
+            results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)
+    if as_json:
+        reports = [_planned(one) if dry_run else _generated(one) for one in results.done]
+        emit_json({"stores": reports, **results.others} if many else reports[0])
+    else:
+        for result in results.done:
+            _show_plan(result) if dry_run else _show(result, namespace)
+        _show_uncollected(project, results.done)
+    if many:
+        _show_sum(results, dry_run=dry_run)
+    raise typer.Exit(results.exit_code)
+
+
+def _check(results: "_Results", *, many: bool, again: str, as_json: bool) -> NoReturn:
+    """Say which stores are older than the document, and end the command."""
+    codes = [int(not one.is_current) for one in results.done]
+    code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
+    if as_json:
+        reports = [_checked(one) for one in results.done]
+        emit_json({"stores": reports, **results.others} if many else reports[0])
+        raise typer.Exit(code)
+    for one in results.done:
+        _show_check(one)
+    if many:
+        old = sum(not one.is_current and not one.is_new for one in results.done)
+        new = sum(one.is_new for one in results.done)
+        parts = [f"{plural(len(results.done) - old - new, 'store')} up to date"]
+        parts += [f"{old} older than the document"] if old else []
+        parts += [f"{plural(new, 'operation')} without a store"] if new else []
+        parts += [f"{len(results.failed)} impossible"] if results.failed else []
+        say(", ".join(parts))
+    if any(codes):
+        next_step(again)
+    raise typer.Exit(code)
+
+
+def _show_check(result: GenerateResult) -> None:
+    if result.note:
+        say(f"note: {result.note}")
+    if result.is_current:
+        say(f"{result.path}: up to date", "green")
+        return
+    for name in () if result.is_new else ("added", "changed", "removed"):
+        types = getattr(result, name)
+        if types:
+            fact(name, f"{plural(len(types), 'type')}: {shortened(types)}")
+    _show_pages(result)
+    pages = f"{plural(len(result.asked), 'page')} to ask"
+    why = "there is no store yet" if result.is_new else "older than the document"
+    say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
+
+
+def _checked(result: GenerateResult) -> dict[str, Any]:
+    return {
+        "path": result.path.as_posix(),
+        "ok": result.is_current,
+        "is_new": result.is_new,
+        **(
+            {"added": [], "changed": [], "removed": [], "asked": []}
+            if result.is_current
+            else {
+                "added": list(result.added),
+                "changed": list(result.changed),
+                "removed": list(result.removed),
+                "asked": [key._asdict() for key in result.asked],
+            }
+        ),
+        "note": result.note,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """What came of each operation."""
+
+    done: Sequence[GenerateResult]
+    failed: Sequence[tuple[str, RegenError]]
+    skipped: Sequence[Skipped]
+    excluded: Sequence[Operation]
+    not_started: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of all."""
+        codes = [*map(_exit_code, self.done), *(error.exit_code for _, error in self.failed)]
+        return max(codes, default=0)
+
+    @property
+    def others(self) -> dict[str, Any]:
+        """The operations without a store, as JSON."""
+        return {
+            "failures": [
+                {"operation": name, **describe_failure(error)} for name, error in self.failed
+            ],
+            "skipped": [
+                {"operation": each.operation, "reason": each.reason} for each in self.skipped
+            ],
+            "excluded": [str(operation) for operation in self.excluded],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be generated, and how."""
+
+    project: Project
+    document: Document
+    selection: Selection
+    out: Path
+    options: dict[str, Any]
+
+    def each(self, options: dict[str, Any], *, goes_on: bool) -> _Results:
+        """Generate one after the other.
+
+        Args:
+            options: of ``generate_store``, beside those that say what is to be generated.
+            goes_on: whether an operation that cannot be generated leaves the others to be.
+        """
+        operations = self.selection.chosen
+        done: list[GenerateResult] = []
+        failed: list[tuple[str, RegenError]] = []
+        skipped = list(self.selection.skipped)
+        rest = 0
+        if goes_on:
+            self._tell_lost(failed, skipped)
+        for number, operation in enumerate(operations, 1):
+            if goes_on and "dry_run" not in options:
+                say(f"{number}/{len(operations)} {operation}")
+            path = self.out / store_slug(operation.method, operation.path)
+            ignore = self.project.ignored_in(path)
+            try:
+                one = generate_store(
+                    self.document, operation, self.out, ignore=ignore, **self.options, **options
+                )
+            except NothingToGenerateError as error:
+                if not goes_on:
+                    raise
+                skipped.append(Skipped(str(operation), PLAIN_VALUES, error.what))
+                continue
+            except (DocumentDefectError, StoreError) as error:
+                if not goes_on:
+                    raise
+                named = "" if str(operation) in error.what else f"{operation}: "
+                fail(f"{named}{error.what}", why=error.why, hint=error.hint)
+                failed.append((str(operation), error))
+                continue
+            done.append(one)
+            if _would_stop_the_next(one):
+                rest = len(operations) - number
+                break
+        if not done and not failed:
+            raise UsageError(
+                f"none of the operations is answered with a type to generate: {len(operations):,}"
+                " tried",
+                why=skipped[-1].reason,
+                hint="name another document or tag, or --status",
+            )
+        return _Results(done, failed, skipped, self.selection.excluded, rest)
+
+    def _tell_lost(self, failed: list[tuple[str, RegenError]], skipped: list[Skipped]) -> None:
+        """Tell which operations the document lacks because it is broken."""
+        for defect in self.document.lost_operations:
+            if self.options["allow_defects"]:
+                skipped.append(Skipped(defect.where, UNREADABLE, str(defect)))
+                continue
+            error = DocumentDefectError(
+                f"the document is broken at {defect.where}, and operations may be missing",
+                why=defect.message,
+                hint="correct the document, or take what can be read with --allow-defects",
+            )
+            fail(error.what, why=error.why, hint=error.hint)
+            failed.append((defect.where, error))
+
+
+def _would_stop_the_next(result: GenerateResult) -> bool:
+    """Return whether what stopped one store would stop the next: no connection, no budget left."""
+    return bool({"transport", "budget", "cassette_miss"}.intersection(result.stop_reasons.values()))
+
+
+def _exit_code(result: GenerateResult | RegenError) -> int:
+    if isinstance(result, RegenError):
+        return result.exit_code
+    if result.failures:
+        return max(failure.exit_code for failure in result.failures)
+    return int(any(found.has_errors for found in result.validation.values()))
+
+
+def _planned(result: GenerateResult) -> dict[str, Any]:
+    return {
+        "ir": result.ir.to_json(),
+        "prompts": [
+            {**entry.to_json(), "estimated_input_tokens": estimated_input_tokens(entry)}
+            for entry in result.prompts
+        ],
+        "defects": [defect.to_json() for defect in result.defects],
+    }
+
+
+def _generated(result: GenerateResult) -> dict[str, Any]:
+    return {
+        "path": result.path.as_posix(),
+        "ok": _exit_code(result) == 0,
+        "added": list(result.added),
+        "changed": list(result.changed),
+        "removed": list(result.removed),
+        "kept": list(result.kept),
+        "asked": [key._asdict() for key in result.asked],
+        "calls": result.calls,
+        "tokens": result.usage.total_tokens,
+        "stop_reasons": dict(result.stop_reasons),
+        "failures": [describe_failure(failure) for failure in result.failures],
+        "errors": [i.to_json() for found in result.validation.values() for i in found.errors],
+        "defects": [defect.to_json() for defect in result.defects],
+    }
+
+
+def _show_plan(result: GenerateResult) -> None:
+    tokens = _show_pages(result)
+    _show_defects(result)
+    pages = plural(len(result.asked), "page")
+    say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
+
+
+def _show_defects(result: GenerateResult) -> None:
+    for defect in result.defects:
+        is_error = defect.severity == "error"
+        text = f"error: {defect}" if is_error else str(defect)
+        fact("document", text, "red" if is_error else "yellow")
+
+
+def _show_pages(result: GenerateResult) -> int:
+    """List the pages to ask; return about how many tokens of input they take."""
+    asked = set(result.asked)
+    waiting = [entry for entry in result.prompts if entry.key in asked]
+    width = max((len(entry.type_name) for entry in waiting), default=0)
+    tokens = 0
+    for entry in waiting:
+        estimate = estimated_input_tokens(entry)
+        tokens += estimate
+        page = f"page {entry.page} of {entry.total_pages}"
+        fields = plural(len(entry.fields), "field")
+        say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
+    return tokens
+
+
+def _show(result: GenerateResult, namespace: str | None) -> None:
+    for name in ("added", "changed", "removed", "kept"):
+        types = getattr(result, name)
+        if types:
+            fact(name, f"{plural(len(types), 'type')}: {shortened(types)}")
+    source = result.path / result.source_file
+    if namespace and source.is_file() and not _header_has(source, namespace):
+        fact(
+            "header",
+            f"it stays as it is, for it is yours: change the namespace to {namespace} there",
+        )
+    show_issues(result.validation, str(source))
+    say(f"{source}: {usage_line(result.calls, result.usage)}")
+    if result.failures:
+        stored = "what was finished is stored: the same command again asks only for the rest"
+        say(stored if result.is_stored else f"nothing was written to {result.path}")
+        show_failures(result.failures)
+    elif any(found.has_errors for found in result.validation.values()):
+        next_step(f"pytest-regen regenerate {shlex.quote(str(result.path))} --from-errors")
+
+
+def _show_uncollected(project: Project, results: Sequence[GenerateResult]) -> None:
+    """Say what is missing in the settings for pytest to collect the stores made."""
+    stored = [result.path for result in results if result.is_stored]
+    missing = next(filter(None, map(project.missing_line, stored)), "")
+    if missing:
+        say(f"pytest does not collect it yet: add {missing}")
+
+
+def _header_has(source: Path, word: str) -> bool:
+    """Return whether what stands above the first boundary line holds a word."""
+    return word in source.read_text("utf-8").partition(":BEGIN ")[0]
+
+
+def _show_sum(results: _Results, *, dry_run: bool) -> None:
+    """Tell what came of many operations, where that is not on the screen any more."""
+    for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
+        names = [each.operation for each in whose]
+        fact("skipped", f"{plural(len(names), 'operation')} {kind}: {shortened(names)}")
+    if results.excluded:
+        names = [str(operation) for operation in results.excluded]
+        fact("excluded", f"{plural(len(names), 'operation')}: {shortened(names)}")
+    failing = sum(_exit_code(result) > 0 for result in results.done)
+    kept = sum(_exit_code(result) == 0 and _is_kept(result) for result in results.done)
+    made = len(results.done) - failing - kept
+    parts = [f"{plural(made, 'store')} {'planned' if dry_run else 'generated'}"]
+    others = {
+        "kept": kept,
+        "with errors": failing,
+        "failed": len(results.failed),
+        "skipped": len(results.skipped),
+        "excluded": len(results.excluded),
+        "not started": results.not_started,
+    }
+    parts += [f"{number:,} {what}" for what, number in others.items() if number]
+    say(", ".join(parts))
+
+
+def _is_kept(result: GenerateResult) -> bool:
+    """Return whether a store was there already, just as the document wants it."""
+    return not (result.asked or result.added or result.changed or result.removed)

@@ -1,0 +1,328 @@
+"""``regenerate``: types or pages of a store, from stored prompts."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pytest_regen.cli.output import (
+    AsJson,
+    Attempts,
+    BudgetTokens,
+    CassetteFile,
+    DryRun,
+    Jobs,
+    Model,
+    ProviderName,
+    Record,
+    RecordChoice,
+    confirm,
+    describe_failure,
+    emit_json,
+    fact,
+    is_terminal,
+    next_step,
+    progress_bar,
+    say,
+    shortened,
+    show_diff,
+    show_failures,
+    show_issues,
+    usage_line,
+)
+from pytest_regen.cli.project import Project
+from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.errors import StaleStoreError, UsageError
+from pytest_regen.prompts import estimated_input_tokens
+from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.regeneration import (
+    PartialRegenResult,
+    StopReason,
+    TurnSettings,
+    fixable,
+    heal_store,
+    pages_at_fault,
+    partial_regenerate,
+    targets,
+)
+from pytest_regen.stores import RegenStore
+from pytest_regen.text import plural
+from pytest_regen.validation import stale_types, validate_store
+from pytest_regen.validation.issues import Ignore
+
+__all__ = ["regenerate"]
+
+
+_WORDS: dict[StopReason, str] = {
+    "attempts": "errors remain after the last attempt",
+    "no_progress": "the model makes the same mistakes again",
+    "unfixable": "no reply could mend it: the prompt itself is at fault",
+    "refused": "the model declined",
+    "budget": "the token budget is spent",
+    "transport": "the model could not be reached",
+    "cassette_miss": "the cassette has no answer",
+}
+
+
+_REPLIES_FAILED: frozenset[StopReason] = frozenset({"attempts", "no_progress"})
+"""Reasons that speak of replies, which need not be what is stored."""
+
+
+def regenerate(
+    path: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a store.")],
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Type to regenerate; may be repeated.")
+    ] = None,
+    pages: Annotated[
+        list[int] | None,
+        typer.Option("--page", help="Page of the one type named; may be repeated."),
+    ] = None,
+    from_errors: Annotated[
+        bool, typer.Option("--from-errors", help="Only what has errors, validated afresh.")
+    ] = False,
+    correction: Annotated[
+        str | None, typer.Option("--correction", help="What was wrong, in your words.")
+    ] = None,
+    model: Model = None,
+    attempts: Attempts = None,
+    jobs: Jobs = 1,
+    budget: BudgetTokens = None,
+    cassette: CassetteFile = None,
+    record: Record = RecordChoice.NONE,
+    provider: ProviderName = None,
+    accept_any: Annotated[
+        bool, typer.Option("--accept-any", help="Keep new outputs even if they are worse.")
+    ] = False,
+    discard_edits: Annotated[
+        bool, typer.Option("--discard-edits", help="Replace blocks edited by hand.")
+    ] = False,
+    ignore_stale: Annotated[
+        bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Regenerate types or pages of a store from their stored prompts."""
+    project = Project.here()
+    ignore = project.ignored_in(path)
+    store = RegenStore.open(path)
+    asked = _asked(store, types, pages, ignore if from_errors else None)
+    stale = _stale(store, asked)
+    if dry_run:
+        _show_plan(store, asked, stale, as_json=as_json)
+        return
+    if stale and not ignore_stale:
+        _confirm_stale(store, stale)
+    if types is None and not from_errors and not yes:
+        _confirm_everything(store, asked)
+    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
+    with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
+        _check_ready(asked, settings)
+        if from_errors:
+            result = heal_store(
+                path,
+                settings=settings,
+                attempts=turns.replies(),
+                type_names=[store.resolve_type(name) for name in types] if types else None,
+                accept_any=accept_any,
+                discard_edits=discard_edits,
+                ignore=ignore,
+            )
+        else:
+            names = list(dict.fromkeys(entry.type_name for entry in asked))
+            result = partial_regenerate(
+                path,
+                names,
+                {names[0]: pages} if pages else None,
+                correction_context={name: [correction] for name in names} if correction else None,
+                attempts=turns.replies(),
+                settings=settings,
+                accept_any=accept_any,
+                discard_edits=discard_edits,
+                ignore=ignore,
+            )
+    emit_json(_report(result)) if as_json else _show(result)
+    raise typer.Exit(_exit_code(result))
+
+
+def _asked(
+    store: RegenStore,
+    types: list[str] | None,
+    pages: list[int] | None,
+    errors_except: Ignore | None,
+) -> list[PromptEntry]:
+    """Return the prompts to execute first: what was named, or what has errors.
+
+    Args:
+        store: as it is now.
+        types: declared names or those of schemas; ``None`` for all.
+        pages: of the one type named.
+        errors_except: codes that do not count as errors; ``None`` asks for all that was named.
+
+    Raises:
+        UsageError: unknown types or pages, or ``--page`` without one ``--type``.
+    """
+    if pages and (types is None or len(types) != 1):
+        raise UsageError(
+            f"--page {pages[0]} does not say of which type",
+            why="a page belongs to one type",
+            hint=f"name it with --type, one of: {', '.join(store.type_names)}",
+        )
+    if errors_except is None:
+        named = {types[0]: pages} if types and pages else {}
+        chosen = targets(store, types, named)
+    else:
+        results = validate_store(store, ignore=errors_except)
+        wanted = {store.resolve_type(name) for name in types} if types else set(store.type_names)
+        chosen = {
+            name: {
+                page: list(notes)
+                for page, notes in pages_at_fault(
+                    fixable(results.get(name)), len(store.prompts_of(name))
+                ).items()
+            }
+            for name in store.type_names
+            if name in wanted
+        }
+    return [entry for entry in store.prompts if entry.page in chosen.get(entry.type_name, {})]
+
+
+def _stale(store: RegenStore, asked: list[PromptEntry]) -> list[str]:
+    """Return those of the types to be asked whose prompts are older than the document."""
+    named = {entry.type_name for entry in asked}
+    return [name for name in stale_types(store) if name in named]
+
+
+def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
+    """Ask whether to go on with prompts made for another version of the document.
+
+    Raises:
+        StaleStoreError: nobody can be asked, or the answer is no.
+    """
+    names_stale = f"{plural(len(stale), 'type')}: {shortened(stale)}"
+    if is_terminal():
+        say(f"warning: made for another version of the document: {names_stale}", "yellow")
+        if confirm("Regenerate from the old prompts all the same?"):
+            return
+    raise StaleStoreError(
+        f"{store.path} is stale, {names_stale}",
+        why="the stored prompts were made from another IR than the document gives now",
+        hint="update the store with pytest-regen generate, or go on with --ignore-stale",
+    )
+
+
+def _confirm_everything(store: RegenStore, asked: list[PromptEntry]) -> None:
+    tokens = sum(estimated_input_tokens(entry) for entry in asked)
+    what = f"all {plural(len(asked), 'page')} of {store.path}, about {tokens:,} tokens of input"
+    if is_terminal():
+        if confirm(f"Regenerate {what}?"):
+            return
+        raise typer.Exit(0)
+    raise UsageError(
+        f"regenerating {what} was not confirmed",
+        why="no --type was named, which means every type",
+        hint="add --yes, or name types with --type, or --from-errors",
+    )
+
+
+def _check_ready(asked: list[PromptEntry], settings: TurnSettings) -> None:
+    """Raise what would stop the first page, before an edit is put back for it."""
+    if asked and settings.ready:
+        settings.ready()
+
+
+def _show_plan(
+    store: RegenStore, asked: list[PromptEntry], stale: list[str], *, as_json: bool
+) -> None:
+    if as_json:
+        emit_json(
+            {
+                "path": store.path.as_posix(),
+                "stale": stale,
+                "pages": [
+                    {**entry.key._asdict(), "estimated_input_tokens": estimated_input_tokens(entry)}
+                    for entry in asked
+                ],
+            }
+        )
+        return
+    width = max((len(entry.type_name) for entry in asked), default=0)
+    for entry in asked:
+        page = f"page {entry.page} of {entry.total_pages}"
+        tokens = estimated_input_tokens(entry)
+        say(f"  {entry.type_name:<{width}}  {page:<12}  about {tokens:,} tokens")
+    if stale:
+        fact("stale", f"{plural(len(stale), 'type')}: {shortened(stale)}", "yellow")
+    say(f"{store.path}: {plural(len(asked), 'page')} to ask; nothing written")
+
+
+def _report(result: PartialRegenResult) -> dict[str, Any]:
+    return {
+        "source_path": result.source_path.as_posix(),
+        "ok": _exit_code(result) == 0,
+        "regenerated": [{"type_name": name, "page": page} for name, page in result.regenerated],
+        "rejected": list(result.rejected),
+        "stop_reasons": dict(result.stop_reasons),
+        "skipped": dict(result.skipped),
+        "model_used": result.model_used,
+        "calls": result.calls,
+        "tokens": result.usage.total_tokens,
+        "errors": [issue.to_json() for issue in result.validation.errors],
+        "warnings": [issue.to_json() for issue in result.validation.warnings],
+        "failures": [describe_failure(failure) for failure in result.failures],
+        "diff": result.diff,
+    }
+
+
+def _show(result: PartialRegenResult) -> None:
+    show_diff(result.diff)
+    for name, page in result.regenerated:
+        fact("regenerated", f"{name} page {page}", "green")
+    for entry in result.rejected:
+        fact("rejected", f"it was no better, and is kept in history/{entry}.json")
+    for name, why in result.skipped.items():
+        fact("skipped", f"{name}: {why}", "yellow")
+    failing = {issue.type_name for issue in result.validation.errors}
+    for name, reason in result.stop_reasons.items():
+        words = _WORDS.get(reason, "")
+        if reason in _REPLIES_FAILED and name not in failing:
+            words = "what came back has errors, what is stored has none"
+        if words:
+            fact("stopped", f"{name}: {words} ({reason})", "yellow")
+    show_issues({"": result.validation}, str(result.source_path))
+    if not (result.calls or result.stop_reasons or result.skipped or result.failures):
+        say(f"{result.source_path}: no errors, nothing to ask", "green")
+        return
+    say(f"{result.source_path}: {usage_line(result.calls, result.usage)}")
+    show_failures(result.failures)
+    if _exit_code(result) and not result.failures:
+        next_step(_advice(result))
+
+
+def _advice(result: PartialRegenResult) -> str:
+    """Return what to do about errors that remain."""
+    store = shlex.quote(str(result.source_path.parent))
+    reasons = set(result.stop_reasons.values())
+    if "unfixable" in reasons:
+        return "correct the document, then pytest-regen generate on it"
+    # A reply can mend nothing where what is left is an edit, or the file around the blocks.
+    drifted = {issue.type_name for issue in result.validation.errors if issue.code == "DRIFT"}
+    if result.skipped and drifted:
+        has_errors = any(issue.type_name in drifted for issue in fixable(result.validation))
+        if has_errors:
+            return f"pytest-regen rebuild {store}, which drops what was edited by hand"
+        return f"pytest-regen adopt {store}, which keeps what was edited by hand"
+    if result.skipped or not fixable(result.validation):
+        return f"pytest-regen validate {store}, which says what to do about each"
+    again = f"pytest-regen regenerate {store} --from-errors"
+    return f"{again} --model ANOTHER" if "no_progress" in reasons else again
+
+
+def _exit_code(result: PartialRegenResult) -> int:
+    if result.failures:
+        return max(failure.exit_code for failure in result.failures)
+    if result.skipped:
+        return 2
+    return int(result.validation.has_errors)

@@ -1,0 +1,276 @@
+"""``validate``: the issues of stores, without a model."""
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pytest_regen.cli.output import (
+    AsJson,
+    emit_json,
+    fact,
+    next_step,
+    say,
+    show_diff,
+    show_issues,
+    show_issues_by_type,
+)
+from pytest_regen.cli.project import Project
+from pytest_regen.errors import StoreWriteError
+from pytest_regen.modes import StalePolicy, stale_outcome
+from pytest_regen.regeneration import fixable
+from pytest_regen.regeneration.partial import write_summary
+from pytest_regen.regeneration.restore import adopt_edits, rebuild_source, restore_outputs
+from pytest_regen.stores import HistoryEntry, RegenStore, is_store
+from pytest_regen.stores import history as history_of
+from pytest_regen.text import plural
+from pytest_regen.validation import validate_store
+from pytest_regen.validation.edits import broken_file
+from pytest_regen.validation.issues import ValidationResult, ignoring
+from pytest_regen.validation.pieces import split
+from pytest_regen.validation.stores import format_note, update_command
+
+__all__ = ["adopt", "history", "rebuild", "restore", "validate"]
+
+
+Results = dict[str, ValidationResult]
+
+
+def validate(
+    dirs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Stores, or folders of stores; without one, those that regen_stores matches.",
+        ),
+    ] = None,
+    by_type: Annotated[bool, typer.Option("--by-type", help="Group issues by type.")] = False,
+    no_write: Annotated[
+        bool, typer.Option("--no-write", help="Leave the summary in ir.json as it is.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Validate stores and update the summary in ir.json. Calls no model."""
+    project = Project.here()
+    stale = project.stale
+    reports = []
+    for path in _stores_in(dirs) if dirs else project.stores():
+        store = RegenStore.open(path)
+        results = validate_store(store, ignore=project.ignored_in(path))
+        if not no_write:
+            _write(store, results)
+        reports.append(_report(store, results, stale))
+        if not as_json:
+            _show(store, results, stale, by_type=by_type)
+    if as_json:
+        emit_json({"stores": reports})
+    raise typer.Exit(0 if all(report["ok"] for report in reports) else 1)
+
+
+def _stores_in(dirs: Iterable[Path]) -> Iterator[Path]:
+    """Yield the stores named, and those in folders named."""
+    for path in dirs:
+        # What holds no store at all is told by whoever opens it.
+        inner = [] if is_store(path) else sorted(one.parent for one in path.glob("*/pages.json"))
+        yield from inner or [path]
+
+
+def _write(store: RegenStore, results: Results) -> None:
+    try:
+        write_summary(store, results)
+    except StoreWriteError as error:
+        # What was found does not depend on it.
+        say(f"note: the summary in {store.path / 'ir.json'} was not updated: {error.why}")
+
+
+def _stale_names(results: Results) -> list[str]:
+    return [name for name, one in results.items() if any(i.code == "STALE" for i in one.issues)]
+
+
+def _report(store: RegenStore, results: Results, stale: StalePolicy) -> dict[str, Any]:
+    roots = {type_.name for type_ in store.ir.types if type_.is_root}
+    return {
+        "path": store.path.as_posix(),
+        "ok": not any(result.has_errors for result in results.values())
+        and not (stale_outcome(stale) == "fail" and _stale_names(results)),
+        "types": [
+            {
+                "name": name,
+                "is_root": name in roots,
+                "errors": [issue.to_json() for issue in result.errors],
+                "warnings": [issue.to_json() for issue in result.warnings],
+            }
+            for name, result in results.items()
+        ],
+    }
+
+
+def _show(store: RegenStore, results: Results, stale: StalePolicy, *, by_type: bool) -> None:
+    shown = ignoring(results, ["STALE"] if stale == "ignore" else ())
+    if by_type:
+        say(store.source_path.as_posix())
+        show_issues_by_type(shown)
+    else:
+        show_issues(shown, store.source_path.as_posix())
+    types = plural(len(results), "type")
+    failing = sum(result.has_errors for result in results.values())
+    old = len(_stale_names(shown))
+    older = f"{old} {'is' if old == 1 else 'are'} older than the document" if old else ""
+    if failing:
+        say(f"{store.path}: {failing} of {types} {'has' if failing == 1 else 'have'} errors")
+    elif old and stale_outcome(stale) == "fail":
+        say(f"{store.path}: {types}, no errors, but {older}")
+    else:
+        note = f"; {older}{', which fails in CI' if stale == 'auto' else ''}" if old else ""
+        say(f"{store.path}: {types}, no errors{note}", "green")
+    if note := format_note(store):
+        say(f"note: {note}")
+    if old and (not failing or stale_outcome(stale) == "fail"):
+        # The prompts of a stale type are the old ones: it is updated before it is mended.
+        next_step(update_command(store))
+    elif failing:
+        next_step(_advice(store, results))
+
+
+def _advice(store: RegenStore, results: Results) -> str:
+    """Return what mends the errors; what somebody edited is kept or dropped, not regenerated."""
+    place = shlex.quote(str(store.path))
+    failing = {name: result for name, result in results.items() if result.has_errors}
+    codes = {issue.code for result in failing.values() for issue in result.errors}
+    edited = [name for name, one in failing.items() if any(i.code == "DRIFT" for i in one.errors)]
+    if any(fixable(result) for name, result in failing.items() if name not in edited):
+        return f"pytest-regen regenerate {place} --from-errors"
+    types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
+    if codes == {"DRIFT"} and not broken_file(store, split(store.source, store.envelope.language)):
+        return f"pytest-regen adopt {place} {types}, which keeps what was edited by hand"
+    if edited:
+        return f"pytest-regen rebuild {place} {types}, which drops what was edited by hand"
+    if codes & {"EDITED_PROMPT", "UNFIXABLE"}:
+        return update_command(store)
+    if "CONFLICT" in codes:
+        return f"pytest-regen rebuild {place}, which writes the source from its pages"
+    return "correct the file as the lines above say"
+
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a store.")]
+
+
+def history(
+    path: Folder,
+    type_name: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List outputs that were replaced or rejected; newest last."""
+    store = RegenStore.open(path)
+    entries = history_of(path, store.resolve_type(type_name) if type_name else None)
+    if as_json:
+        emit_json({"entries": [{"id": entry.id, **entry.to_json()} for entry in entries]})
+        return
+    rows = [_row(entry) for entry in entries]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        say("  ".join(cells).rstrip())
+    if entries:
+        newest = entries[-1]
+        where = shlex.quote(str(path))
+        next_step(f"pytest-regen restore {where} --type {newest.type_name} --to {newest.id}")
+    else:
+        say(f"{path}: nothing was replaced or rejected yet")
+
+
+def _row(entry: HistoryEntry) -> Sequence[str]:
+    errors = sum(issue.severity == "error" for issue in entry.issues)
+    return (
+        entry.id,
+        entry.reason,
+        entry.type_name,
+        f"page {entry.page} of {entry.total_pages}",
+        f"attempt {entry.attempt}",
+        entry.model,
+        plural(errors, "error") if errors else "",
+    )
+
+
+def restore(
+    path: Folder,
+    type_name: Annotated[str, typer.Option("--type", help="Type to restore.")],
+    page: Annotated[int | None, typer.Option("--page", min=1, help="Only this page.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="ID", help="History entry; by default the last.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an output from the history the stored one."""
+    taken = restore_outputs(path, type_name, page=page, to=to)
+    if as_json:
+        pages = [{"type_name": p.type_name, "page": p.page, "model": p.model} for p in taken.pages]
+        emit_json({"restored": pages, "diff": taken.diff})
+        return
+    show_diff(taken.diff)
+    for entry in taken.pages:
+        fact("restored", f"{entry.type_name} page {entry.page}, written by {entry.model}")
+    next_step(f"pytest-regen validate {shlex.quote(str(path))}")
+
+
+def adopt(
+    path: Folder,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make blocks edited by hand the stored outputs."""
+    taken = adopt_edits(path, types)
+    left = _left(path, {page.type_name for page in taken.pages})
+    if as_json:
+        adopted = [{"type_name": p.type_name, "page": p.page} for p in taken.pages]
+        errors = [issue.to_json() for result in left.values() for issue in result.errors]
+        emit_json({"adopted": adopted, "errors": errors, "diff": taken.diff})
+    else:
+        show_diff(taken.diff)
+        for entry in taken.pages:
+            fact("adopted", f"{entry.type_name} page {entry.page}")
+        show_issues(left, RegenStore.open(path).source_path.as_posix())
+        where = shlex.quote(str(path))
+        if any(result.has_errors for result in left.values()):
+            # It is stored now; nobody is to take it for clean.
+            next_step(f"pytest-regen regenerate {where} --from-errors")
+        elif taken.pages:
+            next_step(f"pytest-regen validate {where}")
+        else:
+            say(f"{path}: no type was edited by hand")
+    raise typer.Exit(int(any(result.has_errors for result in left.values())))
+
+
+def _left(path: Path, types: Collection[str]) -> dict[str, ValidationResult]:
+    """Return what is wrong with types whose edits were adopted: the gate will say so as well."""
+    if not types:
+        return {}
+    ignore = Project.here().ignored_in(path)
+    return validate_store(RegenStore.open(path), types=sorted(types), ignore=ignore)
+
+
+def rebuild(
+    path: Folder,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the source from its stored pages; edits made by hand go to the history."""
+    done = rebuild_source(path, types)
+    if as_json:
+        emit_json({"rebuilt": done.type_names, "history": done.history, "diff": done.diff})
+        return
+    show_diff(done.diff)
+    for name in done.type_names:
+        fact("rebuilt", name)
+    for name in done.history:
+        fact("kept", f"{Path(path, 'history', name).as_posix()}, what was there before")
+    if done.type_names:
+        next_step(f"pytest-regen validate {shlex.quote(str(path))}")
+    else:
+        say(f"{path}: the source is what its pages make")

@@ -1,0 +1,294 @@
+"""What a text says once it is decoded: escapes, base64, percent-encoding, and the way back.
+
+A leaf. Credentials are looked for in what is decoded and replaced in what is encoded.
+"""
+
+import re
+import zlib
+from base64 import b64decode, b64encode
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import quote_plus, unquote_to_bytes
+
+__all__ = ["Hidden", "Unescaped", "hidden_parts", "letters_in", "runs", "shading", "unescaped"]
+
+
+Holds = Callable[[str], bool]
+"""Whether there is something in a text to be replaced."""
+
+_ESCAPED = re.compile(
+    # JSON, YAML, Python, shells and HTML; a colour of a terminal; the end of a folded line.
+    r"\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|033"
+    r"|[\\\"'`/abefnrtv0N_LP ]|\r?\n[ \t]*)"
+    r"|\x1b\[[0-9;]*[A-Za-z]"
+    r"|&(?:#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos|nbsp);"
+)
+_MEANINGS: Final = {
+    **{f"\\{same}": same for same in "\\\"'`/ "},
+    **dict(zip((rf"\{letter}" for letter in "abefnrtv0N_LP"),
+               "\a\b\x1b\f\n\r\t\v\0\x85\xa0\u2028\u2029", strict=True)),
+    "\\033": "\x1b",
+    **{f"&{name};": sign for name, sign in zip(("amp", "lt", "gt", "quot", "apos", "nbsp"),
+                                               "&<>\"'\xa0", strict=True)},
+}  # fmt: skip
+_NUMBER = re.compile(r"[\\&][uUx#{]+([0-9A-Fa-f]+)")
+_NO_LETTER: Final = "\ufffd"
+_MANY: Final = 1_000
+"""Backslashes: in a text with more of them, the commonest escapes are undone without a pattern."""
+_COMMONEST: Final = (r"\\", r"\"", r"\n", r"\t", r"\r", r"\/", r"\'")
+"""The backslash itself comes first: once no two stand in a row, each begins an escape."""
+_FOLDED: Final = re.compile(r"\\\r?\n[ \t]*")
+_STAND_INS: Final = tuple(map(chr, range(0xD800, 0xD810)))
+"""Halves of pairs: they are part of no escape, and no escape means one."""
+
+
+class Unescaped(NamedTuple):
+    """A text whose escapes are undone."""
+
+    escaped: str
+    text: str
+
+    def places(self) -> Callable[[int], int]:
+        """Return what gives for a place in ``text`` the place in ``escaped``."""
+        plain, escaped, ahead = [0], [0], 0
+        for match in _ESCAPED.finditer(self.escaped):
+            ahead += len(match[0]) - len(_meaning(match))
+            plain.append(match.end() - ahead)
+            escaped.append(match.end())
+
+        def place(at: int) -> int:
+            last = bisect_right(plain, at) - 1
+            return escaped[last] + at - plain[last]
+
+        return place
+
+
+def unescaped(text: str) -> Unescaped | None:
+    """Return ``text`` without its escapes; ``None`` where it has none.
+
+    One level: what was escaped twice is escaped once then.
+    """
+    if not ("\\" in text or "\x1b[" in text or ("&" in text and ";" in text)):
+        return None
+    plain = _plain(text) if text.count("\\") > _MANY else _ESCAPED.sub(_meaning, text)
+    # What is meant is always shorter.
+    return Unescaped(text, plain) if len(plain) < len(text) else None
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` without its escapes, some ten times faster where they stand close together.
+
+    What the commonest escapes mean is put in last: a line end of theirs, next to what else stands
+    there, could be read as an escape that nobody wrote.
+    """
+    free = [sign for sign in _STAND_INS if sign not in text]
+    if len(free) <= len(_COMMONEST):
+        return _ESCAPED.sub(_meaning, text)
+    stand_ins = dict(zip(_COMMONEST, free, strict=False))
+    for escape, sign in stand_ins.items():
+        text = text.replace(escape, sign)
+    text = _ESCAPED.sub(_meaning, _FOLDED.sub(free[-1], text))
+    for escape, sign in stand_ins.items():
+        text = text.replace(sign, _MEANINGS[escape])
+    return text.replace(free[-1], "")
+
+
+def _meaning(match: re.Match[str]) -> str:
+    """Return what an escape stands for, at most one character."""
+    token = match[0]
+    known = _MEANINGS.get(token)
+    if known is not None:
+        return known
+    if token[0] == "\x1b":
+        return "\x1b"
+    return "" if token[1] in "\r\n" else _numbered(token)
+
+
+@lru_cache(maxsize=4096)
+def _numbered(token: str) -> str:
+    """Return the character that an escape gives by its number."""
+    (digits,) = _NUMBER.findall(token)
+    code = int(digits, 10 if token[0] == "&" and "x" not in token else 16)
+    is_letter = code < 0xD800 or 0xDFFF < code <= 0x10FFFF  # noqa: PLR2004 - halves of pairs
+    return chr(code) if is_letter else _NO_LETTER
+
+
+class Hidden(NamedTuple):
+    """A part of a text that says something else when it is decoded."""
+
+    start: int
+    end: int
+    plain: str
+    encode: Callable[[str], str]
+
+
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+")
+_BASE64 = re.compile(
+    # Lines may be ended, as mail has them, and indented, as YAML has.
+    r"[A-Za-z0-9+/_-]{20,}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{4,})*={0,2}"
+)
+_ONE_ALPHABET = str.maketrans("-_", "+/")
+_JOINTS = re.compile(r"[-_/+]")
+_WIDE = re.compile(rb"(?:[\t\n\r -~]\0){16}")
+_SHORTEST: Final = 20
+"""Digits of base64: below, nothing is long enough to hide a credential."""
+_FIRST_LINES: Final = 3
+_SHORT: Final = 1 << 12
+"""Characters: in up to so many, base64 is also looked for behind another word."""
+_LARGEST: Final = 1 << 22
+"""Bytes that are looked at of what is compressed."""
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_ENDS = r"""[\s"'<>\\&?;,{}]"""
+_BEFORE = re.compile(rf"(?s:.*){_ENDS}")
+_UP_TO = re.compile(_ENDS.replace("[", "[^", 1) + "*")
+_FARTHEST: Final = 1 << 12
+"""Characters before the first percent sign of a word that are looked at."""
+
+
+def hidden_parts(text: str, long: str, holds: Holds) -> list[Hidden]:
+    """Return the parts of a text that are base64 or percent-encoded, in order, none twice.
+
+    Args:
+        text: the text.
+        long: its long words; base64 is looked for only where they have some.
+        holds: asked of what is decoded. Base64 of which it says no is left out.
+    """
+    found = [*_in_base64(text, long, holds), *_in_percent(text)]
+    kept: list[Hidden] = []
+    for one in sorted(found, key=lambda one: one[:2]):
+        # Where both readings are possible the one that begins first covers the other.
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
+
+
+def _in_base64(text: str, long: str, holds: Holds) -> Iterator[Hidden]:
+    at = 0
+    for run in _RUN.findall(long):
+        start = text.find(run, at)
+        # A word, a name or a number is none: base64 has letters of both sizes.
+        if start < 0 or run.islower() or run.isupper():
+            continue
+        match = _BASE64.match(text, start)
+        at = match.end() if match else start
+        found = _from_base64(text, match, holds) if match else None
+        if found is not None:
+            yield found
+
+
+def _in_percent(text: str) -> Iterator[Hidden]:
+    at, match = 0, _PERCENT.search(text)
+    while match is not None:
+        before = _BEFORE.match(text, max(at, match.start() - _FARTHEST), match.start())
+        start = before.end() if before else max(at, match.start() - _FARTHEST)
+        rest = _UP_TO.match(text, match.end())
+        at = rest.end() if rest else match.end()
+        yield _from_percent(text[start:at], start)
+        match = _PERCENT.search(text, at)
+
+
+def _from_base64(text: str, match: re.Match[str], holds: Holds) -> Hidden | None:
+    for start in _starts(match):
+        digits = "".join(text[start : match.end()].split()).rstrip("=")
+        letters = b"-_" if "-" in digits or "_" in digits else b"+/"
+        # One digit more than whole bytes take says nothing; what follows may be of both alphabets.
+        whole = digits[: len(digits) - (len(digits) % 4 == 1)].translate(_ONE_ALPHABET)
+        data = b64decode(whole + "=" * (-len(whole) % 4))
+        for plain, encode in _readings(data):
+            if holds(letters_in(data) if plain is None else plain):
+                back = _back(encode, letters)
+                return Hidden(start, match.end(), plain or data.decode("latin-1"), back)
+    return None
+
+
+def _starts(match: re.Match[str]) -> Iterator[int]:
+    """Yield where base64 may begin: behind a word or a path it may begin later, or a line later."""
+    start, run = match.start(), match[0]
+    yield start
+    if len(run) > _SHORT:
+        return
+    tried = {0}
+    for joint in _JOINTS.finditer(run.partition("\n")[0]):
+        if joint.end() % 4 not in tried and len(run) - joint.end() >= _SHORTEST:
+            tried.add(joint.end() % 4)
+            yield start + joint.end()
+    at = 0
+    for _ in range(_FIRST_LINES):
+        at = run.find("\n", at) + 1
+        if not at:
+            return
+        yield start + at
+
+
+def letters_in(data: bytes) -> str:
+    """Return what bytes have of letters in a row, in ASCII, eight and more, a line for each.
+
+    An image has few; the few are searched first, and mostly last.
+    """
+    spans = runs(data.translate(_LETTERS), _FEWEST_LETTERS)
+    return b"\n".join([data[start:end] for start, end in spans]).decode("ascii")
+
+
+def runs(shades: bytes, least: int) -> Iterator[tuple[int, int]]:
+    """Yield where at least so many ``x`` stand in a row between blanks.
+
+    Made with ``shading``, this finds runs of letters a hundred times as fast as a pattern.
+    """
+    row = b"x" * least
+    start = shades.find(row)
+    while start >= 0:
+        end = shades.find(b" ", start)
+        end = end if end >= 0 else len(shades)
+        yield start, end
+        start = shades.find(row, end)
+
+
+def shading(is_kept: Callable[[str], bool]) -> bytes:
+    """Return the table that makes ``x`` of the bytes that are kept, and blanks of the others."""
+    return bytes(ord("x" if is_kept(chr(code)) else " ") for code in range(256))
+
+
+_LETTERS: Final = shading(lambda sign: " " <= sign <= "~" or sign in "\t\n\r\x1b")
+_FEWEST_LETTERS: Final = 8
+_FEWEST_WIDE: Final = 16
+
+
+def _is_wide(data: bytes) -> bool:
+    """Whether text in UTF-16 stands in bytes; of such every second is none."""
+    zeros = bytes(_FEWEST_WIDE)
+    return (zeros in data[1::2] or zeros in data[::2]) and _WIDE.search(data) is not None
+
+
+def _readings(data: bytes) -> Iterator[tuple[str | None, Callable[[str], bytes]]]:
+    """Yield what bytes say, and what makes bytes of it; ``None`` for themselves in Latin-1."""
+    yield None, lambda clean: clean.encode("latin-1", "replace")
+    if len(data) % 2 == 0 and _is_wide(data):
+        yield data.decode("utf-16-le", "replace"), lambda clean: clean.encode("utf-16-le")
+    if data[:2] == b"\x1f\x8b" or (data[:1] == b"x" and int.from_bytes(data[:2]) % 31 == 0):
+        bits = zlib.MAX_WBITS | (16 if data[:1] == b"\x1f" else 0)
+        try:
+            plain = zlib.decompressobj(bits).decompress(data, _LARGEST)
+        except zlib.error:
+            return
+        yield plain.decode("latin-1"), lambda clean: _compressed(clean.encode("latin-1"), bits)
+
+
+def _compressed(data: bytes, bits: int) -> bytes:
+    packer = zlib.compressobj(wbits=bits)
+    return packer.compress(data) + packer.flush()
+
+
+def _back(encode: Callable[[str], bytes], letters: bytes) -> Callable[[str], str]:
+    return lambda clean: b64encode(encode(clean), letters).decode()
+
+
+def _from_percent(text: str, start: int) -> Hidden:
+    said = text.replace("+", " ").encode("utf-8", "surrogatepass")
+    return Hidden(
+        start,
+        start + len(text),
+        unquote_to_bytes(said).decode("latin-1"),
+        lambda clean: quote_plus(clean.encode("latin-1"), safe="/:=@[]"),
+    )

@@ -1,0 +1,283 @@
+"""What names and values say: which fields hold a credential, and which values stand for one.
+
+A leaf: standard library only.
+"""
+
+import itertools
+import math
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Final
+
+__all__ = [
+    "PASSWORDS",
+    "changes_often",
+    "is_harmless_name",
+    "is_mixed",
+    "is_one_time_code",
+    "is_password_of",
+    "is_path",
+    "is_placeholder",
+    "is_private_name",
+    "is_uuid",
+    "looks_random",
+]
+
+
+PASSWORDS: Final = (
+    *("password", "passwd", "passphrase", "passcode", "pwd"),
+    # In other languages, as they are written in names of fields: with and without their accents.
+    *("passwort", "kennwort", "wachtwoord", "passord", "lösenord", "losenord", "adgangskode"),
+    *("motdepasse", "mot_de_passe", "mot de passe", "contraseña", "contrasena", "contrasenha"),
+    *("senha", "hasło", "haslo", "salasana", "jelszó", "jelszo", "lozinka", "şifre", "parola"),
+    *("пароль", "密码", "密碼", "口令", "パスワード", "비밀번호"),
+)
+"""What names of fields that hold a password end with, in small letters."""
+_PRIVATE: Final = (
+    *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
+    *("authentication", "session", "sessionid", "private_key_id", "privatekeyid"),
+    *("secret_key_base", "secretkeybase"),
+    *PASSWORDS,
+)
+_PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS|W|w)$")
+"""``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
+_CODES: Final = frozenset(
+    {"code", "codeverifier", "devicecode", "samlresponse", "assertion", "ticket", "jwt", "otp"}
+    | {"hmac", "bearer", "sid", "session", "sessionid", "appid"}
+)
+"""Parameters by which somebody logs in or stays so, and that have other uses: ``?code=DE``."""
+_HARMLESS: Final = (
+    # What names a place, a page or a repetition, and opens nothing.
+    *(
+        f"{what}key"
+        for what in (
+            *("cache", "idempotency", "partition", "routing", "sort", "primary", "foreign"),
+            *("public", "resource", "storage", "object", "s3", "index", "group", "dedup"),
+            *("deduplication", "lookup", "translation", "row", "range", "shard", "message"),
+            *("page", "next", "continuation", "cursor", "start", "evaluated"),
+        )
+    ),
+    *(
+        f"{what}token"
+        for what in (
+            *("page", "next", "continuation", "cursor", "sync", "delta", "pagination", "paging"),
+            *("resume", "resumption", "skip", "start", "starting", "scroll", "offset"),
+            *("idempotency", "clientrequest", "eos", "bos", "pad"),
+        )
+    ),
+    # Of a description of media streams (SDP): drawn for one call, and gone with it.
+    "icepwd",
+)
+_SEPARATORS = re.compile(r"[-_.\s]+")
+_PATH = re.compile(r"[\w .=@~:-]*(?:/[\w .=@~:-]*)+")
+_FOLDER = re.compile(r"(?:^|/)[a-z]{3,}[_-]?(?=/)")
+_EXTENSION = re.compile(r"[\w)-]\.[A-Za-z][A-Za-z0-9]{0,7}$")
+_JOINTS = re.compile(r"[-_./+=~%]+")
+_SIGNS = "[A-Za-z0-9_+/.~=%-]"
+_TOKEN = re.compile(f"{_SIGNS}{{16,}}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
+"""Or its beginning: base64 that is folded is also read line by line."""
+_WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
+_CODE = re.compile(
+    r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
+)
+"""``usage.cache_write_5m_tokens``: a name with dots in it."""
+_PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ", "AWS4-HMAC-SHA256")
+"""Keys that stand in web pages (their vendors call them public), and the name of a scheme."""
+_SHORTEST: Final = 16
+"""Characters: below, no word is long enough to be a credential without being named as one."""
+_SHORTEST_PASSWORD: Final = 4
+_SHORTEST_MIXED: Final = 8
+_BITS: Final = 3.0
+"""Shannon bits a character: below stand words, repetitions and counters."""
+
+_WRAPPED = re.compile(r"[$%@#]{0,2}[<{\[(«].*[>}\])»]+|[$%]\w+%?|\{\{.*\}\}", re.DOTALL)
+_MASK = re.compile(r"[*xX.•·#_?\-…0]+")
+"""``****``, ``xxxx-xxxx``, ``…``: a value that was painted over."""
+_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[*•·#…]+|\.{3}")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_STAND_INS_TEXT: Final = """
+    redacted scrubbed filtered masked hidden removed placeholder dummy fake mock mocked stub
+    changeme bogus none null test testing tests tester foo bar baz your my todo replace insert
+    omitted sanitized sanitised obfuscated anonymized anonymised example sample invalid unused
+    xxx whatever something dontcare notneeded
+"""
+_STAND_INS: Final = frozenset(_STAND_INS_TEXT.split())
+"""Words of which one says that what is made of such words is no credential."""
+_FILLERS_TEXT: Final = """
+    a an and api app apikey as auth authorization authentication azure aws anthropic openai
+    gemini google mistral groq cohere bearer basic ci client cookie credential credentials csrf
+    default demo dev development env for from goes header here id in is it key keys live local
+    me model must name no not of on only or org organization organisation pass password project
+    proj provider real recording replay x secret service session set sk ant some string the this
+    to token unit user username value vcr with openrouter hf huggingface deepseek access admin
+    private public be used pk rk v but any valid key1 key2 shared long enough very super account
+"""
+_FILLERS: Final = frozenset(_FILLERS_TEXT.split())
+_SEQUENCES: Final = ("0123456789012345678901234567890", "abcdefghijklmnopqrstuvwxyz")
+_LABELS_TEXT: Final = """
+    string required optional nullable password text hidden number integer boolean object array
+    secret visible invalid incorrect missing empty none null true false undefined unknown
+    forgotten reset changed expired weak strong medium plaintext bcrypt argon scrypt default
+    disabled enabled credential credentials keyring prompt vault encrypted hashed username email
+    input value label field placeholder changeme example protected denied failed wrong mismatch
+    generated random unchanged provided supplied rejected accepted
+"""
+_LABELS: Final = frozenset(_LABELS_TEXT.split())
+"""What stands behind ``password`` and says something of it: types, labels, what a check found."""
+_SENTENCE_TEXT: Final = """
+    a an and are as at be but by can cannot characters do does enter for forgot from has have
+    here if in is it least length letters least long minimum must my new no not of on one or our
+    password passwords please required reset should that the their this to too use user valid
+    was were will with you your
+"""
+_SENTENCE: Final = frozenset(_SENTENCE_TEXT.split())
+"""Words of sentences about passwords, of which no passphrase is drawn."""
+_FEWEST_WORDS: Final = 3
+_SHORTEST_WORD: Final = 6
+_SHORTEST_MASK: Final = 3
+_LONGEST_PLACEHOLDER: Final = 120
+
+
+@lru_cache(maxsize=1024)
+def is_private_name(name: str) -> bool:
+    """Whether a field of this name is there to hold a credential: ``api_key``, ``authToken``.
+
+    A signature is none: it proves who made something, and opens nothing. A conversation goes on
+    only with the signatures of its model, so they have to stay as they came.
+    """
+    lower = name.lower()
+    return (lower.endswith(_PRIVATE) or _PASS.search(name) is not None) and not is_harmless_name(
+        name
+    )
+
+
+@lru_cache(maxsize=1024)
+def is_harmless_name(name: str) -> bool:
+    """Whether a name only sounds like that of a credential: ``prompt_cache_key``, ``pageToken``."""
+    return _SEPARATORS.sub("", name.lower()).endswith(_HARMLESS)
+
+
+def is_password_of(name: str, value: str) -> bool:
+    """Whether a field of this name holds a password or a token.
+
+    Behind ``password`` stands one of any length, unless it is a placeholder, a label or a sentence;
+    behind ``api_key`` and the like what looks random.
+    """
+    if len(value) < _SHORTEST_PASSWORD or not is_private_name(name):
+        return False
+    lower = name.lower()
+    if lower.endswith(PASSWORDS):
+        return _is_password(value)
+    if is_placeholder(value) or (lower == "key" and is_path(value)):
+        return False
+    if _PASS.search(name) and is_mixed(value):
+        return True
+    # With the name of a scheme: "Token ...".
+    *scheme, last = value.split(" ")
+    is_id = lower.endswith(("session", "sessionid")) and is_uuid(last)
+    if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or is_id or is_placeholder(last):
+        return False
+    # Of twenty letters and digits drawn at random every thirtieth has no digit.
+    return looks_random(last) or (last.isalpha() and changes_often(last))
+
+
+def is_path(value: str) -> bool:
+    """Whether a value names a file, as the key of an object in a store does."""
+    return _EXTENSION.search(value) is not None or (
+        _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a short value changes between small letters, large ones and digits as no name does.
+
+    ``newPassword2`` changes at every fourth letter, what was drawn at every second.
+    """
+    if len(value) < _SHORTEST_MIXED or not any(map(str.isdigit, value)):
+        return False
+    return changes_often(value) and any(map(str.isalpha, value))
+
+
+def changes_often(value: str) -> bool:
+    """Whether two of five signs are of another sort than the one before: case, digit, sign."""
+    signs = [(one.islower(), one.isupper(), one.isdigit()) for one in value]
+    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    return changes * 5 >= len(value) * 2
+
+
+def is_one_time_code(name: str, value: str) -> bool:
+    """Whether a parameter of an address or a form is there to log in with, or to stay so.
+
+    Going by its name it may be anything (``code=DE``): it has to look random, too, and be no id.
+    """
+    plain = _SEPARATORS.sub("", name.lower())
+    return plain in _CODES and looks_random(value) and not is_uuid(value)
+
+
+def is_uuid(value: str) -> bool:
+    """Whether a value is a UUID: what a session is called by, not what opens it."""
+    return _UUID.fullmatch(value) is not None
+
+
+def _is_password(value: str) -> bool:
+    if is_placeholder(value) or value.lower().endswith(PASSWORDS):
+        return False
+    words = value.split()
+    if len(words) > 1:
+        return (
+            len(words) >= _FEWEST_WORDS
+            and all(word.isalnum() for word in words)
+            and not _SENTENCE.intersection(map(str.lower, words))
+        )
+    letters = value.replace("-", "").replace("_", "")
+    if not letters.isalpha():
+        return not any(map(str.isspace, value))
+    parts = {part.lower() for part in re.split(r"[-_]", value)}
+    return len(value) >= _SHORTEST_WORD and not parts & _LABELS
+
+
+def looks_random(value: str) -> bool:
+    """Whether a text is so irregular that somebody must have drawn it."""
+    if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
+        return False
+    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
+        return False
+    if value.startswith(_PUBLISHED) or _is_spelt(value):
+        return False
+    counts = Counter(value).values()
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts) >= _BITS
+
+
+def _is_spelt(value: str) -> bool:
+    """Whether a value is a name or a path: words, and between them no more than numbers."""
+    pieces = _JOINTS.split(value)
+    return any(len(piece) >= _SHORTEST_WORD and piece.islower() for piece in pieces) and all(
+        len(piece) <= _SHORTEST_WORD or piece.isalpha() for piece in pieces
+    )
+
+
+@lru_cache(maxsize=1024)
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands where a credential would: ``<token>``, ``***``, ``sk-fake-1``.
+
+    It is made of words, masks and counters alone, and one of them says so. What has anything drawn
+    at random in it is none.
+    """
+    if not value or _WRAPPED.fullmatch(value) or _MASK.fullmatch(value):
+        return True
+    if len(value) > _LONGEST_PLACEHOLDER:
+        return False
+    says_so = False
+    for piece in _PIECES.findall(_CAMEL.sub(" ", value)):
+        word = piece.lower()
+        if word in _STAND_INS or (len(word) >= _SHORTEST_MASK and _MASK.fullmatch(word)):
+            says_so = True
+        elif not (
+            word in _FILLERS
+            or (word.isdigit() and len(word) < _SHORTEST_MASK)
+            or (len(word) >= _SHORTEST_MASK and any(word in one for one in _SEQUENCES))
+        ):
+            return False
+    return says_so

@@ -1,0 +1,578 @@
+"""Credentials in a text, found and replaced. A leaf: standard library only."""
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from pytest_regen.credentials.encodings import hidden_parts, runs, shading, unescaped
+from pytest_regen.credentials.names import (
+    PASSWORDS,
+    is_harmless_name,
+    is_mixed,
+    is_password_of,
+    is_path,
+    is_placeholder,
+    is_private_name,
+    is_uuid,
+    looks_random,
+)
+from pytest_regen.credentials.shapes import SECRET_SHAPES, SecretShape
+
+__all__ = ["ASSIGNED", "find_secrets", "scrub_text", "secrets_with_values"]
+
+
+ASSIGNED: Final = "assigned-secret"
+"""The kind of what has no shape of its own, but is random and stands behind ``key=``."""
+
+_STEMS: Final = {
+    "key": "(?:(?<=private_key)_id|(?<=privatekey)id|(?<=secret_key)_base)?",
+    "token": "",
+    "secret": "",
+    "pass": "(?:word|wd|phrase|code|wort|ord|(?<=de_pass)e|(?<=depass)e|(?<=de pass)e)?",
+    "pwd": "",
+    "_pw": "",
+    "credential": "",
+    "auth": "(?:orization)?",
+    "session": "(?:id)?",
+    "sig": "(?:nature)?",
+}
+"""What private names begin with, and how they go on: few have to be looked for in all of a text."""
+_OF_PASSWORDS: Final = ("pass", "pwd", "_pw")
+_FOREIGN: Final = (
+    "kennwort",
+    "wachtwoord",
+    "contrase",
+    "senha",
+    "пароль",
+    "密码",
+    "パスワード",
+    "비밀",
+)
+"""Of the names in other languages those that are looked for in texts: each costs a look at all of
+it. Fields of JSON are known by all of them."""
+_ANY: Final = ((*_OF_PASSWORDS, *_FOREIGN), (*_STEMS, *_FOREIGN))
+"""What to look for in a text without long words, and in one with some."""
+_ASCII: Final = tuple(tuple(stem for stem in stems if stem.isascii()) for stems in _ANY)
+_NAMES: Final = {
+    stem: re.compile(stem + rest)
+    for stem, rest in {
+        **_STEMS,
+        **dict.fromkeys(_FOREIGN, ""),
+        "contrase": "(?:ñ|n|nh)a",
+        "비밀": "번호",
+    }.items()
+}
+_SIGNATURES: Final = ("signature", "sig")
+"""They open what they stand in, if that is an address, and nothing else."""
+_SIGNS = "[A-Za-z0-9_+/.~=%-]"
+_VALUE = f"({_SIGNS}{{16,512}})"
+"""What is looked at of a value. Bounded: of many names in a row each would be read to the end."""
+_REST = re.compile(f"{_SIGNS}*")
+_IS = r"[ \t](?:is|ist|lautet|est|es)[ \t]"
+_ATTRIBUTE = (
+    r"""(?:["'][ \t]+(?:[\w-]{1,30}=["'][^"'<>]{0,60}["'][ \t]+){0,4}"""
+    r"""(?i:value|val|default|content)(?=[ \t]*=)|["']?\r?\n[ \t]+value(?=:[ \t]))?"""
+)
+"""As XML and YAML have it: the name is the value of one attribute, the value that of a later."""
+_BLOCK = r"(?:[|>][+-]?\r?\n[ \t]+)?"
+"""A text of YAML that begins in the next line."""
+_BEHIND = re.compile(
+    # What closes a name, in code, JSON or Markdown, and the type it may be declared with.
+    _ATTRIBUTE + r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
+    rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*{_BLOCK}(?:<[a-z]{{1,10}}>)?"""
+    # What opens a value; a function that is given a name and what to take instead; a scheme.
+    r"""["'`*({]{0,4}(?:[\w.]{2,30}\(["'][^"'\n]{1,60}["'],[ ]?["'])?"""
+    r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ]|base64:)?""" + _VALUE
+)
+_FLAG: Final = "--pass"
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    # Of a command; as .netrc has it; in an address in the place of a user.
+    (
+        re.compile(
+            r"(?<![\w-])--(?=[A-Za-z])[\w-]{0,40}?"
+            r"(?i:key|token|secret|password|passwd|passphrase|pwd|auth)"
+            rf"[ \t]+[\"']?{_VALUE}"
+        ),
+        "--",
+    ),
+    (re.compile(rf"password[ \t]+{_VALUE}"), "password "),
+    (re.compile(r"--pass(?:word|phrase|wd)[ \t]+[\"']?([^\s\"'`<>&;,]{8,200})"), _FLAG),
+    (re.compile(rf"(?i:cookie)[\"']?:[ \t]*[\w.-]{{1,60}}={_VALUE}"), "cookie"),
+    # But for Sentry, whose addresses stand in web pages.
+    (re.compile(rf"://{_VALUE}(?=@(?!o[0-9]+\.ingest\.))"), "://"),
+)
+"""Where else a random value is a credential, each with what must stand there."""
+_PASSWORD = re.compile(
+    _ATTRIBUTE + r"""["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*|\((?=["']))"""
+    rf"""{_BLOCK}["'`]?([^\s"'`<>&;,]{{8,200}})"""
+)
+_ELEMENT = re.compile(
+    # Of XML: text, or that of the next element, as a list of properties has it.
+    r"(?:\s[^<>]{0,200})?>\s{0,20}(?:<!\[CDATA\[)?([^<>\s][^<>]{2,500}?)\s{0,20}(?:\]\]>)?</"
+    r"|</(?:key|name|th|td|dt)>\s{0,40}(?:<(?:string|value|td|dd)>\s{0,40}){1,2}"
+    r"([^<>\s][^<>]{2,500})</",
+    re.IGNORECASE,
+)
+_TAG = re.compile(
+    r"<(?:[A-Za-z][\w-]{0,30}:)?[\w.-]{0,60}\Z|<(?:key|name|th|td|dt)>[\w .-]{0,60}\Z",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(rf"[ \t]+[\"']?{_VALUE}")
+_VARIABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+")
+"""Of a Dockerfile, of fish, of Windows, of a file of cookies: ``ENV API_KEY ...``."""
+_ARGUMENT = re.compile(r"""["'][ ]?,[ ]?["']([^\s"'`]{8,500})["'][ ]?\)""")
+"""Of a function that is given a name and its value: ``define("DB_PASSWORD", "...")``."""
+_MEMBER = re.compile(r'"[ \t]*:[ \t]*"([^"\\\n]{4,200})"')
+"""Of JSON in a text: there a password is recognized as in JSON itself."""
+_PAIR = re.compile(r"""=([^\s"'`<>&;,]{4,200})""")
+_ADDRESS = re.compile(r"[?&;][A-Za-z0-9_. -]{0,60}\Z")
+"""What stands before a name that is one of several in an address, or in what opens a database."""
+_LONGEST_NAME: Final = 64
+_NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
+_WORDS = re.compile(r"[A-Za-z0-9]+[^A-Za-z0-9]?")
+"""Words, each with the sign behind it."""
+_LEAD = re.compile(r"[A-Za-z0-9]*")
+_BLANKED: Final = tuple(
+    (mark, shape) for shape in SECRET_SHAPES if shape.has_blanks for mark in shape.marks
+)
+_ORDER: Final = {shape: number for number, shape in enumerate(SECRET_SHAPES)}
+
+
+def _shapes_by_start() -> tuple[
+    tuple[tuple[str, SecretShape], ...],
+    dict[str, list[tuple[str, SecretShape]]],
+    dict[str, list[tuple[str, SecretShape]]],
+]:
+    """Return marks and their shapes: those that begin no word, and the others by what they begin.
+
+    Those whose mark begins with a whole word by that and the sign behind it (``ghp_``), the rest
+    (``AKIA``) by the first letters of one: two sets tell which of two hundred marks to look for.
+    """
+    anywhere: list[tuple[str, SecretShape]] = []
+    by_word: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
+    by_start: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
+    for shape in SECRET_SHAPES:
+        leads = [(mark, _LEAD.match(mark)) for mark in shape.marks]
+        words = [(mark, lead[0]) for mark, lead in leads if lead is not None]
+        if shape.has_blanks:
+            continue
+        if shape.ahead != 0 or any(len(lead) < _START for _, lead in words):
+            anywhere += [(mark, shape) for mark in shape.marks]
+            continue
+        for mark, lead in words:
+            is_whole = len(lead) < len(mark)
+            known = by_word[mark[: len(lead) + 1]] if is_whole else by_start[lead[:_START]]
+            known.append((mark, shape))
+    return tuple(anywhere), dict(by_word), dict(by_start)
+
+
+_START: Final = 2
+"""Characters of a word by which it is told that no credential begins so."""
+_ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
+_DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
+"""Passwords of examples and of databases that nobody reaches."""
+_DENSE = re.compile(r"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
+_RUN_BEFORE: Final = 40
+"""Characters in one alphabet of base64: with so many before it, a shape is made by chance."""
+_MOST_JOINTS: Final = 5
+_FEWEST_LARGE: Final = 5
+_SHORTEST = 16
+"""Characters: below, no word is long enough to be a credential without being named as one."""
+_SHORT = re.compile("[:=]")
+"""What stands in a shorter text that holds one: ``pwd=``, or the ``://`` of an address."""
+_DEEPEST = 6
+"""Times that a credential is looked for inside what is encoded inside what is encoded."""
+
+
+def find_secrets(text: str) -> tuple[str, ...]:
+    """Return the names of the kinds of credential that ``text`` holds, never the values.
+
+    They are also found in what is escaped in it, as in JSON, in base64 or percent-encoded.
+    """
+    return tuple(dict.fromkeys(kind for edit in _edits(text, _DEEPEST) for kind in edit.kinds))
+
+
+def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
+    """Return each kind of credential with what stands for it in ``text``, escaped or encoded.
+
+    To be hashed or compared; what is shown or written is made with ``find_secrets``.
+    """
+    return tuple(
+        (kind, text[edit.start : edit.end])
+        for edit in _edits(text, _DEEPEST)
+        for kind in edit.kinds
+    )
+
+
+def scrub_text(text: str) -> str:
+    """Return ``text`` with every credential replaced by the name of its kind."""
+    edits = _edits(text, _DEEPEST)
+    return _edited(text, edits) if edits else text
+
+
+class _Edit(NamedTuple):
+    """A part of a text that is to be replaced."""
+
+    start: int
+    end: int
+    text: str
+    kinds: tuple[str, ...]
+
+
+def _edits(text: str, deepest: int) -> list[_Edit]:
+    """Return what is to be replaced, in order and without overlaps."""
+    if len(text) < _SHORTEST and not _SHORT.search(text):
+        return []
+    view = unescaped(text) if deepest else None
+    edits: list[_Edit] = []
+    if view is not None:
+        # First: where a credential is escaped in part, the rest alone would not be all of it.
+        within = _edits(view.text, deepest - 1)
+        if within:
+            place = view.places()
+            edits = [one._replace(start=place(one.start), end=place(one.end)) for one in within]
+            text = _blanked(text, edits)
+    lean = _without_large_base64(text)
+    long = _long_words(lean)
+    for shape, marks in _possible(lean, long):
+        for mark in marks:
+            # All of one mark at once: each time the whole text is copied.
+            found_here = [
+                _Edit(start, end, f"[{shape.name}]", (shape.name,))
+                for start, end in shape.spans(text, mark)
+                if "\0" not in text[start:end] and _is_real(text, shape, start, end)
+            ]
+            edits += found_here
+            text = _blanked(text, found_here)
+    if view is None:
+        found = [_Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned(text, lean, long)]
+        edits += found
+        words = long if lean is text else _long_words(text)
+        edits += _encoded(_blanked(text, found), words, deepest)
+    return sorted(edits)
+
+
+def _encoded(text: str, long: str, deepest: int) -> Iterator[_Edit]:
+    if not deepest:
+        return
+    for hidden in hidden_parts(text, long, lambda plain: bool(_edits(plain, deepest - 1))):
+        within = _edits(hidden.plain, deepest - 1)
+        if within:
+            clean = hidden.encode(_edited(hidden.plain, within))
+            kinds = tuple(kind for edit in within for kind in edit.kinds)
+            yield _Edit(hidden.start, hidden.end, clean, kinds)
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    pieces, at = [], 0
+    for edit in edits:
+        pieces += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*pieces, text[at:]])
+
+
+def _blanked(text: str, edits: Iterable[_Edit]) -> str:
+    """Return a text of the same length that says nothing where it is to be replaced."""
+    pieces, at = [], 0
+    for start, end, *_ in sorted(edits):
+        pieces += [text[at:start], "\0" * (end - start)]
+        at = end
+    return "".join([*pieces, text[at:]]) if pieces else text
+
+
+def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
+    """Return where random values stand behind private names, in order and without overlaps.
+
+    Names are found one by one: a pattern that looks for all of them takes ten times as long.
+
+    Args:
+        text: the text.
+        lean: the same without large files, which hold no names.
+        long: its long words.
+    """
+    is_long = any(map(str.isdigit, long))
+    seen = lean.lower()
+    known = (_ASCII if text.isascii() else _ANY)[is_long]
+    stems = [stem for stem in known if stem in seen]
+    patterns = [one for one in _PATTERNS if one[1] in seen and (is_long or one[1] == _FLAG)]
+    if not stems and not patterns:
+        return []
+    # The one letter whose lower case is two would move all places behind it.
+    lowered = seen if lean is text and len(seen) == len(text) else _lowered(text)
+    found = {span for stem in stems for span in _behind(text, lowered, stem)}
+    for pattern, _ in patterns:
+        matches = pattern.finditer(text)
+        found.update(m.span(1) for m in matches if looks_random(m[1]) or _is_drawn(m[1]))
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if not kept or start >= kept[-1][1]:
+            rest = _REST.match(text, end)
+            kept.append((start, rest.end() if rest else end))
+    return kept
+
+
+def _lowered(text: str) -> str:
+    return text.replace("\u0130", "I").lower()
+
+
+def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
+    """Whether what has the shape of a credential is one: no placeholder, and no part of base64."""
+    found = text[start:end]
+    if shape.name == "url-password":
+        return not _is_default(found.partition(":")[2])
+    if shape.pattern.groups:
+        return not _is_default(found)
+    before = text[max(0, start - _RUN_BEFORE) : start]
+    return not (_is_dense(before) or is_placeholder(shape.drawn_part(found)))
+
+
+def _is_default(password: str) -> bool:
+    """Whether a password of an address or a command is that of an example."""
+    return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
+
+
+def _is_dense(before: str) -> bool:
+    """Whether base64 of something else stands before a shape, and goes on in it."""
+    if len(before) < _RUN_BEFORE or _DENSE.fullmatch(before) is None:
+        return False
+    joints = sum(map(before.count, "+/-_"))
+    large, digits = sum(map(str.isupper, before)), sum(map(str.isdigit, before))
+    # Of words and paths there are more joints; of silence nearly all is "A".
+    return joints <= _MOST_JOINTS and large >= _FEWEST_LARGE and (digits > 1 or "AAAA" in before)
+
+
+def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
+    """Yield where a random value stands behind a name that begins with ``stem``."""
+    at = lowered.find(stem)
+    while at >= 0:
+        match = _NAMES[stem].match(lowered, at)
+        name, end = (match[0], match.end()) if match else (stem, at)
+        span = _value_behind(text, end, name) or _otherwise_behind(text, at, end)
+        if span and _names_file(text, at, name, span):
+            span = None
+        elif span and _is_named(text, at, end, name):
+            yield span
+        elif not span and text[end : end + 1] in _CELL_ENDS:
+            yield from _column(text, at, end)
+        at = lowered.find(stem, at + 1)
+
+
+_CELL_ENDS: Final = frozenset({",", ";", "\t", "|", '"', "\r", "\n"})
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_HEADING = re.compile(r'[ \t]*"?[ \t]*[^\W\d][\w .-]{0,40}"?[ \t\r]*')
+_LONGEST_ROW: Final = 2_000
+_MOST_ROWS: Final = 200
+
+
+def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the credentials of a column with this name: of a table whose rows are lines."""
+    start = text.rfind("\n", max(0, at - _LONGEST_ROW), at) + 1
+    stop = text.find("\n", end, start + _LONGEST_ROW)
+    if stop < 0:
+        return
+    row = text[start:stop]
+    delimiter = max(_DELIMITERS, key=row.count)
+    headings = row.split(delimiter)
+    column = row.count(delimiter, 0, at - start)
+    # What stands before a table may stand in its first line, too.
+    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+        return
+    name = headings[column].strip(' \t\r"')
+    for _ in range(_MOST_ROWS if is_private_name(name) else 0):
+        start, stop = stop + 1, text.find("\n", stop + 1, stop + _LONGEST_ROW)
+        stop = stop if stop >= 0 else min(len(text), start + _LONGEST_ROW)
+        cells = text[start:stop].split(delimiter)
+        if len(cells) != len(headings):
+            return
+        value = cells[column].strip(' \t\r"')
+        if is_private_name(value):
+            # Another heading: of its rows it is the one to tell.
+            return
+        if is_password_of(name, value):
+            before = start + sum(len(cell) + 1 for cell in cells[:column])
+            found = before + cells[column].index(value)
+            yield found, found + len(value)
+
+
+def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
+    """Return where what is a credential because of this name before it stands, if anywhere."""
+    value = _BEHIND.match(text, end)
+    if value and looks_random(value[1]):
+        is_id = name in {"session", "sessionid"} and is_uuid(value[1])
+        return None if is_id or is_placeholder(value[1]) else value.span(1)
+    if not name.endswith((*PASSWORDS, "passe", "pass", "_pw")):
+        return _signed(text, end)
+    kind = name if name in {"pass", "_pw"} else "password"
+    value = _MEMBER.match(text, end)
+    if value:
+        return value.span(1) if is_password_of(kind, value[1]) else None
+    value = _PAIR.match(text, end)
+    if value and _ADDRESS.search(text, max(0, end - _LONGEST_NAME), end):
+        return value.span(1) if is_password_of(kind, value[1]) else None
+    value = _PASSWORD.match(text, end)
+    if value is None:
+        return None
+    # A variable of a shell: what stands behind it is no code.
+    is_variable = text[end] == "=" and text[end - 1].isupper()
+    is_one = _is_drawn(value[1]) or (is_variable and _is_literal(value[1]))
+    return value.span(1) if is_one else None
+
+
+def _is_literal(value: str) -> bool:
+    """Whether what stands behind ``PASSWORD=`` is one, and no word, variable or expression."""
+    signs = [(one.islower(), one.isupper()) for one in value]
+    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return (
+        (has_both or changes * 5 >= len(value) * 2)
+        and not any(sign in value for sign in "([{$.\\")
+        and is_password_of("password", value)
+    )
+
+
+def _names_file(text: str, at: int, name: str, span: tuple[int, int]) -> bool:
+    """Whether a name is ``key``, and the value that of an object in a store."""
+    if name != "key" or text[at - 1 : at].isalnum() or text[at - 1 : at] in _JOINTS:
+        return False
+    return is_path(text[slice(*span)])
+
+
+_JOINTS: Final = frozenset("_-.")
+
+
+def _otherwise_behind(text: str, at: int, end: int) -> tuple[int, int] | None:
+    """Return where a credential stands in an element of XML or behind a variable, if anywhere."""
+    behind = text[end : end + 1]
+    if behind in _ELEMENT_GOES_ON and text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
+        element = _ELEMENT.match(text, end)
+        tag = element and _TAG.search(text, max(0, at - _LONGEST_NAME), at)
+        if element and tag:
+            number = 1 if element[1] else 2
+            name = tag[0].lstrip("<").rpartition(":")[2].rpartition(">")[2] + text[at:end]
+            return element.span(number) if is_password_of(name, element[number]) else None
+    if behind in _QUOTES:
+        value = _ARGUMENT.match(text, end)
+        if value is None or is_placeholder(value[1]):
+            return None
+        is_password = text[at:end].lower().endswith(PASSWORDS) and _is_drawn(value[1])
+        return value.span(1) if is_password or looks_random(value[1]) else None
+    if behind in _BLANKS:
+        value = _VARIABLE.match(text, end)
+        if value and looks_random(value[1]) and not is_placeholder(value[1]):
+            before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
+            name = f"{before[0] if before else ''}{text[at:end]}"
+            return value.span(1) if _VARIABLE_NAME.fullmatch(name) else None
+    return None
+
+
+_ELEMENT_GOES_ON: Final = frozenset({">", "<", " ", "\t", "\r", "\n"})
+_BLANKS: Final = frozenset({" ", "\t"})
+_QUOTES: Final = frozenset({'"', "'"})
+
+
+def _signed(text: str, end: int) -> tuple[int, int] | None:
+    """Return where a value of many signs stands, as frameworks draw theirs: ``SECRET_KEY=b$!2``."""
+    value = _SIGNED.match(text, end)
+    if value is None:
+        return None
+    # A next parameter, or what is percent-encoded, is no sign of its own.
+    signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
+    digits = sum(map(str.isdigit, value[1]))
+    enough = signs >= (2 if is_mixed(value[1]) else _FEWEST_SIGNS)
+    return value.span(1) if enough and digits > 1 else None
+
+
+_SIGNED = re.compile(
+    r"""["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9!@#$%^&*(_=+)-]{24,200})(?=["'\s]|\Z)"""
+)
+_QUOTED = re.compile(r"&[\w.-]*=|%[0-9A-Fa-f]{2}")
+_FEWEST_SIGNS: Final = 4
+
+
+def _is_named(text: str, at: int, end: int, name: str) -> bool:
+    """Whether the whole name, of which the end was found, is that of a credential."""
+    if name in _SIGNATURES:
+        return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
+    before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
+    whole = f"{before[0] if before else ''}{text[at:end]}"
+    if name in {"pass", "_pw", "credential"}:
+        return is_private_name(whole)
+    return not is_harmless_name(whole)
+
+
+def _is_drawn(value: str) -> bool:
+    """Whether what stands behind ``password=`` in a text is one, and neither code nor prose."""
+    digits = sum(map(str.isdigit, value))
+    return (
+        any(map(str.islower, value))
+        and any(map(str.isupper, value))
+        and (
+            digits > 1
+            or is_mixed(value)
+            or (digits == 1 and any(sign in value for sign in "!@#$%^*?~|"))
+        )
+        and not any(sign in value for sign in "([{")
+        and not is_placeholder(value)
+    )
+
+
+def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
+    """Return the shapes whose marks stand in ``text``, or in its long words, in their order."""
+    found = [one for one in _BLANKED if one[0] in text]
+    if long:
+        # Two hundred marks need not be looked for where no word begins as they do.
+        words = set(_WORDS.findall(long))
+        starts = {word[:_START] for word in words}
+        begun = [one for word in _BY_WORD.keys() & words for one in _BY_WORD[word]]
+        begun += [one for start in _BY_START.keys() & starts for one in _BY_START[start]]
+        found += [one for one in (*_ANYWHERE, *begun) if one[0] in long]
+    marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
+    for mark, shape in found:
+        marks[shape].append(mark)
+    return sorted(marks.items(), key=lambda one: _ORDER[one[0]])
+
+
+def _without_large_base64(text: str) -> str:
+    """Return a text without the inside of large files in base64; itself where it has none.
+
+    A shape that stands in it is made by chance, as ``_is_real`` says; what it hides is looked for
+    in what it is decoded to.
+    """
+    if len(text) < _LARGE:
+        return text
+    data, kept, at = text.encode("utf-8", "surrogatepass"), [], 0
+    for start, end in runs(data.translate(_DIGITS), _LARGE):
+        if _is_data(data[start:end]):
+            kept += [data[at : start + _KEPT_OF_LARGE], data[end - _KEPT_OF_LARGE : end]]
+            at = end
+    return b" ".join([*kept, data[at:]]).decode("utf-8", "replace") if kept else text
+
+
+def _is_data(run: bytes) -> bool:
+    """Whether all parts of what is long enough, wherever they are looked at, are data in base64."""
+    for at in range(0, len(run) - _PART, _PART * 4):
+        part = run[at : at + _PART]
+        joints = part.count(b"+") + part.count(b"/")
+        digits = _PART - len(part.translate(None, b"0123456789"))
+        if joints > _PART // 8 or digits < _PART // 20 or part.islower() or part.isupper():
+            return False
+    return True
+
+
+_LARGE: Final = 1 << 14
+_PART: Final = 1 << 10
+_KEPT_OF_LARGE: Final = 128
+_NO_BLANKS: Final = shading(lambda sign: not (sign.isascii() and sign.isspace()))
+_DIGITS: Final = shading(lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/"))
+
+
+def _long_words(text: str) -> str:
+    # Prose has few, and a credential is one: seventy marks need not be looked for in all of it.
+    if len(text) < _LARGE:
+        return " ".join([word for word in text.split() if len(word) >= _SHORTEST])
+    # The same, but for blanks beyond ASCII, ten times as fast.
+    data = text.encode("utf-8", "surrogatepass")
+    spans = runs(data.translate(_NO_BLANKS), _SHORTEST)
+    return b" ".join([data[start:end] for start, end in spans]).decode("utf-8", "surrogatepass")

@@ -1,0 +1,272 @@
+"""Every effect a store has on the file system, one function each, so that tests can enumerate them.
+
+Nothing else in ``stores/`` creates, writes, renames or removes a file.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = [
+    "Observer",
+    "fsync_folder",
+    "lock_file",
+    "make_folder",
+    "make_lock_folder",
+    "observe_effects",
+    "refuse_obstacle",
+    "remove_folder",
+    "rename",
+    "replace_file",
+    "safe_file_name",
+    "store_slug",
+    "unlink",
+    "write",
+    "write_synced",
+]
+
+
+def refuse_obstacle(path: Path) -> None:
+    """Raise the error that making a file there would end in.
+
+    A pipe or a device could be replaced by a file; as nobody means that, it is refused, too.
+
+    Raises:
+        OSError: none can be made.
+    """
+    folder = next(place for place in (*path.parents, Path()) if place.exists())
+    code = 0
+    if path.is_dir():
+        code = errno.EISDIR
+    elif path.exists() and not path.is_file():
+        code = errno.ENODEV
+    elif not folder.is_dir():
+        code = errno.ENOTDIR
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        code = errno.EACCES
+    if code:
+        raise OSError(code, "it is no file" if code == errno.ENODEV else os.strerror(code))
+
+
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write text or bytes beside ``path`` and move it there, so that nobody ever sees half a file.
+
+    Raises:
+        OSError: nothing can be written there; an older file is as it was.
+    """
+    import tempfile
+
+    refuse_obstacle(path)
+    # A name may be as long as the file system allows; this one must not be longer.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    # Linux tells without changing it for every other thread.
+    try:
+        status = Path("/proc/self/status").read_text("ascii", "replace")
+    except OSError:
+        return 0o022
+    found = re.search(r"^Umask:\s*(\d+)", status, re.MULTILINE)
+    return int(found[1], 8) if found else 0o022
+
+
+Observer = Callable[[str, Path], None]
+"""Called before and after each effect with words like ``before rename`` and the path touched."""
+
+_observers: list[Observer] = []
+
+
+@contextmanager
+def observe_effects(observer: Observer) -> Iterator[None]:
+    """Show every effect of this process to ``observer``, which may end the process."""
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+@contextmanager
+def _effect(name: str, path: Path) -> Iterator[None]:
+    for observer in _observers:
+        observer(f"before {name}", path)
+    yield
+    for observer in _observers:
+        observer(f"after {name}", path)
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Create ``path`` with ``data`` and wait until the disk has it."""
+    with _effect("create", path):
+        file = path.open("wb", buffering=0)
+    with file:
+        with _effect("write", path):
+            rest = memoryview(data)
+            while rest:
+                # An unbuffered write may take less than all of it; what is left is written next.
+                rest = rest[file.write(rest) :]
+        with _effect("fsync", path):
+            os.fsync(file.fileno())
+
+
+def write(path: Path, data: bytes) -> None:
+    """Create ``path`` with ``data``, which may be lost with the machine."""
+    with _effect("create", path):
+        path.write_bytes(data)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Put ``source`` in the place of ``target``, in one step."""
+    with _effect("rename", target):
+        source.replace(target)
+
+
+def unlink(path: Path) -> None:
+    """Remove a file; one that is gone already is fine."""
+    with _effect("unlink", path):
+        path.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder and those above it; one that is there already is fine."""
+    with _effect("mkdir", path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove an empty folder."""
+    with _effect("rmdir", path):
+        path.rmdir()
+
+
+def fsync_folder(path: Path) -> None:
+    """Wait until the disk has the folder's list of names."""
+    if os.name == "nt":
+        return  # Windows has no such call and orders renames by itself.
+    with _effect("fsync", path):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+_LONGEST = 80
+"""Characters of the readable part; with suffixes it stays far below every system's 255 bytes."""
+
+_PLAIN_PATH = re.compile(r"(?:/[a-z0-9.~-]*[a-z0-9~-])+")
+_ENDS_LIKE_HASH = re.compile(r"-[0-9a-f]{8}\Z")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._~-]+")
+_RESERVED = {"con", "prn", "aux", "nul", "conin$", "conout$"} | {
+    f"{device}{number}" for device in ("com", "lpt") for number in range(10)
+}
+"""Names that Windows keeps for devices, whatever the suffix or case."""
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def store_slug(method: str, path: str) -> str:
+    """Return the folder name of an operation's store, such as ``GET_v1_projects``.
+
+    A path of lower-case segments is readable as it is. Any other (parameters, capitals, ``_``, what
+    a shell or file system minds, great length) gets a hash behind it, so that no two operations
+    share a folder, not even where case does not count.
+    """
+    method = method.upper()
+    readable = method + path.replace("/", "_")
+    is_plain = (
+        method.isascii()
+        and method.isalpha()
+        and _PLAIN_PATH.fullmatch(path) is not None
+        and len(readable) <= _LONGEST
+        and not _ENDS_LIKE_HASH.search(readable)
+    )
+    if is_plain:
+        return readable
+    readable = _UNSAFE.sub("-", path.replace("{", "").replace("}", "").replace("/", "_"))
+    start = re.sub(r"_{2,}", "_", f"{_UNSAFE.sub('-', method)}_{readable}")[:_LONGEST].strip("_.~-")
+    return f"{start}-{_short_hash(f'{method} {path}')}"
+
+
+def safe_file_name(type_name: str) -> str:
+    """Return ``type_name`` where that is a safe file name, else a readable one with a hash."""
+    is_plain = (
+        _PLAIN_NAME.fullmatch(type_name) is not None
+        and len(type_name) <= _LONGEST
+        and type_name.lower() not in _RESERVED
+    )
+    if is_plain:
+        return type_name
+    start = _UNSAFE.sub("_", type_name)[:_LONGEST].strip("_.~-") or "type"
+    return f"{start}_{_short_hash(type_name)}"
+
+
+_MARKS = (".git", "pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg")
+"""What stands at the root of a project."""
+
+
+def lock_file(path: Path, suffix: str = ".lock") -> Path:
+    """Return the file that is locked for ``path``: ``.regen/locks/…`` below its project.
+
+    The project is the nearest folder above ``path`` with one of ``_MARKS``; where there is none, or
+    that folder is on a read-only file system, the folder that holds ``path``. It depends on nothing
+    else, so that all processes lock the same file wherever they were started, and in containers
+    that mount the project elsewhere.
+
+    Args:
+        path: what is protected; it need not exist.
+        suffix: tells several locks of one path apart.
+    """
+    real = path.resolve()
+    root = next((folder for folder in real.parents if _is_project(folder)), real.parent)
+    if _is_read_only(root):
+        root = real.parent
+    # Two names for one folder, where case or the form of letters does not count, are one lock.
+    place = unicodedata.normalize("NFC", real.relative_to(root).as_posix()).casefold()
+    digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    name = f"{safe_file_name(unicodedata.normalize('NFC', real.name).casefold())}-{digest}{suffix}"
+    return root / ".regen" / "locks" / name
+
+
+def make_lock_folder(lock: Path) -> None:
+    """Make the folder of a file that ``lock_file`` returned; what lies in it git ignores.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    ignore = lock.parent.parent / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", "utf-8")
+
+
+def _is_project(folder: Path) -> bool:
+    return any((folder / mark).exists() for mark in _MARKS)
+
+
+def _is_read_only(folder: Path) -> bool:
+    if not hasattr(os, "statvfs"):
+        return False  # Windows does not tell.
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

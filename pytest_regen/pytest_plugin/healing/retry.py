@@ -1,0 +1,114 @@
+"""Whether a failing item is called again, and what for: its sessions, or the types it is about."""
+
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import pytest
+
+from pytest_regen.errors import RegenError
+from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
+
+__all__ = ["left_after_healing", "own_lines", "without_our_lines"]
+
+
+_PACKAGE: Final = Path(__file__).parents[2]
+
+
+def own_lines(item: pytest.Item, traceback: TracebackType | None) -> TracebackType | None:
+    """Return ``traceback`` up to the last line of the project that asked.
+
+    What lies behind it, a client's retries and our lookup, tells nobody why a request differs.
+
+    Args:
+        item: the test; its own file counts as the project wherever it lies.
+        traceback: from the outermost frame in.
+
+    Returns:
+        The lines, or ``None`` where none of them is the project's: what it asked for failed in
+        another thread, or it went on as if nothing had happened.
+    """
+    steps = []
+    while traceback is not None:
+        steps.append(traceback)
+        traceback = traceback.tb_next
+    while steps and not _is_own(Path(steps[-1].tb_frame.f_code.co_filename), item):
+        steps.pop()
+    shown = None
+    for step in reversed(steps):
+        shown = TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return shown
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    """Return where packages and the standard library lie."""
+    import sysconfig
+
+    names = ("purelib", "platlib", "stdlib", "platstdlib")
+    return tuple(Path(sysconfig.get_path(name)) for name in names)
+
+
+def _is_own(file: Path, item: pytest.Item) -> bool:
+    if file == item.path:
+        return True
+    if file.is_relative_to(_PACKAGE) or any(map(file.is_relative_to, _installed())):
+        return False
+    return file.is_relative_to(item.config.rootpath)
+
+
+def left_after_healing(item: pytest.Item, failure: BaseException) -> BaseException | None:
+    """Return the failure that is left of an item marked ``regen``; ``None`` if it passes now.
+
+    Sessions take their next turn without an option, because nothing is written. With a debugger
+    nothing is healed: whoever asked for it wants to see the failure. ``pytest.xfail`` and
+    ``pytest.exit`` say themselves what is to become of the item.
+    """
+    if isinstance(failure, pytest.xfail.Exception | pytest.exit.Exception):
+        return failure
+    if getattr(item.config.option, "usepdb", False) or not _may_call_again(item):
+        return failure
+    if item.stash.get(SESSION_MAKERS, None):
+        from pytest_regen.pytest_plugin.healing.sessions import (
+            call_with_feedback,
+        )
+
+        return call_with_feedback(item, failure)
+    return _left_of_types(item, failure)
+
+
+def _left_of_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
+    if not (item.config.option.regen_heal or item.config.option.regen_dry_run):
+        return failure
+    from pytest_regen.pytest_plugin.choices import choices_of
+
+    choices = choices_of(item.config)
+    if not (choices.heal or choices.dry_run):
+        return failure
+    from pytest_regen.pytest_plugin.healing.types import call_again
+
+    return call_again(item, failure)
+
+
+def _may_call_again(item: pytest.Item) -> bool:
+    # pytest-rerunfailures starts the whole item again; healing it twice would pay twice.
+    return getattr(item, "execution_count", 1) <= 1 and not item.get_closest_marker("xfail")
+
+
+def without_our_lines(
+    item: pytest.Item, failure: pytest.ExceptionInfo[BaseException]
+) -> pytest.ExceptionInfo[BaseException]:
+    """Return how a test of a session failed, to the last line of the project.
+
+    Our own lines below it, and errors of libraries that ours is about, tell a reader nothing.
+    ``--full-trace`` shows them.
+    """
+    error = failure.value
+    if not isinstance(error, RegenError) or item.config.option.fulltrace:
+        return failure
+    lines = own_lines(item, error.__traceback__)
+    if lines is None:
+        return failure
+    error.__cause__, error.__suppress_context__ = None, True
+    return pytest.ExceptionInfo.from_exception(error.with_traceback(lines))

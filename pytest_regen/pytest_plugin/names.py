@@ -1,0 +1,302 @@
+"""Where cassettes lie, and what their files are called."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import md5
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_regen.canonical import text_hash
+from pytest_regen.credentials.search import scrub_text
+from pytest_regen.files import safe_file_name
+from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
+from pytest_regen.pytest_plugin.options import usage_error
+from pytest_regen.pytest_plugin.selection import id_from_here
+from pytest_regen.validation.issues import Issue, ValidationResult
+
+if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.stores import StoreCheck
+
+
+__all__ = [
+    "adopt_command",
+    "again_command",
+    "can_be_kept",
+    "cassette_of_test",
+    "cassette_of_type",
+    "heal_command",
+    "is_edited",
+    "is_stale",
+    "mending_command",
+    "mode_to_record",
+    "node_command",
+    "own_cassette",
+    "plain_cassette_name",
+    "rebuild_command",
+    "recording_command",
+    "regenerate_command",
+    "vcr_cassettes",
+    "vcr_file_name",
+]
+
+
+_FORBIDDEN = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\.|$)", re.IGNORECASE)
+"""What Windows takes for a device, whatever comes after the dot."""
+_SUFFIXES = (".yaml", ".yml", ".json")
+_LONGEST_NAME = 200
+"""Bytes; file systems stop at 255."""
+_LONGEST_FILE = 255
+
+
+def cassette_of_test(item: pytest.Item, named: str | None = None) -> Path:
+    """Return the file of a test's own cassette: ``<folder>/cassettes/<module>/<test>.yaml``.
+
+    Args:
+        item: the test.
+        named: the name given elsewhere than by its marker, which wins.
+
+    Raises:
+        pytest.UsageError: the name leads out of the folder.
+    """
+    folder = item.path.parent / "cassettes"
+    named = cassette_mark(item).name or named
+    if named is not None:
+        return _named_cassette(item, folder / item.path.stem, named)
+    name = plain_cassette_name(item, lambda: folder / item.path.stem)
+    if len(name.encode()) > _LONGEST_NAME:
+        name = safe_file_name(name)
+    return folder / item.path.stem / f"{name}.yaml"
+
+
+def cassette_of_type(config: pytest.Config, store: Path, type_name: str) -> Path:
+    """Return the file in which regenerating one type of a store is recorded, as its own item."""
+    folder = config.rootpath / "cassettes" / "regen" / store.name
+    return folder / f"{safe_file_name(type_name)}.yaml"
+
+
+def mode_to_record(path: Path) -> str:
+    """Return the mode that records what a cassette lacks: ``once`` adds nothing to a file."""
+    return "new_episodes" if path.exists() else "once"
+
+
+def plain_cassette_name(item: pytest.Item, folder: Callable[[], Path]) -> str:
+    """Return the name pytest-recording gives a test's cassette, so that a suite may switch.
+
+    Of a parameter that is a credential another one stands in its place, unless that plugin has
+    recorded the test.
+
+    Args:
+        item: the test.
+        folder: says where its cassette is, if that matters.
+    """
+    cls = getattr(item, "cls", None)
+    name = f"{cls.__name__}.{item.name}" if cls is not None else item.name
+    clean, theirs = scrub_text(name), name.translate(_FORBIDDEN)
+    if clean == name or _is_recorded(folder(), theirs):
+        return theirs
+    # Two of them are two cassettes.
+    return f"{clean}-{text_hash(name).removeprefix('sha256:')[:8]}".translate(_FORBIDDEN)
+
+
+def _is_recorded(folder: Path, name: str) -> bool:
+    """Whether there is a cassette of this name, of whatever suffix the serializer chose."""
+    try:
+        return any(file.name.startswith(f"{name}.") for file in folder.iterdir())
+    except OSError:
+        return False
+
+
+def vcr_file_name(name: str, suffix: str) -> str:
+    """Return the name of a cassette of a test marked ``vcr``, if it is too long a shorter one.
+
+    The one that pytest-recording would give it, unless that is too long as well.
+
+    Args:
+        name: the name, or a path, with or without suffix.
+        suffix: what that plugin counts as the suffix: the serializer, or ``.yaml``.
+    """
+    if len(name) + len(suffix) > _LONGEST_FILE:
+        digest = md5(name.encode(), usedforsecurity=False).hexdigest()
+        name = f"{name[: _LONGEST_FILE - len(suffix) - len(digest) - 3]}...{digest}"
+    folder, _, file = name.rpartition("/")
+    whole = len(file.encode()) + len(suffix) + (not suffix.startswith("."))
+    if whole > _LONGEST_FILE and not file.endswith(suffix):
+        return f"{folder}/{safe_file_name(file)}" if folder else safe_file_name(file)
+    return name
+
+
+def _named_cassette(item: pytest.Item, folder: Path, name: str) -> Path:
+    if not name.rpartition("/")[2].strip():
+        raise usage_error(
+            f"{item.nodeid}: cassette(name={name!r}) names no file",
+            hint="name the file, with or without .yaml, or leave the name out",
+        )
+    file = Path(name if name.removesuffix(".gz").endswith(_SUFFIXES) else f"{name}.yaml")
+    if file.is_absolute() or ".." in file.parts or "\0" in name:
+        raise usage_error(
+            f"{item.nodeid}: cassette(name={name!r}) leads out of {folder}",
+            hint="name a file below that folder",
+        )
+    # Folders in a name are folders; each part becomes a name that every file system takes.
+    stem = file.name.removesuffix(".gz").rpartition(".")[0]
+    parts = [*file.parts[:-1], stem]
+    safe = [part if _fits(part) else safe_file_name(part.replace(".", "_")) for part in parts]
+    return folder.joinpath(*safe[:-1], safe[-1] + file.name[len(stem) :])
+
+
+def _fits(name: str) -> bool:
+    return (
+        len(name.encode()) <= _LONGEST_NAME
+        and name == name.translate(_FORBIDDEN)
+        and name.isprintable()
+        and _RESERVED.match(name) is None
+    )
+
+
+def own_cassette(item: pytest.Item) -> Path | None:
+    """Return the cassette of a test that has one of its own, as far as its markers name it."""
+    fixtures = getattr(item, "fixturenames", None)
+    if fixtures is None:
+        return None
+    # What a test with the marker `regen` regenerates is recorded there, too.
+    marked = any(item.get_closest_marker(name) is not None for name in ("cassette", "regen"))
+    is_there = marked or "cassette" in fixtures
+    return cassette_of_test(item) if is_there else None
+
+
+def vcr_cassettes(item: pytest.Item) -> tuple[Path, ...]:
+    """Return the files that a test marked ``vcr`` may use; none for another one."""
+    if not hasattr(item, "fixturenames") or item.get_closest_marker("vcr") is None:
+        return ()
+    folder = item.path.parent / "cassettes" / item.path.stem
+    default = item.get_closest_marker("default_cassette")
+    named = (
+        str(default.args[0])
+        if default and default.args
+        else plain_cassette_name(item, lambda: folder)
+    )
+    named = vcr_file_name(named, ".yaml")
+    names = [named, *(str(one) for each in item.iter_markers("vcr") for one in each.args)]
+    # With and without a suffix: the suite's own configuration chooses it.
+    return tuple(folder / f"{name}{end}" for name in names for end in ("", ".yaml", ".json"))
+
+
+def node_command(config: pytest.Config, *nodeids: str, options: Sequence[str] = ()) -> str:
+    """Return the command that runs just these nodes."""
+    named = (id_from_here(nodeid, config) for nodeid in nodeids)
+    return " ".join(map(shlex.quote, ["pytest", *named, *options]))
+
+
+def heal_command(config: pytest.Config, nodeid: str, cassette: Path) -> str:
+    """Return the command that heals one node.
+
+    What was never recorded cannot be replayed: the command records it.
+    """
+    record = () if cassette.exists() else ("--regen-record", "once")
+    return node_command(config, nodeid, options=("--regen", *record))
+
+
+def again_command(
+    config: pytest.Config, nodeid: str, cassette: Path, *options: str, budget: int | None = None
+) -> str:
+    """Return the command that tries once more to heal a node, as this run did.
+
+    Args:
+        config: pytest's configuration.
+        nodeid: the item.
+        cassette: where its turns are recorded.
+        options: what is to be different.
+        budget: tokens, where those of this run were too few.
+    """
+    choices = choices_of(config)
+    chosen = choices.record_mode()
+    # What this run recorded is there now, and `once` adds nothing to a file.
+    mode = mode_to_record(cassette) if chosen == "once" else chosen
+    repeated = ["--regen"]
+    if mode != "none":
+        repeated += ["--regen-record", mode]
+    if choices.ignore_stale:
+        repeated += ["--regen-ignore-stale"]
+    limit = budget or choices.budget
+    if limit is not None:
+        repeated += ["--regen-budget", str(limit)]
+    named = {"--regen-attempts": config.option.regen_attempts, "--regen-model": _model(config)}
+    for name, value in named.items():
+        if value is not None and name not in options:
+            repeated += [name, str(value)]
+    return node_command(config, nodeid, options=(*repeated, *options))
+
+
+def recording_command(config: pytest.Config, nodeid: str, cassette: Path, *options: str) -> str:
+    """Return the command that heals one node with answers that were not recorded so far."""
+    budget = choices_of(config).budget
+    limit = () if budget is None else ("--regen-budget", str(budget))
+    record = ("--regen", "--regen-record", mode_to_record(cassette))
+    return node_command(config, nodeid, options=(*record, *limit, *options))
+
+
+def _model(config: pytest.Config) -> str | None:
+    model: str | None = config.option.regen_model
+    return model
+
+
+def regenerate_command(place: str, type_name: str, page: int | None = None) -> str:
+    """Return the command that regenerates just this page, or the type."""
+    command = f"pytest-regen regenerate {shlex.quote(place)} --type {shlex.quote(type_name)}"
+    return f"{command} --page {page}" if page is not None else command
+
+
+def adopt_command(place: str, type_name: str) -> str:
+    """Return the command that makes a type as it was edited by hand the stored one."""
+    return f"pytest-regen adopt {shlex.quote(place)} --type {shlex.quote(type_name)}"
+
+
+def rebuild_command(place: str, type_name: str) -> str:
+    """Return the command that drops an edit: the block is written from its stored pages."""
+    return f"pytest-regen rebuild {shlex.quote(place)} --type {shlex.quote(type_name)}"
+
+
+def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
+    """Return the command that mends a type with these errors; empty where only an editor can.
+
+    An edit by hand is not regenerated, but kept or dropped; one that has errors itself is dropped.
+    A stale type is updated first, for its stored prompt is the old one.
+    """
+    # Tests of cassettes ask for commands, too, and load no stores.
+    from pytest_regen.regeneration import fixable
+    from pytest_regen.validation.stores import update_command
+
+    issues = tuple(issues)
+    result = ValidationResult.of(issues)
+    if is_edited(issues):
+        keep = can_be_kept(issues) and not fixable(result)
+        return (adopt_command if keep else rebuild_command)(check.here, type_name)
+    if is_stale(issues) or any(issue.code == "EDITED_PROMPT" for issue in issues):
+        return update_command(check.store)
+    if any(issue.code == "CONFLICT" and issue.file is None for issue in issues):
+        return f"pytest-regen rebuild {shlex.quote(check.here)}"
+    # Issues of a hook's own are errors that are fed back, too.
+    if not fixable(result):
+        return ""
+    cassette = cassette_of_type(check.config, check.path, type_name)
+    return heal_command(check.config, f"{check.place}::{type_name}", cassette)
+
+
+def is_stale(issues: Iterable[Issue]) -> bool:
+    """Return whether a type with these issues was made for an older document."""
+    return any(issue.code == "STALE" for issue in issues)
+
+
+def can_be_kept(issues: Iterable[Issue]) -> bool:
+    """Return whether an edit by hand can be adopted: where the block is gone, nothing can be."""
+    drift = [issue for issue in issues if issue.code == "DRIFT"]
+    return all(issue.line is not None or issue.file is not None for issue in drift)
+
+
+def is_edited(issues: Iterable[Issue]) -> bool:
+    """Return whether a type with these errors was edited by hand, and so is left alone."""
+    return any(issue.code == "DRIFT" for issue in issues)

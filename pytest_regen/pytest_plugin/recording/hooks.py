@@ -1,0 +1,265 @@
+"""Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
+
+import os
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import wraps
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from pytest_regen.cassettes.misses import miss_causes, with_exemption
+from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.pytest_plugin.healing.retry import own_lines
+from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
+from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
+from pytest_regen.turns.interception import CassetteMiss
+
+__all__ = ["EXEMPTION", "cassette_hooks", "note", "note_drift"]
+
+
+_NAME = "regen-cassettes"
+
+EXEMPTION = {
+    "cassette": "@pytest.mark.cassette(passthrough_hosts",
+    "vcr": "@pytest.mark.vcr(passthrough_hosts",
+}
+"""What exempts a host from the cassette of a test, up to the host."""
+
+
+def cassette_hooks(config: pytest.Config) -> None:
+    """Register the hooks, once; the first test that uses a cassette calls this in its set-up."""
+    if not config.pluginmanager.has_plugin(_NAME):
+        config.pluginmanager.register(_CassetteHooks(), _NAME)
+
+
+def note(
+    item: pytest.Item,
+    kind: Literal["miss", "drift", "unplayed"],
+    path: Path,
+    what: object,
+    *,
+    command: str,
+    failed: bool = False,
+    causes: Sequence[str] = (),
+) -> None:
+    """Keep something about the cassette of a test for the end of the run.
+
+    Args:
+        item: the test.
+        kind: ``unplayed`` recordings are too many; else the cassette is not what the test asks for.
+        path: the cassette.
+        what: what is to be told.
+        command: what to run next.
+        failed: whether the test fails with it and so tells it itself.
+        causes: what it has in common with what other tests note.
+    """
+    file = os.path.relpath(path, item.config.rootpath)
+    cassette_log(item.config).add(
+        [CassetteNote(kind, str(what), item.nodeid, file, command, failed, tuple(causes))]
+    )
+    if kind == "drift" or (kind == "miss" and failed and path.exists()):
+        # What was never recorded has not drifted.
+        note_drift(item, path)
+
+
+def note_drift(item: pytest.Item, path: Path) -> None:
+    """Remember that a cassette is not what the test asks for."""
+    cassette_log(item.config).drifted.add(os.path.relpath(path, item.config.rootpath))
+
+
+def _note_miss(item: pytest.Item, path: Path, error: CassetteError) -> None:
+    what = f"{error.what}\n{error.why}" if error.why else error.what
+    causes = miss_causes(error)
+    note(item, "miss", path, what, command=error.hint, failed=True, causes=causes)
+
+
+class _CassetteHooks:
+    """What happens around the call of a test whose cassette is in use."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail with the miss itself, whatever a client made of it on its way to the test."""
+        error: BaseException | None = None
+        try:
+            result = yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise
+        except BaseException as caught:  # noqa: BLE001 - the miss itself is one
+            error, result = caught, None
+        missed = _untold_miss(item, error)
+        if missed is not None and error is None:
+            missed = with_exemption(missed, EXEMPTION["cassette"])
+        if missed is not None:
+            # Where the test noticed, its lines are the ones to show.
+            raise missed.with_traceback(error.__traceback__ if error else None)
+        if error is not None:
+            raise error
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """Let a miss be an ordinary error once it has left a coroutine.
+
+        At anything else the task ends that anyio runs the tests and fixtures of a module in, and
+        those that follow find it gone.
+        """
+        test = pyfuncitem.obj
+        is_marked = CASSETTE in pyfuncitem.stash or VCR_RUN in pyfuncitem.stash
+        # Of a test of hypothesis the function inside is what is called.
+        if not is_marked or not iscoroutinefunction(test) or hasattr(test, "hypothesis"):
+            return (yield)
+        pyfuncitem.obj = _telling(test)
+        try:
+            return (yield)
+        finally:
+            pyfuncitem.obj = test
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Let a miss be an ordinary error once it has left the fixture that asked.
+
+        Of anything else pytest does not remember that the fixture failed; the next test that
+        wants it would end in an assertion of pytest's own.
+        """
+        try:
+            return (yield)
+        except BaseException as caught:
+            told = None if isinstance(caught, Exception) else _cassette_error(caught)
+            if told is None:
+                raise
+            error = told.with_traceback(caught.__traceback__)
+        key = fixturedef.cache_key(request)  # type: ignore[arg-type]  # it is one of those
+        fixturedef.cached_result = (None, key, (error, error.__traceback__))
+        raise error
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let misses be ordinary errors from here on.
+
+        At anything else that a fixture's end raises pytest drops the ends of the other fixtures,
+        and the cassette would stay in use.
+        """
+        for run in (item.stash.get(CASSETTE, None), item.stash.get(VCR_RUN, None)):
+            if run is not None:
+                run.signals_misses = False
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Show what is missing at the line that asked for it, and in the line of the summary."""
+        error = call.excinfo.value if call.excinfo is not None else None
+        told = None
+        if error is not None:
+            told = _untold_miss(item, error) if call.when == "setup" else None
+            told = told or _cassette_error(error)
+        if told is not None and error is not None:
+            has_lines = _show(item, call, told, error)
+            report = yield
+            _shorten(item, call, report, has_lines=has_lines)
+            return report
+        report = yield
+        # Not before: whether a test is skipped, or fails as expected, goes by what it raised.
+        if report.failed and call.excinfo is not None:
+            error = call.excinfo.value
+            told = _miss_of_vcrpy(item, error)
+            if told is not None:
+                has_lines = _show(item, call, told, error)
+                report.longrepr = pytest.TestReport.from_item_and_call(item, call).longrepr
+                _shorten(item, call, report, has_lines=has_lines)
+        return report
+
+
+def _show(
+    item: pytest.Item, call: pytest.CallInfo[None], told: CassetteError, error: BaseException
+) -> bool:
+    """Put ``told`` where pytest looks for ``error``, at the lines of the project that asked.
+
+    Returns:
+        Whether there are such lines.
+    """
+    whole = item.config.option.fulltrace
+    lines = error.__traceback__ if whole else own_lines(item, error.__traceback__)
+    call.excinfo = pytest.ExceptionInfo.from_exception(
+        told.with_traceback(lines or error.__traceback__)
+    )
+    return lines is not None
+
+
+def _shorten(
+    item: pytest.Item,
+    call: pytest.CallInfo[None],
+    report: pytest.TestReport,
+    *,
+    has_lines: bool,
+) -> None:
+    """Let the line of the summary say what is missing, and show no lines but the project's."""
+    if call.excinfo is None:
+        return
+    if not has_lines:
+        report.longrepr = call.excinfo.getrepr(style="value")
+    # Else the summary would start with the name of our class.
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is None:
+        return
+    crash.message = str(call.excinfo.value)
+    if not has_lines:
+        # What is left is a line of ours, which says nothing to anybody.
+        path, line, _ = item.reportinfo()
+        crash.path, crash.lineno = str(path), (line or 0) + 1
+
+
+def _telling(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    """Return a test that raises the error which a miss carries."""
+
+    @wraps(test)
+    async def telling(*args: object, **options: object) -> object:
+        try:
+            return await test(*args, **options)
+        except BaseException as caught:
+            told = None if isinstance(caught, Exception) else _cassette_error(caught)
+            if told is None:
+                raise
+            error = told.with_traceback(caught.__traceback__)
+        raise error
+
+    return telling
+
+
+def _cassette_error(error: BaseException) -> CassetteError | None:
+    """Return the error of ours that this is, carries, or, where several ended badly, holds."""
+    if isinstance(error, CassetteMiss):
+        return error.error
+    if isinstance(error, CassetteError):
+        return error
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return next((found for one in inner if (found := _cassette_error(one))), None)
+
+
+def _untold_miss(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+    """Return the first miss that a test has not told itself, and that it fails with."""
+    own = item.stash.get(CASSETTE, None)
+    if own is None:
+        # A miss is vcrpy's exception there; the test does with it what it likes.
+        return _miss_of_vcrpy(item, None)
+    missed = own.take_untold_miss()
+    told = missed or failure
+    if isinstance(told, CassetteMissError):
+        _note_miss(item, own.path, told)
+    return missed
+
+
+def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+    """Return the miss of a test marked ``vcr`` that is behind its failure."""
+    run = item.stash.get(VCR_RUN, None)
+    if run is None:
+        return None
+    missed = run.take_untold_miss(failure)
+    if missed is not None:
+        _note_miss(item, run.path, missed)
+    return missed

@@ -1,0 +1,309 @@
+"""Hears of the run what the report tells, and writes it at the end; never in a worker."""
+
+import json
+import os
+import tempfile
+from collections.abc import Collection, Generator, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_regen.credentials.search import scrub_text
+from pytest_regen.errors import RegenError
+from pytest_regen.files import replace_file
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError, findings_json
+from pytest_regen.pytest_plugin.names import mending_command, node_command
+from pytest_regen.pytest_plugin.options import usage_error
+from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
+from pytest_regen.pytest_plugin.report import (
+    Entry,
+    Json,
+    append_job_summary,
+    cleaned,
+    job_summary_file,
+    report_of,
+)
+from pytest_regen.pytest_plugin.selection import from_rootdir, store_path
+from pytest_regen.pytest_plugin.stash import scrubber_of
+from pytest_regen.pytest_plugin.stores import check_of
+from pytest_regen.pytest_plugin.summary import record_on
+from pytest_regen.testing import FeedbackError
+from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.pytest_plugin.summary import RunLog
+
+
+__all__ = ["SUFFIXES", "describe", "description_on", "report_path", "report_to", "write_report"]
+
+
+_KEY = "regen_item"
+
+
+def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
+    """Put on a report of an item of ours what kind it is, and what is wrong with it."""
+    kind, issues, command = "test", None, ""
+    if isinstance(item, TypeItem):
+        kind = "store" if item.name == DAMAGED else "type"
+        if report.when == "call" and kind == "type":
+            issues = _issues_of(item)
+            if isinstance(error, UnitError):
+                command = mending_command(error.check, item.name, error.issues)
+    elif isinstance(error, FeedbackError):
+        issues = _told_by(item, error)
+    # pytest-xdist carries what stands here as it is.
+    report.__dict__[_KEY] = {"kind": kind, "issues": issues, "next": command}
+
+
+def description_on(report: pytest.TestReport) -> dict[str, Any] | None:
+    """Return what ``describe`` put on a report."""
+    return report.__dict__.get(_KEY)
+
+
+def _issues_of(item: TypeItem) -> list[dict[str, Any]]:
+    try:
+        return findings_json(item.check.result(item.name).issues, item.check)
+    except RegenError:
+        # The store broke while it was tested; the failure itself says how.
+        return []
+
+
+def _told_by(item: pytest.Item, error: FeedbackError) -> list[dict[str, Any]]:
+    """Return the issues that a test failed with; their file, where its store can be told."""
+    issues = [one for one in error.feedback if isinstance(one, Issue)]
+    try:
+        return findings_json(issues, check_of(item.config, store_path(item)))
+    except (RegenError, pytest.UsageError):
+        return findings_json(issues)
+
+
+SUFFIXES = (".html", ".json")
+
+
+def report_path(config: pytest.Config) -> Path:
+    """Return the file that the report goes to; its folder is made and can be written.
+
+    Raises:
+        pytest.UsageError: the ending is no format, or nothing can be written there.
+    """
+    given = config.option.regen_report
+    path = Path(
+        os.path.normpath(config.invocation_params.dir / os.path.expanduser(given))  # noqa: PTH111
+    )
+    if path.suffix.lower() not in SUFFIXES:
+        better = Path(given).with_suffix(".html") if Path(given).name else "report.html"
+        raise usage_error(
+            f"--regen-report {given}: no report ends in {path.suffix!r}",
+            why=f"the ending chooses the format: {' or '.join(SUFFIXES)}",
+            hint=f"--regen-report {better}",
+        )
+    try:
+        if path.is_dir():
+            raise _refused(given, "it is a folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Only writing tells whether one may write; hours later is too late to learn it.
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _refused(given, error.strerror or str(error)) from None
+    return path
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write the report, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written; an older report is as it was.
+    """
+    # The folder may have been cleared away by a test.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, text)
+
+
+def _refused(given: str, why: str) -> pytest.UsageError:
+    return usage_error(
+        f"--regen-report {given} cannot be written",
+        why=why,
+        hint="name a file in a folder that can be written",
+    )
+
+
+_STOPPED = {3: "internal error", 4: "usage error"}
+"""What ends a run early without saying so, by pytest's exit code."""
+
+
+def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
+    """Let the run end with the report that was asked for, and tell the page of its job.
+
+    Args:
+        config: pytest's configuration.
+        stores: the stores of the run.
+        summary: tells the terminal what became of the report.
+
+    Raises:
+        pytest.UsageError: it could not be written where it is to go.
+    """
+    path = report_path(config) if config.option.regen_report is not None else None
+    places = [from_rootdir(store, config.rootpath) for store in stores]
+    log = _ReportLog(config, path, places, summary)
+    config.pluginmanager.register(log, "regen-report")
+
+
+class _ReportLog:
+    """Writes ``--regen-report``.
+
+    Args:
+        config: pytest's configuration.
+        path: the file, if one was asked for; its ending chooses the format.
+        stores: the stores of the run, as node ids spell them.
+        summary: tells the terminal what became of the report.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        path: Path | None,
+        stores: Collection[str],
+        summary: "RunLog",
+    ) -> None:
+        self._config = config
+        self._choices = choices_of(config)
+        self._path = path
+        self._stores = frozenset(stores)
+        self._summary = summary
+        self._entries: dict[str, Entry] = {}
+        self._collection_errors: dict[str, Json] = {}
+        self._stopped = ""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            error = {"id": report.nodeid, "text": _shown(report)}
+            self._collection_errors[report.nodeid] = error
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how a phase of an item of ours ended."""
+        said = description_on(report)
+        # A worker that crashed sends a report that no item of its own has described.
+        if said is None and report.nodeid.partition("::")[0] not in self._stores:
+            return
+        if report.when == "setup" or report.nodeid not in self._entries:
+            # An item that another plugin starts again is told as it ended at last.
+            rerun = node_command(self._config, report.nodeid)
+            self._entries[report.nodeid] = Entry(report.nodeid, rerun=rerun)
+        entry = self._entries[report.nodeid]
+        if said is not None:
+            entry.kind = said["kind"]
+            entry.issues = said["issues"] if said["issues"] is not None else entry.issues
+            entry.command = said["next"] or entry.command
+        record = record_on(report)
+        entry.heals = record.heals if record is not None else entry.heals
+        entry.hear(self._category(report), _text_of(report))
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note that the run ended before its end."""
+        self._stopped = str(excinfo.value) or excinfo.typename
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Write the report, when all others have said what they know and how the run ends."""
+        yield
+        report = cleaned(self._report(session), self._clean)
+        if self._path is not None:
+            self._write(session, self._path, report)
+        job = job_summary_file()
+        if job is not None:
+            try:
+                append_job_summary(job, report)
+            except OSError as error:
+                why = f"{error.strerror or error}: {job}"
+                self._summary.notes.append(f"GITHUB_STEP_SUMMARY was not written: {why}")
+
+    def _write(self, session: pytest.Session, path: Path, report: Json) -> None:
+        place = os.path.relpath(path, self._config.invocation_params.dir)
+        try:
+            write_report(path, _rendered(report, path.suffix.lower()))
+        except OSError as error:
+            # Whoever asked for a report must not take a green run for one that has it.
+            why = f"{error.strerror or error}: {place}"
+            self._summary.report, self._summary.report_failed = f"no report: {why}", True
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        else:
+            self._summary.report = f"report: {place}"
+
+    def _category(self, report: pytest.TestReport) -> str:
+        """Return pytest's word for how a phase ended, as the terminal has it."""
+        found = self._config.hook.pytest_report_teststatus(report=report, config=self._config)
+        return str(found[0]) if found else ""
+
+    def _report(self, session: pytest.Session) -> Json:
+        log = cassette_log(self._config)
+        cassettes = {
+            "drifted": sorted(log.drifted),
+            "causes": [
+                {"kind": kind, "cause": cause, "tests": tests}
+                for (kind, cause), tests in by_cause(log.notes).items()
+            ],
+            "notes": sorted((note.to_json() for note in log.notes), key=json.dumps),
+        }
+        errors = list(self._collection_errors.values())
+        return report_of(self._run(session), self._entries.values(), errors, cassettes)
+
+    def _run(self, session: pytest.Session) -> Json:
+        choices = self._choices
+        stopped = session.shouldfail or session.shouldstop or self._stopped
+        return {
+            "mode": self._mode,
+            "record": choices.record_mode(),
+            "model": choices.model,
+            "attempts": choices.attempts(),
+            "budget": choices.budget,
+            "ci": choices.in_ci,
+            "exit_code": int(session.exitstatus),
+            "stopped": str(stopped or _STOPPED.get(int(session.exitstatus), "")),
+            "why_failed": self._summary.gate,
+            "notes": sorted(self._summary.notes),
+            "next": self._summary.next_command,
+        }
+
+    @property
+    def _mode(self) -> str:
+        if self._config.option.collectonly:
+            return "collect"
+        if self._choices.dry_run:
+            return "dry_run"
+        return "heal" if self._choices.heal else "gate"
+
+    def _clean(self, text: str) -> str:
+        """Return a text without credentials, places of this machine and halves of letters."""
+        text = scrub_text(text.replace(f"{self._config.rootpath}{os.sep}", ""))
+        scrub = scrubber_of(self._config)
+        text = scrub(text) if scrub else text
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _text_of(report: pytest.TestReport) -> str:
+    """Return what pytest shows of a phase that went wrong, or why it was skipped."""
+    if report.failed:
+        return _shown(report)
+    if not report.skipped:
+        return ""
+    reason = getattr(report, "wasxfail", None)
+    where = report.longrepr
+    return str(reason or (where[-1] if isinstance(where, tuple) else ""))
+
+
+def _shown(report: pytest.TestReport | pytest.CollectReport) -> str:
+    # Not `longreprtext`, which starts with the worker and its interpreter.
+    return str(report.longrepr).strip("\n")
+
+
+def _rendered(report: Json, suffix: str) -> str:
+    if suffix == ".json":
+        return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    from pytest_regen.pytest_plugin.report_page import page_of
+
+    return page_of(report)

@@ -1,0 +1,395 @@
+"""Sessions as tests hold them: what failed in one call of the body is told in the next."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import pytest
+
+from pytest_regen.canonical import canonical_json
+from pytest_regen.errors import NoProgressError, UsageError
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.providers import budget_of
+from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
+from pytest_regen.sessions import (
+    GeneratorSession,
+    ScenarioCorrection,
+    ScenarioFeedback,
+    ScenarioGeneratorSession,
+    TestScenario,
+    ToolAnnotation,
+    apply_corrections,
+    merge_replacements,
+)
+from pytest_regen.sessions.scenarios import ScenarioIndex
+from pytest_regen.turns.reply_text import load_json
+from pytest_regen.turns.steps import asend
+from pytest_regen.turns.structured import (
+    Schema,
+    adapter_of,
+    extract_json,
+    parse_json_with_schema,
+    schema_to_prompt_hint,
+)
+from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Reply, TurnRequest, Usage
+
+__all__ = [
+    "GeneratorSessionMaker",
+    "ScenarioSessionMaker",
+    "SessionMaker",
+    "Tested",
+    "TestedGeneratorSession",
+    "TestedScenarioSession",
+]
+
+
+T = TypeVar("T")
+
+
+class Tested(Protocol):
+    """A session of a test."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens spent so far."""
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether there is an answer that can have been wrong."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was told something that its next turn has not passed on yet."""
+
+    def rewind(self) -> None:
+        """Prepare for the body of the test being called again, with nothing told yet."""
+
+    def tell(self, feedback: ScenarioFeedback) -> None:
+        """Keep what the test fails with for the next turn."""
+
+
+class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
+    """A session that goes through the body of its test once more, up to the turn that failed."""
+
+    __test__ = False
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._asked: list[tuple[str, str]] = []
+        """Questions, each with the text of its last answer."""
+        self._position = 0
+        self._feedback = ""
+        self._told_before: set[tuple[str, str, str]] = set()
+        """Failures, each with the question and the answer it was about."""
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether a question was answered."""
+        return bool(self._asked)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was told something that its next turn has not passed on yet."""
+        return bool(self._feedback)
+
+    def answer_as(self, response: Schema[T]) -> None:
+        """Return answers as ``response`` from now on: a body called again makes its classes anew.
+
+        Args:
+            response: a type with the same JSON Schema as the one before.
+        """
+        self._adapter = adapter_of(response)
+
+    def rewind(self) -> None:
+        """Go back to the first question, and drop what nobody asked for."""
+        self._position, self._feedback = 0, ""
+
+    def tell(self, feedback: ScenarioFeedback) -> None:
+        """Keep what was wrong for the next turn."""
+        self._feedback = "\n".join(f"- {note}" for note in feedback.notes)
+
+    def ask(self, message: str, *, check: Any = None) -> T:
+        """Take one turn; in a body called again, what was asked is remembered, the last redone."""
+        number, due = self._next(message)
+        if due is None:
+            return self._remembered(number)
+        return self._keep(number, message, super().ask(due, check=check))
+
+    async def aask(self, message: str, *, check: Any = None) -> T:
+        """Take one turn without blocking the event loop; as ``ask``."""
+        number, due = self._next(message)
+        if due is None:
+            return self._remembered(number)
+        return self._keep(number, message, await super().aask(due, check=check))
+
+    def _next(self, message: str) -> tuple[int, str | None]:
+        """Return where the body stands, and what to ask there: ``None`` if it was asked before."""
+        number, self._position = self._position, self._position + 1
+        if number >= len(self._asked):
+            return number, message
+        is_known = self._asked[number][0] == message
+        if is_known and (number < len(self._asked) - 1 or not self._feedback):
+            return number, None
+        if not self._feedback:
+            return number, message
+        told, self._feedback = self._feedback, ""
+        self._check_progress(told, message, self._asked[number][1])
+        # A question that the body words anew would not tell by itself that the old one went wrong.
+        wanted = "Answer again, in full." if is_known else message
+        return number, f"Your last answer was tested, and is wrong:\n\n{told}\n\n{wanted}"
+
+    def _check_progress(self, told: str, message: str, answer: str) -> None:
+        """Check that an answer is not told again what it was told before.
+
+        Raises:
+            NoProgressError: it is.
+        """
+        said = (told, message, canonical_json(load_json(extract_json(answer))))
+        if said in self._told_before:
+            raise NoProgressError(
+                "the model gave an answer again that had failed with the same words",
+                why="asking again in the same words would be answered as before",
+                hint="say more in the assertion, as what was found and what is wanted, or change "
+                "the prompt",
+            )
+        self._told_before.add(said)
+
+    def _keep(self, number: int, message: str, value: T) -> T:
+        self._asked[number:] = [(message, self.history[-1].content)]
+        return value
+
+    def _remembered(self, number: int) -> T:
+        # From its text, so that neither a value that the body changed nor a class of an earlier
+        # call comes back.
+        return parse_json_with_schema(self._asked[number][1], self._adapter)
+
+
+class TestedScenarioSession(ScenarioGeneratorSession):
+    """A scenario session that keeps its set up to date with what the test finds."""
+
+    __test__ = False
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._current: list[TestScenario] | None = None
+        self._index = ScenarioIndex(())
+        self._feedback = ScenarioFeedback()
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether there is a set."""
+        return self._current is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was told something that its next turn has not passed on yet."""
+        return not self._feedback.is_empty
+
+    def named(self, correction: ScenarioCorrection) -> TestScenario | None:
+        """Return the scenario of the set that a correction is about.
+
+        Raises:
+            UsageError: several are called so, and the correction does not tell them apart.
+        """
+        found = self._index.find(correction)
+        return None if found is None else found[1]
+
+    def holds(self, scenario: TestScenario) -> bool:
+        """Return whether a scenario of this request is in the set."""
+        return scenario.id in self._index.by_id
+
+    def has_tool(self, tool: tuple[str, str]) -> bool:
+        """Return whether a tool, by server and name, is annotated."""
+        return any(one.tool == tool for one in self.annotations)
+
+    def rewind(self) -> None:
+        """Drop what nobody asked for; the set is one wherever the body stands."""
+        self._feedback = ScenarioFeedback()
+
+    def tell(self, feedback: ScenarioFeedback) -> None:
+        """Keep what was wrong for the next turn."""
+        self._feedback = feedback
+
+    def scenarios(self) -> list[TestScenario]:
+        """Return the set: generated in the first call of the body, mended in the next.
+
+        A correction is put in place and stays unless a replacement asks the same request.
+        """
+        told, corrected = self._due()
+        if corrected is None:
+            self._keep(self.generate())
+        elif told.asks_for_replacements:
+            self._keep(_mended(corrected, told, self.regenerate(told)))
+        return self._copies()
+
+    async def ascenarios(self) -> list[TestScenario]:
+        """Return the set without blocking the event loop; as ``scenarios``."""
+        told, corrected = self._due()
+        if corrected is None:
+            self._keep(await self.agenerate())
+        elif told.asks_for_replacements:
+            self._keep(_mended(corrected, told, await self.aregenerate(told)))
+        return self._copies()
+
+    def _keep(self, scenarios: list[TestScenario]) -> None:
+        self._current, self._index = scenarios, ScenarioIndex(scenarios)
+
+    def _due(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
+        """Return what is to be told, and the set with its corrections; ``None`` if there is none.
+
+        Before the turn: what cannot be put in place must not be paid for.
+        """
+        told, self._feedback = self._feedback, ScenarioFeedback()
+        if self._current is None:
+            return told, None
+        return told, apply_corrections(self._current, told.corrections)
+
+    def _copies(self) -> list[TestScenario]:
+        """Return the set so that nothing the body does to it reaches the next call."""
+        return [one.model_copy(deep=True) for one in self._current or ()]
+
+
+def _mended(
+    corrected: Sequence[TestScenario], told: ScenarioFeedback, replacements: Sequence[TestScenario]
+) -> list[TestScenario]:
+    return merge_replacements(
+        corrected,
+        replacements,
+        told.corrections,
+        told.discarded_scenarios,
+        accepts=lambda _: True,
+    )
+
+
+class _HookedProvider:
+    """Lets the hooks around a turn be heard."""
+
+    def __init__(self, provider: Provider, config: pytest.Config) -> None:
+        self._provider = provider
+        self._config = config
+        self._lock = threading.Lock()
+        self.calls = 0
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the provider's reply."""
+        self._before(request)
+        return self._after(request, self._provider.send(request))
+
+    async def asend(self, request: TurnRequest) -> Reply:
+        """Return the provider's reply without blocking the event loop."""
+        self._before(request)
+        return self._after(request, await asend(self._provider, request))
+
+    def _before(self, request: TurnRequest) -> None:
+        self._config.hook.pytest_regen_before_turn(config=self._config, request=request)
+        with self._lock:
+            self.calls += 1
+
+    def _after(self, request: TurnRequest, reply: Reply) -> Reply:
+        hook = self._config.hook
+        hook.pytest_regen_after_turn(config=self._config, request=request, reply=reply)
+        return reply
+
+
+class SessionMaker:
+    """Makes the sessions of one test; the n-th call of a body called again gets the n-th."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        config = request.config
+        self.provider = _HookedProvider(request.getfixturevalue("regen_provider"), config)
+        self._defaults: dict[str, Any] = {
+            "model": choices_of(config).model or DEFAULT_MODEL,
+            "shared_budget": budget_of(config),
+            "provider": self.provider,
+        }
+        self._made: list[tuple[object, Any]] = []
+        self._position = 0
+        self._told: Sequence[Tested] = ()
+        request.node.stash.setdefault(SESSION_MAKERS, []).append(self)
+
+    @property
+    def sessions(self) -> tuple[Tested, ...]:
+        """The sessions made so far."""
+        return tuple(session for _, session in self._made)
+
+    def rewind(self, told: Sequence[Tested]) -> None:
+        """Prepare for the body being called again.
+
+        Args:
+            told: the sessions of the test, of whichever maker, that were told why it failed.
+        """
+        self._position, self._told = 0, told
+        for session in self.sessions:
+            session.rewind()
+
+    def _settings(self, given: dict[str, Any]) -> dict[str, Any]:
+        return {**self._defaults, **given}
+
+    def _next(self, key: object, session: T) -> T:
+        """Return the session that stood here before, if it was made from the same things.
+
+        Raises:
+            UsageError: it was made from others, and no session has passed on yet why the test
+                failed: the model would be asked anew without having heard it.
+        """
+        number, self._position = self._position, self._position + 1
+        if number < len(self._made) and self._made[number][0] == key:
+            known: T = self._made[number][1]
+            return known
+        if self._told and all(one.is_waiting for one in self._told):
+            raise UsageError(
+                f"session {number + 1} of the test is another one than in the call that failed",
+                why="the session that was told of the failure is not used again, so that the model "
+                "would never hear of it",
+                hint="make the sessions of the test from the same arguments in every call",
+            )
+        self._made[number:] = [(key, session)]
+        return session
+
+
+class GeneratorSessionMaker(SessionMaker):
+    """The fixture ``generator_session``."""
+
+    def __call__(
+        self,
+        *,
+        system: str,
+        response: Schema[T],
+        **settings: Any,
+    ) -> TestedGeneratorSession[T]:
+        """Return a session; arguments as ``GeneratorSession`` takes them, the provider given.
+
+        Raises:
+            UsageError: the body is called again and makes another session than before, see
+                ``SessionMaker``.
+        """
+        adapter = adapter_of(response)
+        made: TestedGeneratorSession[T] = TestedGeneratorSession(
+            system, adapter, **self._settings(settings)
+        )
+        # By what the model is shown of it: a type made in the body is another one in each call.
+        session = self._next((system, schema_to_prompt_hint(adapter)), made)
+        session.answer_as(adapter)
+        return session
+
+
+class ScenarioSessionMaker(SessionMaker):
+    """The fixture ``scenario_session``."""
+
+    def __call__(
+        self,
+        *,
+        system: str,
+        annotations: Iterable[ToolAnnotation],
+        handwritten: Sequence[TestScenario] = (),
+        **settings: Any,
+    ) -> TestedScenarioSession:
+        """Return a session; arguments as ``ScenarioGeneratorSession`` takes them.
+
+        Raises:
+            UsageError: the body is called again and makes another session than before, see
+                ``SessionMaker``.
+        """
+        tools = tuple(annotations)
+        session = TestedScenarioSession(system, tools, handwritten, **self._settings(settings))
+        return self._next((system, tools, tuple(handwritten)), session)

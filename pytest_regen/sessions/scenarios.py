@@ -1,0 +1,442 @@
+"""What scenarios, feedback and tool annotations are made of.
+
+All are frozen pydantic models: they come out of replies and files. Fields are in snake_case; the
+camelCase of files and replies is read as well.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
+
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from pytest_regen.canonical import canonical_hash, canonical_json
+from pytest_regen.errors import UsageError
+from pytest_regen.text import flatten
+
+__all__ = [
+    "ActualDecision",
+    "ConditionalRoles",
+    "DiscardedScenario",
+    "ExpectedDecision",
+    "RoleChoice",
+    "ScenarioCorrection",
+    "ScenarioFeedback",
+    "ScenarioIndex",
+    "ScenarioRequest",
+    "TestScenario",
+    "ToolAnnotation",
+    "apply_corrections",
+    "are_similar",
+    "decision_of",
+    "expectation_holds",
+    "merge_replacements",
+    "plain_numbers",
+    "scenario_id",
+]
+
+
+ActualDecision = Literal["allow", "deny", "escalate"]
+ExpectedDecision = Literal["allow", "deny", "escalate", "not-allow"]
+"""``not-allow`` stands in handwritten scenarios only: deny and escalate both pass."""
+
+
+def _finite(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    canonical_json(value)  # Refuses NaN and infinities, which no request can carry.
+    return value
+
+
+Arguments = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
+
+
+class Value(BaseModel):
+    """Base of the values here: frozen, snake_case, camelCase read as well."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True,
+        # Written in snake_case: an alias for reading must not become the name in a file.
+        alias_generator=AliasGenerator(validation_alias=to_camel),
+        validate_by_name=True,
+        validate_by_alias=True,
+        # Problems name a field as the schema shows it, not by the alias.
+        loc_by_alias=False,
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON, in snake_case, without what is not set."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class ScenarioRequest(Value):
+    """One call of a tool."""
+
+    server_name: str
+    tool_name: str
+    arguments: Arguments = Field(default_factory=dict)
+
+    @property
+    def tool(self) -> tuple[str, str]:
+        """Server and tool: a tool's name alone may exist on several servers."""
+        return self.server_name, self.tool_name
+
+    def __str__(self) -> str:
+        # Each part may come from a model or a server: it stands in lists, and stays on its line.
+        return flatten(f"{self.server_name}/{self.tool_name} {canonical_json(self.arguments)}")
+
+
+class TestScenario(Value):
+    """A request and the decision expected for it.
+
+    Its identity is its request: a description is prose, and two scenarios may share one.
+    """
+
+    __test__: ClassVar[bool] = False  # The name is what it is; pytest must not collect it.
+
+    description: str
+    request: ScenarioRequest
+    expected_decision: ExpectedDecision
+    reasoning: str = ""
+    source: Literal["generated", "handwritten"] = "generated"
+
+    @model_validator(mode="after")
+    def _only_people_say_not_allow(self) -> Self:
+        if self.expected_decision == "not-allow" and self.source != "handwritten":
+            raise ValueError("'not-allow' is an expectation of handwritten scenarios only")
+        return self
+
+    @property
+    def id(self) -> str:
+        """``sha256:`` and the hash of server, tool and canonical arguments."""
+        return scenario_id(self.request)
+
+    @property
+    def is_handwritten(self) -> bool:
+        """Whether a person wrote it: never changed, contradicted or dropped."""
+        return self.source == "handwritten"
+
+
+def scenario_id(request: ScenarioRequest) -> str:
+    """Return the identity of a request; the order of its arguments' keys does not matter."""
+    arguments = plain_numbers(request.arguments)
+    return canonical_hash([request.server_name, request.tool_name, arguments])
+
+
+def plain_numbers(value: Any) -> Any:
+    """Return ``value`` with ``1.0`` as ``1``: JSON knows one kind of number."""
+    if isinstance(value, dict):
+        return {key: plain_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain_numbers(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def are_similar(one: TestScenario, other: TestScenario) -> bool:
+    """Return whether two scenarios ask about the same request, whatever they say about it."""
+    return one.id == other.id
+
+
+def expectation_holds(expected: ExpectedDecision, actual: ActualDecision) -> bool:
+    """Return whether ``actual`` is what was expected.
+
+    Raises:
+        UsageError: ``actual`` is no decision.
+    """
+    decision = decision_of(actual, "the engine decides")
+    return decision != "allow" if expected == "not-allow" else expected == decision
+
+
+def decision_of(value: object, who: str) -> ActualDecision:
+    """Return what an engine gave as a decision; a ``str`` enumeration of the three will do.
+
+    Args:
+        value: what it gave. Nothing is guessed: an ``"ALLOW"`` that is no ``"allow"`` would
+            otherwise hold for what people forbade.
+        who: beginning of the sentence if it is none, "the engine decides".
+
+    Raises:
+        UsageError: ``value`` is none of the three.
+    """
+    decisions: tuple[ActualDecision, ...] = get_args(ActualDecision)
+    for decision in decisions:
+        if isinstance(value, str) and value == decision:
+            return decision
+    raise UsageError(
+        f"{who} {value!r}",
+        why=f"a decision is one of {', '.join(map(repr, decisions))}, as text",
+        hint="let evaluate() return one of these as .decision",
+    )
+
+
+class ScenarioCorrection(Value):
+    """One fact for the generator: you said X, right is Y.
+
+    The last four fields may be left out, and should not be: without them the model sees a title
+    and a verdict, and cannot know what it had said, about which request, and which rule decided.
+    """
+
+    scenario_description: str
+    corrected_decision: ActualDecision
+    corrected_reasoning: str = ""
+    scenario_id: str | None = None
+    original_decision: ExpectedDecision | None = None
+    request: ScenarioRequest | None = None
+    rule: str | None = None
+
+    @property
+    def id(self) -> str | None:
+        """Identity of the scenario meant, where it is known."""
+        if self.scenario_id is not None or self.request is None:
+            return self.scenario_id
+        return scenario_id(self.request)
+
+
+class DiscardedScenario(Value):
+    """A scenario that no policy can satisfy, and the rule that says so."""
+
+    scenario: TestScenario
+    actual: ActualDecision
+    rule: str
+
+
+class ScenarioFeedback(Value):
+    """What verification found, for the generator's next turn.
+
+    Every field defaults to empty rather than being required, so that a new kind of feedback breaks
+    no caller. Any sequence will do.
+    """
+
+    corrections: tuple[ScenarioCorrection, ...] = ()
+    discarded_scenarios: tuple[DiscardedScenario, ...] = ()
+    probe_scenarios: tuple[TestScenario, ...] = ()
+    """Requests that nobody had tested; hints only, never a reason for a turn."""
+    rule_changes: tuple[str, ...] = ()
+    """What changed in the rules since the last turn, in words."""
+    notes: tuple[str, ...] = ()
+    """Anything else that was wrong, in words: the failure of a test, say."""
+    untested_tools: tuple[tuple[str, str], ...] = ()
+    """Server and name of tools for which there is no scenario."""
+
+    @property
+    def asks_for_replacements(self) -> bool:
+        """Whether there is something to write, so that a turn is worth its tokens.
+
+        Probes alone are not: they are executed already, and name nothing to be replaced.
+        """
+        has_notes = any(note.strip() for note in self.notes)
+        return bool(
+            self.corrections or self.discarded_scenarios or has_notes or self.untested_tools
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to say at all."""
+        return not (self.asks_for_replacements or self.probe_scenarios or self.rule_changes)
+
+
+class RoleChoice(Value):
+    """Roles that an argument has while a condition on the call's arguments holds."""
+
+    condition: Mapping[str, JsonValue]
+    """``arg`` and exactly one of ``equals``, ``in`` and ``is``."""
+    roles: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Self:
+        tests = [name for name in self.condition if name != "arg"]
+        if "arg" not in self.condition or len(tests) != 1 or tests[0] not in _TESTS:
+            raise ValueError("a condition has 'arg' and exactly one of 'equals', 'in' and 'is'")
+        return self
+
+
+_TESTS: Final = frozenset({"equals", "in", "is"})
+
+
+class ConditionalRoles(Value):
+    """Roles of an argument that depend on the other arguments."""
+
+    default: tuple[str, ...]
+    when: tuple[RoleChoice, ...] = ()
+
+
+class ToolAnnotation(Value):
+    """A tool, what it does, and what its arguments mean."""
+
+    server_name: str
+    tool_name: str
+    comment: str = ""
+    args: dict[str, tuple[str, ...] | ConditionalRoles] = Field(default_factory=dict)
+    """Argument name to its roles."""
+    input_schema: dict[str, JsonValue] | None = None
+    """JSON Schema of the arguments, as the tool's server publishes it."""
+
+    @property
+    def tool(self) -> tuple[str, str]:
+        """Server and tool."""
+        return self.server_name, self.tool_name
+
+
+class ScenarioIndex:
+    """Scenarios by request and by description, so that each is hashed once.
+
+    Args:
+        scenarios: a set; of several with one request the last one counts.
+    """
+
+    def __init__(self, scenarios: Iterable[TestScenario]) -> None:
+        self.ids: list[str] = []
+        """Of each scenario, in order."""
+        self.by_id: dict[str, TestScenario] = {}
+        self._by_description: dict[str, dict[str, TestScenario]] = defaultdict(dict)
+        for one in scenarios:
+            id_ = one.id
+            self.ids.append(id_)
+            self.by_id[id_] = one
+            self._by_description[one.description].setdefault(id_, one)
+
+    def find(self, correction: ScenarioCorrection) -> tuple[str, TestScenario] | None:
+        """Return the scenario that a correction is about and its id; ``None`` if it names none.
+
+        Raises:
+            UsageError: a description is that of several scenarios and no id tells them apart.
+        """
+        id_ = correction.id
+        if id_ is not None:
+            return (id_, self.by_id[id_]) if id_ in self.by_id else None
+        named = self._by_description.get(correction.scenario_description, {})
+        if len(named) > 1:
+            raise UsageError(
+                f"{len(named)} scenarios are called {correction.scenario_description!r}",
+                why="correcting them together would break the right ones",
+                hint="give the correction the scenario_id of the one it is about",
+            )
+        return next(iter(named.items()), None)
+
+
+def merge_replacements(
+    scenarios: Sequence[TestScenario],
+    replacements: Sequence[TestScenario],
+    corrections: Sequence[ScenarioCorrection],
+    discarded: Sequence[DiscardedScenario],
+    *,
+    accepts: Callable[[TestScenario], bool] | None = None,
+) -> list[TestScenario]:
+    """Return ``scenarios`` with the corrected and discarded ones replaced.
+
+    Without ``accepts``, what was corrected or discarded goes, and replacements are appended. A
+    handwritten scenario stays, whatever a correction or a discard says of it: that a person is
+    wrong is for a person to say, and a namesake may have been meant.
+
+    With ``accepts`` nothing that is right is lost: a corrected scenario stays unless an accepted
+    replacement covers the same request, and a replacement that is not accepted does not enter.
+
+    Args:
+        scenarios: the set as it stands.
+        replacements: what ``regenerate`` returned.
+        corrections: what was told to be wrong; by id where they carry one, else by description.
+        discarded: what no policy can satisfy.
+        accepts: says whether a replacement passes verification.
+
+    Returns:
+        Those kept in their order, then the replacements, except those that repeat one that is
+        kept: its description or, with ``accepts``, its request.
+
+    Raises:
+        UsageError: a correction's description is that of several scenarios and it has no id.
+    """
+    index = ScenarioIndex(scenarios)
+    corrected = [found for one in corrections if (found := index.find(one)) is not None]
+    gone = [(one.scenario.id, one.scenario) for one in discarded]
+    if accepts is None:
+        faulty = [(id_, one.description) for id_, one in [*corrected, *gone]]
+        return _merged_by_description(scenarios, index.ids, replacements, faulty)
+    accepted = {one.id: one for one in reversed(replacements) if accepts(one)}
+    covered = {id_ for id_, _ in corrected if id_ in accepted}
+    return _merged_by_request(scenarios, index.ids, accepted, covered | {id_ for id_, _ in gone})
+
+
+def _merged_by_request(
+    scenarios: Sequence[TestScenario],
+    ids: Sequence[str],
+    accepted: Mapping[str, TestScenario],
+    removed: Collection[str],
+) -> list[TestScenario]:
+    """Return the scenarios that are not removed, then the accepted ones of other requests."""
+    kept = [
+        (id_, one)
+        for id_, one in zip(ids, scenarios, strict=True)
+        if one.is_handwritten or id_ not in removed
+    ]
+    there = {id_ for id_, _ in kept}
+    fresh = [one for id_, one in accepted.items() if id_ not in there]
+    return [*(one for _, one in kept), *reversed(fresh)]
+
+
+def _merged_by_description(
+    scenarios: Sequence[TestScenario],
+    ids: Sequence[str],
+    replacements: Sequence[TestScenario],
+    faulty: Iterable[tuple[str, str]],
+) -> list[TestScenario]:
+    """Replace what is faulty; where several requests share a description, the request decides."""
+    requests: dict[str, set[str]] = defaultdict(set)
+    for id_, one in zip(ids, scenarios, strict=True):
+        requests[one.description].add(id_)
+    gone = {
+        (description, id_)
+        for faulty_id, description in faulty
+        for id_ in requests[description]
+        if len(requests[description]) == 1 or id_ == faulty_id
+    }
+    kept = [
+        one
+        for id_, one in zip(ids, scenarios, strict=True)
+        if one.is_handwritten or (one.description, id_) not in gone
+    ]
+    descriptions = {one.description for one in kept}
+    return [*kept, *(one for one in replacements if one.description not in descriptions)]
+
+
+def apply_corrections(
+    scenarios: Sequence[TestScenario], corrections: Sequence[ScenarioCorrection]
+) -> list[TestScenario]:
+    """Return ``scenarios`` with corrected expectations in place; handwritten ones stay.
+
+    Raises:
+        UsageError: a correction names no scenario, several of them, or a handwritten one.
+    """
+    index = ScenarioIndex(scenarios)
+    changed = {}
+    for correction in corrections:
+        found = index.find(correction)
+        if found is None:
+            raise UsageError(
+                f"no scenario is called {correction.scenario_description!r}",
+                why="a correction that names nothing would be lost",
+                hint="give the correction the scenario_id of the scenario it is about",
+            )
+        id_, scenario = found
+        if scenario.is_handwritten:
+            raise UsageError(
+                f"the correction of {correction.scenario_description!r} contradicts a handwritten "
+                "scenario",
+                why="what a person wrote is never changed by a model's verdict",
+                hint="change the scenario by hand, or take the correction for a fault of the rules",
+            )
+        changed[id_] = scenario.model_copy(
+            update={
+                "expected_decision": correction.corrected_decision,
+                "reasoning": correction.corrected_reasoning or scenario.reasoning,
+            }
+        )
+    return [changed.get(id_, one) for id_, one in zip(index.ids, scenarios, strict=True)]

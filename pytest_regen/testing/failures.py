@@ -1,0 +1,83 @@
+"""What tests of generated code say with: a failure whose content is the feedback."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from pytest_regen.validation.issues import Issue
+
+if TYPE_CHECKING:
+    from pytest_regen.sessions import ScenarioFeedback
+
+
+__all__ = ["Feedback", "FeedbackError", "fail"]
+
+
+Feedback = Issue | str
+"""An issue, or a correction in words."""
+
+
+class FeedbackError(AssertionError):
+    """The assertion that ``fail`` raises; carries what a model is told when it is asked again."""
+
+    def __init__(
+        self, feedback: Sequence[Feedback], scenarios: "ScenarioFeedback | None" = None
+    ) -> None:
+        super().__init__("\n".join(_line(item) for item in feedback))
+        self.feedback = tuple(feedback)
+        self.scenarios = scenarios
+        """What a scenario session is told, as it was given."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FeedbackError, (self.feedback, self.scenarios)
+
+
+def fail(
+    *,
+    issues: Sequence[Issue] | Issue = (),
+    corrections: Sequence[str] | str = (),
+    feedback: "ScenarioFeedback | None" = None,
+) -> NoReturn:
+    """Fail the test; with ``--regen``, ask for the unit again with exactly this as the feedback.
+
+    A session of the fixtures ``generator_session`` and ``scenario_session`` is asked again
+    without that option, where the test is marked ``@pytest.mark.regen(attempts=N)``.
+
+    Args:
+        issues: what is wrong, with its place; ``Issue.of(code, message, type_name=…, page=…)``.
+        corrections: what is wrong, in words.
+        feedback: what is wrong with scenarios, for a scenario session.
+
+    Raises:
+        FeedbackError: always; an ``AssertionError``.
+        TypeError: neither was given, so that there is nothing to say.
+    """
+    __tracebackhide__ = True
+    found = (issues,) if isinstance(issues, Issue) else tuple(issues)
+    words = (corrections,) if isinstance(corrections, str) else tuple(corrections)
+    if feedback is not None:
+        told = feedback.model_copy(update={"notes": (*feedback.notes, *map(_line, found), *words)})
+        if told.is_empty:
+            raise TypeError("the feedback given to pytest_regen.fail() is empty")
+        raise FeedbackError(tuple(_scenario_lines(told)), told)
+    if not found and not words:
+        raise TypeError("pytest_regen.fail() needs issues=, corrections= or feedback=")
+    raise FeedbackError((*found, *words))
+
+
+def _scenario_lines(feedback: "ScenarioFeedback") -> Iterator[str]:
+    """Yield feedback about scenarios as a reader of the failure sees it."""
+    for one in feedback.corrections:
+        said = f" is {one.original_decision}, and" if one.original_decision else ""
+        yield f"{one.scenario_description!r}{said} should be {one.corrected_decision}"
+    for discarded in feedback.discarded_scenarios:
+        yield f"{discarded.scenario.description!r} can never pass: {discarded.rule}"
+    for probe in feedback.probe_scenarios:
+        yield f"not tested: {probe.request}"
+    yield from (*feedback.rule_changes, *feedback.notes)
+
+
+def _line(item: Feedback) -> str:
+    if isinstance(item, str):
+        return item
+    place = f"{item.type_name}: " if item.type_name else ""
+    return f"[{item.code}] {place}{item.message}"

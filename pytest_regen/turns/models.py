@@ -1,0 +1,223 @@
+"""The models the emulator knows, and how each differs from the others.
+
+From the vendor's public documentation as of November 2026; prices are no business of a server.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from pytest_regen.turns.values import Usage
+
+__all__ = ["MODELS", "Model", "cost_of", "describe_usage", "find_model"]
+
+
+Line = Literal["haiku", "sonnet", "opus", "fable", "mythos"]
+
+_LOW_TO_HIGH = ("high", "low", "medium")
+_WITH_MAX = ("high", "low", "max", "medium")
+_WITH_XHIGH = ("high", "low", "max", "medium", "xhigh")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model and the rules that depend on it."""
+
+    id: str
+    display_name: str
+    line: Line
+    version: tuple[int, int]
+    created_at: str
+    minimum: int = 512
+    """Fewest tokens of a prefix that is cached."""
+    max_input: int = 1_000_000
+    max_output: int = 128_000
+    thinks_by_default: bool = False
+    thinking_optional: bool = True
+    """Whether ``thinking: {"type": "disabled"}`` is accepted."""
+    forces_tools: bool = True
+    """Whether ``tool_choice`` may be ``any`` or ``tool``."""
+    binds_thinking: bool = False
+    """Whether a thinking block is tied to the messages before it."""
+    deprecated: bool = False
+    alias: str | None = None
+
+    @property
+    def is_modern(self) -> bool:
+        """4.7 and later: denser tokenizer, adaptive thinking only, no sampling knobs."""
+        return self.version >= (4, 7)
+
+    @property
+    def takes_prefill(self) -> bool:
+        """Whether a conversation may end in an assistant message."""
+        return self.version < (4, 6)
+
+    @property
+    def has_adaptive_thinking(self) -> bool:
+        """Whether ``thinking: {"type": "adaptive"}`` is accepted."""
+        return self.version >= (4, 6)
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """Accepted values of ``output_config.effort``, in the order of the error message."""
+        if self.is_modern:
+            return _WITH_XHIGH
+        if self.version == (4, 6):
+            return _WITH_MAX
+        return _LOW_TO_HIGH if self.line == "opus" else ()
+
+    @property
+    def inference_geo(self) -> str:
+        """What usage reports where the request names no region."""
+        return "global" if self.version >= (4, 6) else "not_available"
+
+
+def _fable(line: Line, minor: int, created_at: str) -> Model:
+    name = f"{line.title()} 5.{minor}" if minor else f"{line.title()} 5"
+    return Model(
+        f"claude-{line}-5-{minor}" if minor else f"claude-{line}-5",
+        f"Claude {name}",
+        line,
+        (5, minor),
+        created_at,
+        thinks_by_default=True,
+        thinking_optional=False,
+        forces_tools=minor == 0,
+        binds_thinking=minor > 0,
+    )
+
+
+MODELS: tuple[Model, ...] = (
+    _fable("fable", 2, "2026-11-09T00:00:00Z"),
+    _fable("mythos", 2, "2026-11-09T00:00:00Z"),
+    _fable("fable", 1, "2026-10-21T00:00:00Z"),
+    _fable("mythos", 1, "2026-10-21T00:00:00Z"),
+    Model(
+        "claude-opus-5-5",
+        "Claude Opus 5.5",
+        "opus",
+        (5, 5),
+        "2026-10-07T00:00:00Z",
+        thinks_by_default=True,
+        thinking_optional=False,
+        forces_tools=False,
+        binds_thinking=True,
+    ),
+    Model(
+        "claude-sonnet-5-5",
+        "Claude Sonnet 5.5",
+        "sonnet",
+        (5, 5),
+        "2026-10-07T00:00:00Z",
+        thinks_by_default=True,
+        forces_tools=False,
+        binds_thinking=True,
+    ),
+    Model("claude-haiku-5-5", "Claude Haiku 5.5", "haiku", (5, 5), "2026-10-07T00:00:00Z"),
+    _fable("fable", 0, "1970-01-01T00:00:00Z"),
+    _fable("mythos", 0, "1970-01-01T00:00:00Z"),
+    Model("claude-opus-5", "Claude Opus 5", "opus", (5, 0), "1970-01-01T00:00:00Z"),
+    Model(
+        "claude-sonnet-5", "Claude Sonnet 5", "sonnet", (5, 0), "1970-01-01T00:00:00Z", minimum=1024
+    ),
+    Model(
+        "claude-opus-4-8", "Claude Opus 4.8", "opus", (4, 8), "1970-01-01T00:00:00Z", minimum=1024
+    ),
+    Model(
+        "claude-opus-4-7", "Claude Opus 4.7", "opus", (4, 7), "1970-01-01T00:00:00Z", minimum=2048
+    ),
+    Model(
+        "claude-opus-4-6", "Claude Opus 4.6", "opus", (4, 6), "1970-01-01T00:00:00Z", minimum=4096
+    ),
+    Model(
+        "claude-sonnet-4-6",
+        "Claude Sonnet 4.6",
+        "sonnet",
+        (4, 6),
+        "1970-01-01T00:00:00Z",
+        minimum=1024,
+    ),
+    Model(
+        "claude-opus-4-5-20251101",
+        "Claude Opus 4.5",
+        "opus",
+        (4, 5),
+        "2025-11-01T00:00:00Z",
+        minimum=4096,
+        max_input=200_000,
+        max_output=64_000,
+        alias="claude-opus-4-5",
+    ),
+    Model(
+        "claude-haiku-4-5-20251001",
+        "Claude Haiku 4.5",
+        "haiku",
+        (4, 5),
+        "2025-10-01T00:00:00Z",
+        minimum=4096,
+        max_input=200_000,
+        max_output=64_000,
+        alias="claude-haiku-4-5",
+    ),
+    Model(
+        "claude-sonnet-4-5-20250929",
+        "Claude Sonnet 4.5",
+        "sonnet",
+        (4, 5),
+        "2025-09-29T00:00:00Z",
+        minimum=1024,
+        max_input=200_000,
+        max_output=64_000,
+        deprecated=True,
+        alias="claude-sonnet-4-5",
+    ),
+)
+"""Newest first, as the API lists them; dates that are not published are the epoch."""
+
+_BY_NAME = {name: model for model in MODELS for name in (model.id, model.alias) if name}
+
+
+def find_model(name: str) -> Model | None:
+    """Return the model of that id or alias, ``None`` where there is none."""
+    return _BY_NAME.get(name)
+
+
+def cost_of(usage: Usage, model: str) -> Decimal | None:
+    """Return the list price of ``usage`` in US dollars.
+
+    ``None`` for a model without a price, and where genai-prices (extra ``openapi``) is not there.
+    The list ships with genai-prices and is never updated over the network, so the same turn
+    costs the same on every machine with the same lock file.
+    """
+    try:
+        import genai_prices
+    except ModuleNotFoundError:
+        return None
+
+    written = usage.cache_write_tokens or 0
+    read = usage.cache_read_tokens or 0
+    counted = genai_prices.Usage(
+        # There, input is all that went in; the API counts what the cache had no part in.
+        input_tokens=(usage.input_tokens or 0) + read + written,
+        output_tokens=usage.output_tokens or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
+    )
+    try:
+        return genai_prices.calc_price(counted, model, provider_id="anthropic").total_price
+    except LookupError:
+        return None
+
+
+def describe_usage(usage: Usage, model: str) -> str:
+    """Return one line such as ``1,204 in, 310 out, 5,000 cached, $0.0052``."""
+    parts = [f"{usage.input_tokens or 0:,} in", f"{usage.output_tokens or 0:,} out"]
+    if usage.cache_read_tokens:
+        parts.append(f"{usage.cache_read_tokens:,} cached")
+    if usage.cache_write_tokens:
+        parts.append(f"{usage.cache_write_tokens:,} written to the cache")
+    cost = cost_of(usage, model) if model else None
+    if cost is not None:
+        parts.append(f"${cost:.4f}")
+    return ", ".join(parts)

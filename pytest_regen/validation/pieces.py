@@ -1,0 +1,332 @@
+"""A source as the pieces that are validated apart: one per type, each read alone."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Final
+
+from pytest_regen.documents.ir import EnumValue
+from pytest_regen.errors import BoundaryError
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Declaration, SourceFacts, StitchedType, SyntaxFault
+from pytest_regen.sources import blocks
+from pytest_regen.validation.issues import Excerpt
+
+__all__ = ["PageMap", "PageText", "Piece", "Readable", "Split", "read_text", "split", "stitched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one type's block holds."""
+
+    name: str
+    text: str
+    first_line: int
+    """Line of the source on which ``text`` begins, counted from 1."""
+    facts: SourceFacts
+    """Lines count from the first line of ``text``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """All pieces of a source, and what stands around them."""
+
+    pieces: tuple[Piece, ...]
+    outside: tuple[Declaration, ...] = ()
+    """Declared outside of every boundary: the user's own, used but not judged. Lines count in the
+    source."""
+    around: str = ""
+    """The source with every block blank: what stands outside of them, on its lines."""
+    has_boundaries: bool = True
+    unread: frozenset[str] = frozenset()
+    """Words of a source that could neither be split by boundaries nor be read in full."""
+    homeless: tuple[SyntaxFault, ...] = ()
+    """Faults of a source that declares nothing that could be read."""
+    broken: str | None = None
+    """Why the boundary lines could not be read; then the source was split by declaration."""
+    aliases: frozenset[str] = frozenset()
+    """Other names for types that the text outside of every boundary gives."""
+
+
+@lru_cache(maxsize=4096)
+def read_text(language: str, text: str) -> SourceFacts:
+    """Return the facts of ``text``. One text is read once, however often a store is validated."""
+    return find_language(language).read(text)
+
+
+def split(source: str, language: str) -> Split:
+    """Return the pieces of ``source``: by boundaries, or by declaration where there are none."""
+    try:
+        found = blocks(source)
+    except BoundaryError as error:
+        return replace(_by_declaration(source, language), broken=error.what)
+    if not found:
+        return _by_declaration(source, language)
+    pieces = tuple(
+        Piece(block.name, block.text, block.first_line, read_text(language, block.text))
+        for block in found
+    )
+    around = _around(source, [(block.start, block.end) for block in found])
+    facts = read_text(language, around) if _may_declare(around) else SourceFacts()
+    return Split(pieces, facts.declarations, aliases=facts.aliases, around=around)
+
+
+def _around(source: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return what stands outside of every block; a block is as many empty lines."""
+    parts, position = [], 0
+    for start, end in spans:
+        parts += [source[position:start], "\n" * source.count("\n", start, end)]
+        position = end
+    parts.append(source[position:])
+    return "".join(parts)
+
+
+def _may_declare(text: str) -> bool:
+    return "{" in text or "record" in text or "=" in text
+
+
+def _by_declaration(source: str, language: str) -> Split:
+    """Return a piece per top-level declaration; a fault goes to the one it stands in or before."""
+    facts = read_text(language, source)
+    lines = source.split("\n")
+    outer = [entry for entry in facts.declarations if entry.outer is None]
+    pieces = []
+    for name in dict.fromkeys(entry.name for entry in outer):
+        own = [entry for entry in outer if entry.name == name]
+        inside = tuple(_nested_in(facts.declarations, own))
+        faults = tuple(fault for fault in facts.faults if _home(fault.line, outer) == name)
+        first = min(entry.line for entry in own)
+        text = "\n".join(lines[first - 1 : max(entry.end_line for entry in own)])
+        own_facts = SourceFacts(inside, faults, (), facts.unread)
+        pieces.append(Piece(name, text, 1, own_facts))
+    homeless = () if pieces else facts.faults
+    return Split(
+        tuple(pieces),
+        has_boundaries=False,
+        unread=facts.unread,
+        homeless=homeless,
+        aliases=facts.aliases,
+    )
+
+
+def _nested_in(
+    declarations: Sequence[Declaration], own: Sequence[Declaration]
+) -> Iterator[Declaration]:
+    for entry in declarations:
+        if any(entry is one or one.line <= entry.line <= one.end_line for one in own):
+            yield entry
+
+
+def _home(line: int, outer: Sequence[Declaration]) -> str:
+    """Return the declaration that a line belongs to: around it, after it, or the last one."""
+    for entry in outer:
+        if line <= entry.end_line:
+            return entry.name
+    return outer[-1].name if outer else ""
+
+
+_IS_ATTRIBUTE: Final = re.compile(r"\[.*\]")
+_MOST_ATTRIBUTES: Final = 6
+"""Lines of attributes that an excerpt goes on for, to what they belong to."""
+_ENDS_MEMBER: Final = re.compile(r"(?:^|[{};,])\s*(?://.*)?$")
+"""The end of a line after which another member begins: blank lines, braces, semicolons, commas."""
+_QUOTED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"')
+_NAME: Final = re.compile(r"\w+")
+_CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """One page of a type, as a store holds it."""
+
+    page: int
+    """Counts from 1."""
+    total_pages: int
+    fields: Sequence[str | int]
+    """JSON names or enum values that its prompt asks for."""
+    output: str
+    stop_reason: str | None = "end_turn"
+    was_written: bool = True
+    """Whether a model was ever asked; the output of a page that was not is empty."""
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the model ran out of room."""
+        return self.stop_reason in _CUT_SHORT
+
+    def is_empty(self, comment: str) -> bool:
+        """Return whether the page is all blanks and lines that start with ``comment``."""
+        if self.output[:1].isalpha() or self.output[:1] == "[":
+            return False
+        lines = (line.strip() for line in self.output.removeprefix("\ufeff").splitlines())
+        return all(not line or line.startswith(comment) for line in lines)
+
+
+@lru_cache(maxsize=4096)
+def stitched(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> StitchedType:  # noqa: FBT001 - a cache key
+    """Return the pages of a type joined; the same pages are joined once."""
+    return find_language(language).stitch(outputs, name=name, is_enum=is_enum)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A type without those of its pages that are illegal alone."""
+
+    text: str
+    lines: Mapping[int, int | None]
+    """Lines of ``text`` to lines of the block."""
+    illegal: tuple[PageText, ...]
+    """The pages that are mended or left out."""
+
+
+class PageMap:
+    """The pages of one type, and the way back from its block to them.
+
+    Args:
+        pages: all of them, in order.
+        language: name of the language they are written in.
+        name: of the type.
+        is_enum: whether pages hold enum values.
+        text: the type's block in the source, which may have been edited by hand.
+    """
+
+    def __init__(
+        self, pages: Sequence[PageText], *, language: str, name: str, is_enum: bool, text: str
+    ) -> None:
+        self.pages = tuple(pages)
+        self._language, self._name, self._is_enum, self._text = language, name, is_enum, text
+        self._asked = {unit: page.page for page in pages for unit in page.fields}
+
+    def page_of_unit(self, unit: EnumValue) -> int | None:
+        """Return the page that was asked for a field or value; ``None`` if none was."""
+        return self._asked.get(unit)
+
+    def page_of_line(self, line: int) -> int | None:
+        """Return the page that wrote a line of the block, counted from 1; ``None`` by hand."""
+        if len(self.pages) == 1:
+            return self.pages[0].page
+        return self._line_pages.get(line)
+
+    def excerpt(self, line: int) -> Excerpt | None:
+        """Return a line of the block as the reply has it; ``None`` where it has been edited.
+
+        What the attributes on a line belong to is shown after them.
+        """
+        numbers = self.stitched.page_lines
+        if not self._is_as_written or not 0 < line <= len(numbers):
+            return None
+        shown = [self._lines[line - 1].strip()]
+        for following in self._lines[line : line + _MOST_ATTRIBUTES]:
+            if not _IS_ATTRIBUTE.fullmatch(shown[-1]):
+                break
+            shown.append(following.strip())
+        return Excerpt(numbers[line - 1], " ".join(shown))
+
+    def unit_at(self, line: int, names: Mapping[EnumValue, str]) -> EnumValue | None:
+        """Return the field or value whose member stands on a line of the block.
+
+        Args:
+            line: counts from 1; its code may be illegal, so that only its text can be searched.
+            names: the identifier that prompts propose for each field or value.
+        """
+        first = last = min(max(line, 1), len(self._lines)) - 1
+        while first > 0 and not _ENDS_MEMBER.search(self._lines[first - 1]):
+            first -= 1
+        while last + 1 < len(self._lines) and not _ENDS_MEMBER.search(self._lines[last]):
+            last += 1
+        text = "\n".join(self._lines[first : last + 1])
+        quoted = {f'"{unit}"': unit for unit in names if isinstance(unit, str)}
+        for found in _QUOTED.finditer(text):
+            if found[0] in quoted:
+                return quoted[found[0]]
+        named = {name: unit for unit, name in names.items()}
+        return next((named[word] for word in _NAME.findall(text) if word in named), None)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self._text.split("\n")
+
+    def line_of(self, page: int, line: int) -> int | None:
+        """Return the line of the block that holds a line of a page; ``None`` if it was left out."""
+        joined = self.stitched
+        places = zip(joined.line_pages, joined.page_lines, strict=False)
+        for number, (wrote, own) in enumerate(places, 1):
+            if wrote == page and own >= line:
+                return number
+        return None
+
+    @cached_property
+    def silent(self) -> frozenset[int]:
+        """Pages that hold no code, or whose end was cut off: what they lack is told at once."""
+        comment = find_language(self._language).comment
+        return frozenset(
+            page.page for page in self.pages if page.is_truncated or page.is_empty(comment)
+        )
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether one of several pages cannot stand where it must."""
+        return len(self.pages) > 1 and bool(self.stitched.faults) and self._is_as_written
+
+    @cached_property
+    def _is_as_written(self) -> bool:
+        """Whether the block is what its pages make, but for white space at the ends of lines."""
+        joined = self.stitched.text.split("\n")
+        return [line.rstrip() for line in self._text.split("\n")] == [
+            line.rstrip() for line in joined
+        ]
+
+    def readable(self) -> "Readable | None":
+        """Return the type as its legal pages make it, where some are illegal alone.
+
+        Page 1 is mended, for without it nothing could be read; other illegal pages are left out.
+        ``None`` if there is nothing to leave out, or nothing left to read.
+        """
+        if not self.is_broken:
+            return None
+        speaks = find_language(self._language)
+        illegal = {fault.page for fault in self.stitched.faults}
+        outputs = tuple(
+            page.output
+            if page.page not in illegal
+            else speaks.mended(page.output)
+            if page.page == 1
+            else ""
+            for page in self.pages
+        )
+        joined = stitched(self._language, outputs, self._name, self._is_enum)
+        if joined.faults and any(fault.page == 1 for fault in joined.faults):
+            return None
+        places = enumerate(zip(joined.line_pages, joined.page_lines, strict=True), 1)
+        lines = {number: self.line_of(*place) for number, place in places}
+        return Readable(
+            joined.text, lines, tuple(page for page in self.pages if page.page in illegal)
+        )
+
+    @cached_property
+    def stitched(self) -> StitchedType:
+        """The pages joined, and which of them are illegal alone."""
+        outputs = tuple(page.output for page in self.pages)
+        return stitched(self._language, outputs, self._name, self._is_enum)
+
+    @cached_property
+    def _line_pages(self) -> dict[int, int]:
+        """Lines of the block to pages; an edited line belongs to the page around it."""
+        joined, pages = self.stitched.text.split("\n"), self.stitched.line_pages
+        lines = self._text.split("\n")
+        if self._is_as_written:
+            return dict(enumerate(pages, 1))
+        matcher = difflib.SequenceMatcher(
+            None,
+            [line.strip() for line in joined],
+            [line.strip() for line in lines],
+            autojunk=False,
+        )
+        found: dict[int, int] = {}
+        for _, start, _, first, last in matcher.get_opcodes():
+            for offset, line in enumerate(range(first + 1, last + 1)):
+                if pages:
+                    found[line] = pages[min(start + offset, len(pages) - 1)]
+        return found
