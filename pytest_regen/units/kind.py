@@ -5,15 +5,13 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from pytest_regen.errors import KindError
-from pytest_regen.quoting import quote as quoted
-from pytest_regen.thinking import without_thinking
+from pytest_regen.regions import Marked, Region
+from pytest_regen.text import quote as quoted
+from pytest_regen.text import without_thinking
 from pytest_regen.validation.issues import Issue, severity_of
-
-if TYPE_CHECKING:
-    from pytest_regen.regions import Region
 
 __all__ = [
     "CHECK",
@@ -61,7 +59,7 @@ class Kind:
 
     files: str | Sequence[str] = ()
     """Globs from the root of the project; a plain path may be absent."""
-    region: "Region"
+    region: Region = Marked()
     """Where the texts stand; by default between the marker lines of ``regions.Marked``."""
     system: str = ""
     """System prompt of every unit, cached by the provider."""
