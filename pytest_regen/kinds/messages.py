@@ -44,7 +44,7 @@ _ICU_CASE: Final = re.compile(r"\s*(=\d+|[\w-]+)\s*\{")
 _ICU_TYPE: Final = re.compile(r",\s*([\w.]+)\s*")
 _OFFSET: Final = re.compile(r"\s*offset:\s*\d+")
 _VOID: Final = frozenset({"br", "hr", "img", "wbr", "input"})
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _MAX_DEPTH: Final = 20
 
 

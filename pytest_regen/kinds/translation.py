@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.kinds import messages
 from pytest_regen.kinds.tongues import LOANWORDS, language_of, name_of, plurals_of
-from pytest_regen.text import in_quotes
 from pytest_regen.regions import JsonStrings, Span
+from pytest_regen.text import in_quotes
 from pytest_regen.units.kind import Finding, Kind, Unit, extract_text, quoted
 from pytest_regen.validation.issues import Issue
 
