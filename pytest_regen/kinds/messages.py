@@ -271,17 +271,13 @@ def icu_problem(source: IcuMessage, text: str, needed: frozenset[str] | None) ->
         needed: the plural categories that the language needs beside ``other``; ``None`` if they
             are not known.
     """
+    note = "; an apostrophe before a brace quotes it: write two" if "'{" in text else ""
     try:
         message = read_icu(text)
     except IcuError as error:
-        return f"is no ICU message: it {error}"
+        return f"is no ICU message: it {error}{note}"
     if missing := [name for name in source.arguments if name not in message.arguments]:
-        quote = (
-            "; an apostrophe before a brace quotes it, double the apostrophe"
-            if "'{" in text
-            else ""
-        )
-        return f"lacks {_listed([f'{{{name}}}' for name in missing])}{quote}"
+        return f"lacks {_listed([f'{{{name}}}' for name in missing])}{note}"
     if added := [name for name in message.arguments if name not in source.arguments]:
         return f"has {_listed([f'{{{name}}}' for name in added])}, which the source has not"
     for name, type_ in source.arguments.items():

@@ -10,6 +10,7 @@ from pytest_regen.errors import RegionError, UsageError
 from pytest_regen.kinds import messages
 from pytest_regen.kinds.tongues import LOANWORDS, language_of, name_of, plurals_of
 from pytest_regen.regions import JsonStrings, Span
+from pytest_regen.regions.json_text import pointer
 from pytest_regen.text import in_quotes
 from pytest_regen.units.kind import Finding, Kind, Unit, extract_text, quoted
 from pytest_regen.validation.issues import Issue
@@ -63,9 +64,11 @@ class _Catalogue(JsonStrings):
         }
 
     def _names(self, paths: Sequence[tuple[str | int, ...]]) -> list[str]:
-        known = self._kind.read_source().names
-        named = zip(paths, super()._names(paths), strict=True)
-        return [known.get(path, name) for path, name in named]
+        source = self._kind.read_source()
+        return [
+            source.names.get(path) or (pointer(path) if name in source.paths else name)
+            for path, name in zip(paths, super()._names(paths), strict=True)
+        ]
 
     def _path(self, root: Any, name: str) -> tuple[str | int, ...]:
         return self._kind.read_source().paths.get(name) or super()._path(root, name)
@@ -73,6 +76,8 @@ class _Catalogue(JsonStrings):
 
 class Translation(Kind):
     """Strings of a catalogue, each made from the string of the same key in another language."""
+
+    region: _Catalogue
 
     def __init__(
         self,

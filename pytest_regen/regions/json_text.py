@@ -23,7 +23,7 @@ from pytest_regen.regions.base import (
     unknown_names,
 )
 
-__all__ = ["JsonStrings", "JsonValues"]
+__all__ = ["JsonStrings", "JsonValues", "pointer"]
 
 _Path = tuple[str | int, ...]
 """Keys, and indices of lists, from the root of a document to one value."""
@@ -185,7 +185,7 @@ class _Json:
         dotted = [".".join(map(str, path)) for path in paths]
         count = Counter(dotted)
         return [
-            _pointer(path) if count[name] > 1 or "" in path or name.startswith("/") else name
+            pointer(path) if count[name] > 1 or "" in path or name.startswith("/") else name
             for path, name in zip(paths, dotted, strict=True)
         ]
 
@@ -642,7 +642,8 @@ def _index(container: _Value, key: str, name: str) -> int:
     )
 
 
-def _pointer(path: _Path) -> str:
+def pointer(path: Sequence[str | int]) -> str:
+    """Return the JSON pointer of a path (RFC 6901)."""
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
 
 
