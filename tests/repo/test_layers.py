@@ -42,6 +42,7 @@ LEVELS = {
     "regeneration": 4,
     "sessions": 4,
     "units": 4,
+    "kinds": 5,
     "testing": 5,
     "strategies": 5,
     "server": 5,
