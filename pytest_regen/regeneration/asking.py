@@ -25,8 +25,8 @@ from pytest_regen.regeneration.values import (
     StopReason,
     TurnSettings,
 )
-from pytest_regen.turns.steps import drive
 from pytest_regen.turns.reply_text import whole_reply
+from pytest_regen.turns.steps import drive
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
 
 __all__ = [

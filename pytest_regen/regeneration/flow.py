@@ -125,7 +125,10 @@ class Work(Generic[V]):
         return [
             self._result(name, piece)
             for name, piece in self._pieces.items()
-            if self._ended_by is None or piece.is_begun or piece.result.calls
+            if self._ended_by is None
+            or piece.is_begun
+            or piece.result.calls
+            or piece.result.failure
         ]
 
     @property
@@ -186,8 +189,8 @@ class Work(Generic[V]):
     def _report(self, answer: Answer, settings: TurnSettings) -> None:
         if settings.progress:
             key = PageKey(answer.ask.name, answer.ask.page, self.view.page_count(answer.ask.name))
-            what = "failed" if answer.failure else "asked"
-            settings.progress(Progress(key, self._drafts_done, self._drafts, what))
+            done, total = self._drafts_done, self._drafts
+            settings.progress(Progress(key, done, total, "failed" if answer.failure else "asked"))
 
     def keep_better(self, policy: Policy, replies: Sequence[Answer]) -> None:
         """Keep the new outputs of a piece that may stay: all together, else some on their own.
@@ -296,7 +299,8 @@ def _some_alone(
     policy: Policy, name: str, before: V, replies: Sequence[Answer]
 ) -> tuple[V, tuple[Answer, ...]]:
     """Return the view with those of several outputs that may stay without the others."""
-    best, kept = before, ()
+    best = before
+    kept: tuple[Answer, ...] = ()
     if len(replies) > 1:
         for answer in replies:
             candidate = before.with_answers([*kept, answer])
