@@ -21,12 +21,12 @@ from pytest_regen.stores import (
     history,
     history_entry,
 )
+from pytest_regen.stores.formats import HAND
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, has_conflict, split_block
 from pytest_regen.validation.pieces import split
 
 __all__ = [
-    "HAND",
     "Rebuilt",
     "Taken",
     "adopt_edits",
@@ -38,9 +38,6 @@ __all__ = [
 
 _UNKNOWN: Final = "unknown"
 """Stands for the hash of an IR that nobody noted; equal to that of none."""
-
-HAND = "hand"
-"""The model of a page whose output a person wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +170,6 @@ def _rebuilt(
         pages=restored,
         source=candidate.source,
         replaced=dropped,
-        is_unedited={edit.type_name for edit in edited} >= set(edited_types(store)),
     )
     return Rebuilt(tuple(edit.type_name for edit in edited), ids, _diff(store, candidate.source))
 
@@ -182,7 +178,7 @@ def _written_anew(tx: StoreUpdate[RegenStore]) -> Rebuilt:
     """Write the whole source; what the file held is kept as it is."""
     store = tx.store
     source = store.assembly()
-    kept = tx.write(source=source, is_unedited=True, keeps_source=store.has_source)
+    kept = tx.write(source=source, keeps_source=store.has_source)
     return Rebuilt(store.type_names, kept, _diff(store, source))
 
 
@@ -309,7 +305,6 @@ def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Ta
             pages=[*pages, *fresh],
             source=changed.source,
             replaced=replaced,
-            is_unedited=len(edited) == len(every),
         )
         return Taken(tuple(pages), _diff(store, changed.source))
 
