@@ -330,9 +330,15 @@ def _appended(text: str, piece: str) -> str:
     """Return ``text`` with ``piece`` behind it.
 
     What was sent back had no white space at its end, which the API refuses: white space at the seam
-    is said again.
+    is said again. A line that ended there stays ended, though: a fence that is opened again, and
+    taken out, leaves the indentation of the next line alone.
     """
-    return (text.rstrip() if piece[:1].isspace() else text) + piece
+    if not piece[:1].isspace():
+        return text + piece
+    before = text.rstrip()
+    has_line_end = "\n" in piece[: len(piece) - len(piece.lstrip())]
+    line_end = "" if has_line_end else text[len(before) : text.rfind("\n", len(before)) + 1]
+    return before + line_end + piece
 
 
 def _overlapped(text: str, piece: str) -> str:
