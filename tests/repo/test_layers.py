@@ -18,6 +18,7 @@ VALUES = {
 }
 LEVELS = {
     "errors": 0,
+    "facade": 0,
     "canonical": 0,
     "html": 0,
     "modes": 0,
