@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
+    from pytest_regen import regions
     from pytest_regen.cassettes import CassetteRun, ReplayProvider, use_cassette
     from pytest_regen.context import ClarifyingAgent, ConversationContext
     from pytest_regen.documents import read_document
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         TurnRequest,
         generate_object_with_repair,
     )
+    from pytest_regen.units.kind import Kind, Unit, quoted
     from pytest_regen.validation import (
         Issue,
         ValidationResult,
@@ -62,6 +64,7 @@ __all__ = [
     "Emulator",
     "GeneratorSession",
     "Issue",
+    "Kind",
     "PartialRegenResult",
     "Provider",
     "RegenError",
@@ -73,6 +76,7 @@ __all__ = [
     "ScriptedProvider",
     "TurnRequest",
     "TurnSettings",
+    "Unit",
     "ValidationResult",
     "assemble_cs",
     "check_staleness",
@@ -83,7 +87,9 @@ __all__ = [
     "generate_store",
     "heal_store",
     "partial_regenerate",
+    "quoted",
     "read_document",
+    "regions",
     "use_cassette",
     "validate_generated_code",
     "validate_store",
