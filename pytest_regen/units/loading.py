@@ -122,7 +122,7 @@ class ProjectKinds:
         Raises:
             UsageError: see ``files``.
         """
-        path = Path(os.path.normpath(self.root / path))
+        path = self.absolute(path)
         if path in self.files:
             return self.files[path]
         place = self.place(path)
@@ -131,6 +131,10 @@ class ProjectKinds:
         # A file that is to be made: its name is as a glob wants it.
         claims = [one for one in self.kinds if any(_fits(place, glob_) for glob_ in one.globs)]
         return self._claimed(place, claims) if claims else None
+
+    def absolute(self, path: Path | str) -> Path:
+        """Return a path seen from the root, links left as they are."""
+        return Path(os.path.normpath(self.root / path))
 
     def place(self, path: Path) -> str | None:
         """Return a path from the root, with forward slashes; ``None`` where it lies outside."""
