@@ -23,7 +23,7 @@ from pytest_regen.regions.base import (
     unknown_names,
 )
 
-__all__ = ["JsonStrings", "JsonValues"]
+__all__ = ["JsonStrings", "JsonValues", "pointer"]
 
 _Path = tuple[str | int, ...]
 """Keys, and indices of lists, from the root of a document to one value."""
@@ -156,6 +156,15 @@ class _Json:
             (cut for path, keys in gone.items() for cut in _cuts(text, _walk(root, path), keys)),
         )
 
+    def find_paths(self, text: str) -> dict[str, tuple[_Path, str]]:
+        """Return the path and the text of each unit by name; a path has indices of lists as int.
+
+        Raises:
+            RegionError: see ``find``.
+        """
+        units = self._units(_read(text))
+        return {name: (path, self._text(text, value)) for name, (path, value) in units.items()}
+
     def _units(self, root: _Value) -> dict[str, tuple[_Path, _Value]]:
         """Return path and value of each unit by name."""
         base = self._base(root)
@@ -176,7 +185,7 @@ class _Json:
         dotted = [".".join(map(str, path)) for path in paths]
         count = Counter(dotted)
         return [
-            _pointer(path) if count[name] > 1 or "" in path or name.startswith("/") else name
+            pointer(path) if count[name] > 1 or "" in path or name.startswith("/") else name
             for path, name in zip(paths, dotted, strict=True)
         ]
 
@@ -633,7 +642,8 @@ def _index(container: _Value, key: str, name: str) -> int:
     )
 
 
-def _pointer(path: _Path) -> str:
+def pointer(path: Sequence[str | int]) -> str:
+    """Return the JSON pointer of a path (RFC 6901)."""
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
 
 
