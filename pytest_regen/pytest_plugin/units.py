@@ -204,10 +204,10 @@ class FileCheck:
         units = self.units
         if not self.names and name == DAMAGED:
             _ = units.names
-        result = self.file.result(units, name)
+        result = ValidationResult(units.issues(name))
         if self.names and name == self.names[0] and units.orphans:
             # What nothing asks for has no item.
-            result = ValidationResult((*result.issues, *self.file.kept(units.orphans)))
+            result = ValidationResult((*result.issues, *units.orphans))
         policy = choices_of(self.config).stale
         outcome = stale_outcome(policy)
         stale = tuple(issue for issue in result.warnings if issue.code == "STALE")

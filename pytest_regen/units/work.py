@@ -1,7 +1,6 @@
 """What is done with units without a model: recorded, put back, restored, forgotten, listed."""
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -11,7 +10,7 @@ from pytest_regen.units.naming import adopt_command, command, rebuild_command
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.texts import same_text, sides
 from pytest_regen.units.view import FileUnits
-from pytest_regen.units.writing import UnitWrite, file_diff, hand_entry, put_texts
+from pytest_regen.units.writing import file_diff, hand_entry, put_texts
 
 __all__ = [
     "UnitChanges",
@@ -50,7 +49,7 @@ def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChang
         SourceError: the file cannot be read, because of conflict markers for one.
         KindError: a method of the kind raised.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         _refuse_unreadable(units)
         for name in names or ():
             _refuse_unknown(units, name, units.texts)
@@ -86,7 +85,7 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
         UsageError: there is no record of such a unit.
         SourceError: the file cannot be read, or has no place for a unit.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         entries = units.ledger.entries
         for name in names or ():
             _refuse_unknown(units, name, entries)
@@ -125,7 +124,7 @@ def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChan
         UsageError: there is neither a text nor a record of such a unit.
         SourceError: the file cannot be read.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         _refuse_unreadable(units)
         entries = units.ledger.entries
         known = dict.fromkeys((*units.names, *units.texts, *entries))
@@ -168,7 +167,7 @@ def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[Past
         HandEditError: the unit was edited by hand, and restoring would discard the edit.
         SourceError: the file cannot be read, or has no place for the unit.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         _refuse_unreadable(units)
         past = _past_text(file, units, name, to)
         if "DRIFT" in _codes(units, name):
@@ -224,16 +223,8 @@ def _past_text(file: UnitFile, units: FileUnits, name: str, to: str | None) -> P
     return texts[-1]
 
 
-@contextmanager
-def _writing(file: UnitFile) -> Iterator[tuple[FileUnits, UnitWrite]]:
-    """Yield the units, read while nobody else writes, and how they are written."""
-    with file.files.locked() as view:
-        units = FileUnits(file.kind, file.place, view)
-        yield units, UnitWrite(units, file.files)
-
-
 def _codes(units: FileUnits, name: str) -> set[str]:
-    return {issue.code for issue in units.issues(name)}
+    return {issue.code for issue in units.all_issues(name)}
 
 
 def _is_unadopted(units: FileUnits, name: str) -> bool:
