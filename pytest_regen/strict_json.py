@@ -1,62 +1,147 @@
-"""JSON that can be compared and written back: each key once, no NaN, not endlessly deep."""
+"""The one reader of JSON from outside: it refuses what two parsers could read in two ways.
+
+Python's own takes ``NaN`` and infinities, keeps the last of two values under one key, hands on
+halves of characters, and ends a deep text in a ``RecursionError``.
+"""
 
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from pytest_regen.errors import CassetteError
+__all__ = [
+    "ConstantError",
+    "DuplicateKeyError",
+    "HalfCharacterError",
+    "JsonDefectError",
+    "TooDeepError",
+    "json_bytes",
+    "json_or_none",
+    "strict_loads",
+]
 
-__all__ = ["DuplicateKeyError", "json_bytes", "json_or_none", "too_deep", "unique_keys"]
+_HALF = re.compile("[\ud800-\udfff]|\\\\u[dD][89a-fA-F]")
+"""Half a character, as such or escaped; escaped, two of them may be one whole character."""
 
 
-class DuplicateKeyError(ValueError):
-    """An object names a key twice; parsers disagree on which of the values counts."""
+class JsonDefectError(ValueError):
+    """Python would read this text; other parsers refuse it, or read something else."""
 
 
-def json_or_none(body: bytes) -> Any:
-    """Return the JSON in ``body``, or ``None`` where it is none, or would not survive as such.
+class DuplicateKeyError(JsonDefectError):
+    """An object gives a key twice; parsers disagree on which of the values counts."""
 
-    An object that names a key twice, NaN and infinities are not what JSON can carry back.
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the key {key!r} is given twice in one object")
+        self.key = key
+
+
+class ConstantError(JsonDefectError):
+    """``NaN``, an infinity, or a number that Python turns into one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is no JSON value")
+        self.name = name
+
+
+class HalfCharacterError(JsonDefectError):
+    """A string holds a lone surrogate, which no file can hold."""
+
+    def __init__(self, half: str) -> None:
+        super().__init__(f"half a surrogate pair, {half!r}, is no text")
+        self.half = half
+
+
+class TooDeepError(JsonDefectError):
+    """The value is nested deeper than Python's stack."""
+
+    def __init__(self) -> None:
+        super().__init__("the value is nested too deeply")
+
+
+def strict_loads(
+    data: str | bytes,
+    *,
+    unique_keys: bool = True,
+    constants: bool = False,
+    large_numbers: bool = True,
+    half_characters: bool = True,
+) -> Any:
+    """Return the value that JSON text stands for.
+
+    Args:
+        data: the text, or its bytes in UTF-8, UTF-16 or UTF-32.
+        unique_keys: whether a key given twice in one object is refused.
+        constants: whether ``NaN``, ``Infinity`` and ``-Infinity`` are let through.
+        large_numbers: whether numbers like ``1e999``, infinite to Python, are let through.
+        half_characters: whether strings with lone surrogates are let through.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON.
+        UnicodeDecodeError: the bytes are not text.
+        JsonDefectError: it is, but not to every parser; the subclass says why.
     """
+    options: dict[str, Callable[[Any], Any]] = {}
+    if unique_keys:
+        options["object_pairs_hook"] = _unique_members
+    if not constants:
+        options["parse_constant"] = _refuse_constant
+    if not large_numbers:
+        options["parse_float"] = _finite_number
     try:
-        return json.loads(body, object_pairs_hook=unique_keys, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value = json.loads(data, **options)
+        if not half_characters and _may_hold_halves(data):
+            # Only what is written as such again shows whether each half has its other one.
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise TooDeepError from None
+    except UnicodeEncodeError as error:
+        raise HalfCharacterError(error.object[error.start]) from None
+    return value
+
+
+def json_or_none(data: str | bytes) -> Any:
+    """Return the JSON value of ``data``, or ``None`` where ``strict_loads`` refuses it."""
+    try:
+        return strict_loads(data)
+    except ValueError:
         return None
 
 
 def json_bytes(value: object, default: Callable[[Any], object] | None = None) -> bytes:
-    """Return ``value`` as JSON in UTF-8, half a character (a lone surrogate) included.
+    """Return ``value`` as JSON in UTF-8, lone surrogates included.
 
     Args:
         value: any JSON value.
-        default: gives what JSON can hold for what it has no words for, as in ``json.dumps``.
+        default: replaces what JSON cannot hold, as in ``json.dumps``.
     """
     text = json.dumps(value, ensure_ascii=False, default=default)
     return text.encode("utf-8", "surrogatepass")
 
 
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object; an ``object_pairs_hook`` of ``json.loads``.
-
-    Raises:
-        DuplicateKeyError: two of them have the same key.
-    """
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise DuplicateKeyError(f"the key {twice!r} stands twice")
-    return found
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        [(key, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise DuplicateKeyError(key)
+    return members
 
 
-def _refuse(name: str) -> Any:
-    raise ValueError(name)
+def _refuse_constant(name: str) -> Any:
+    raise ConstantError(name)
 
 
-def too_deep() -> CassetteError:
-    """Return the error for JSON that only a stack as deep could compare, or write."""
-    return CassetteError(
-        "the JSON of a request or of its answer is nested too deeply for a cassette",
-        why="hundreds of levels",
-        hint="send the inner part as text, or leave this request outside the cassette",
-    )
+def _finite_number(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ConstantError(digits)
+    return number
+
+
+def _may_hold_halves(data: str | bytes) -> bool:
+    if isinstance(data, str):
+        return _HALF.search(data) is not None
+    # Beyond ASCII, or in two bytes for each character: the written value tells.
+    return not data.isascii() or b"\0" in data or _HALF.search(data.decode("ascii")) is not None

@@ -8,9 +8,10 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.canonical import canonical_hash
+from pytest_regen.cassettes.json_bodies import too_deep
 from pytest_regen.cassettes.scrubbing import scrub_lines, scrub_path, scrub_query, scrub_value
 from pytest_regen.credentials.search import scrub_text
-from pytest_regen.strict_json import json_or_none, too_deep
+from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import StreamedMessage, is_retried_status, sse_events, usage_of
 
 __all__ = [

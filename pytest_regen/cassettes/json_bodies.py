@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from pytest_regen.errors import UsageError
+from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.strict_json import json_bytes, json_or_none
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "restore_wire",
     "rewrite_texts",
     "spread_json",
+    "too_deep",
 ]
 
 
@@ -312,3 +313,12 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return [map_texts(item, change) for item in value]
     return value
+
+
+def too_deep() -> CassetteError:
+    """Return the error for JSON nested too deeply to be compared or written."""
+    return CassetteError(
+        "the JSON of a request or of its answer is nested too deeply for a cassette",
+        why="hundreds of levels",
+        hint="send the inner part as text, or leave this request outside the cassette",
+    )

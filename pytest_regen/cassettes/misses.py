@@ -15,10 +15,10 @@ from pytest_regen.cassettes.files.storage import partial_path, shown_path
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
-from pytest_regen.cassettes.network import host_of
 from pytest_regen.cassettes.scrubbing import scrub_value
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError, CassetteMissError
+from pytest_regen.network import host_of
 from pytest_regen.strict_json import json_or_none
 
 __all__ = [

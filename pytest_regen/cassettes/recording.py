@@ -27,7 +27,7 @@ from pytest_regen.cassettes.interactions import (
     by_lower_name,
     has_body,
 )
-from pytest_regen.cassettes.json_bodies import rewrite_texts
+from pytest_regen.cassettes.json_bodies import rewrite_texts, too_deep
 from pytest_regen.cassettes.scrubbing import (
     hidden_in_stream,
     is_emulated,
@@ -41,7 +41,7 @@ from pytest_regen.credentials.encodings import letters_in
 from pytest_regen.credentials.names import is_private_name, looks_random
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
-from pytest_regen.strict_json import json_or_none, too_deep
+from pytest_regen.strict_json import json_or_none
 
 __all__ = ["WireExchange", "clean_body", "cleaned", "kept_exchange"]
 

@@ -17,12 +17,12 @@ from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift, with_exemption
-from pytest_regen.cassettes.network import block_network, check_hosts, host_of, is_named
 from pytest_regen.cassettes.recording import WireExchange, kept_exchange
 from pytest_regen.cassettes.replay import Player, replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
+from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.interception import CassetteMiss, intercepting
 from pytest_regen.turns.values import Reply
 
@@ -294,7 +294,7 @@ class CassetteRun:
         with contextlib.ExitStack() as stack:
             stack.enter_context(intercepting(self))
             if self.is_replay_only:
-                stack.enter_context(block_network(self._passing))
+                stack.enter_context(closed_network(PassthroughOnly(self._passing)))
             if http_clients or not self.is_replay_only:
                 from pytest_regen.cassettes.clients.vcr_patches import patch_clients
 

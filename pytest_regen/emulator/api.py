@@ -2,8 +2,6 @@
 
 import gzip
 import hashlib
-import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -21,6 +19,7 @@ from pytest_regen.emulator.values import (
     error_response,
     json_response,
 )
+from pytest_regen.strict_json import TooDeepError, strict_loads
 from pytest_regen.turns.models import find_model
 from pytest_regen.turns.wire import EMULATOR_NAME
 
@@ -208,27 +207,17 @@ def _json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
         raise ApiError("Request exceeds the maximum size", status=413)
     try:
         text = request.body.decode("utf-8")
-        body = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        # The API itself takes a key given twice.
+        body = strict_loads(text, unique_keys=False, large_numbers=False)
+    except TooDeepError:
+        raise ApiError(_TOO_DEEP) from None
     except ValueError as error:
         raise ApiError(f"The request body is not valid JSON: {error}") from error
-    except RecursionError:
-        raise ApiError(_TOO_DEEP) from None
     if _is_deep(body):
         raise ApiError(_TOO_DEEP)
     if not isinstance(body, dict):
         raise ApiError("Input should be a valid dictionary")
     return body
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not allowed")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"{digits} is out of range")
-    return number
 
 
 def _is_deep(value: object) -> bool:

@@ -135,7 +135,7 @@ def block_network(
     request: pytest.FixtureRequest, record_mode: str, vcr_markers: list[pytest.Mark]
 ) -> Iterator[None]:
     """Let no connection of the test leave; not while a marked test records."""
-    from pytest_regen.pytest_plugin.recording.network import blocked, check_mark
+    from pytest_regen.pytest_plugin.recording.network import check_mark, refuse_connections
 
     mark = request.node.get_closest_marker("block_network")
     check_mark(request.node, mark)
@@ -148,7 +148,7 @@ def block_network(
     if not asked or (vcr_markers and record_mode != "none"):
         yield
         return
-    with blocked(request.getfixturevalue("allowed_hosts")):
+    with refuse_connections(request.getfixturevalue("allowed_hosts")):
         yield
 
 

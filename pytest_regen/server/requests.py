@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_regen.server.page.layout import error_page
 from pytest_regen.server.problems import Problem, log_failure
+from pytest_regen.strict_json import HalfCharacterError, strict_loads
 
 __all__ = [
     "FORM",
@@ -38,7 +39,6 @@ FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 200
 _LONGEST_LENGTH = 20
 """Digits of an announced length that are looked at."""
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def require_media_type(request: Request, wanted: str) -> None:
@@ -105,39 +105,18 @@ def read_json(body: bytes) -> dict[str, object]:
         Problem: 400 if it is no JSON object, repeats a name, or holds half a character.
     """
     try:
-        found = json.loads(
-            body.decode("utf-8"), object_pairs_hook=_without_repeats, parse_constant=_refuse
-        )
-    except (ValueError, RecursionError):
+        found = strict_loads(body.decode("utf-8"), half_characters=False)
+    except HalfCharacterError:
+        raise _no_json("The body holds half of a surrogate pair, which is no text.") from None
+    except ValueError:
         raise _no_json("The body is not valid JSON.") from None
     if not isinstance(found, dict):
         raise _no_json("The body is JSON, but no object.")
-    if _SURROGATE.search(body) and not _is_text(found):
-        raise _no_json("The body holds half of a surrogate pair, which is no text.")
     return found
 
 
 def _no_json(message: str) -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, "INVALID_JSON", message)
-
-
-def _without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a name is repeated")
-    return members
-
-
-def _refuse(constant: str) -> object:
-    raise ValueError(constant)
-
-
-def _is_text(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def read_form(body: bytes) -> dict[str, list[str]]:

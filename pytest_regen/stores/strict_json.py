@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pytest_regen.errors import StoreCorruptError
+from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
 __all__ = ["Node", "as_json", "corrupt", "parse_json", "without_collection"]
 
@@ -66,20 +67,18 @@ def parse_json(data: bytes, file: Path) -> Any:
     """
     try:
         text = data.decode("utf-8-sig")
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
-        if "\\ud" in text.lower():
-            as_json(value)  # Escapes may smuggle in half a character, which no file can hold.
+        value = strict_loads(text, half_characters=False)
     except UnicodeDecodeError as error:
         raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        raise corrupt(file, "", f"half a surrogate pair, {half!r}, is no text") from None
     except json.JSONDecodeError as error:
         if marker := _MARKER.search(data):
             raise _conflict(file, data.count(b"\n", 0, marker.start()) + 1) from None
         place = f"line {error.lineno}, column {error.colno}"
         raise corrupt(file, place, "this is no JSON", why=error.msg) from None
-    except RecursionError:
+    except DuplicateKeyError as error:
+        twice = f"the key {_show(error.key)} is given twice in one object"
+        raise corrupt(file, "", twice) from None
+    except TooDeepError:
         raise corrupt(file, "", "nested too deeply to be read") from None
     except ValueError as error:
         raise corrupt(file, "", str(error)) from None
@@ -94,21 +93,6 @@ def _conflict(file: Path, line: int) -> StoreCorruptError:
         f"rebuild '{file.parent}' writes the source from it, and pytest-regen generate brings the "
         "store up to date",
     )
-
-
-def _no_constant(name: str) -> NoReturn:
-    message = f"{name} is no JSON value"
-    raise ValueError(message)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        message = f"the key {_show(twice)} is given twice in one object"
-        raise ValueError(message)
-    return found
 
 
 def _show(value: object) -> str:

@@ -5,13 +5,13 @@ not, so that neither braces in prose nor a fence around something else can hide 
 """
 
 import itertools
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from pytest_regen.errors import RefusedError
+from pytest_regen.strict_json import strict_loads
 from pytest_regen.text import pieces_without_thinking, without_thinking
 from pytest_regen.turns.steps import Progress, Steps
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
@@ -79,10 +79,7 @@ def load_json(text: str) -> Any:
     Raises:
         ValueError: it is no JSON; ``NaN`` and infinities are none either.
     """
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise ValueError("the value is nested too deeply") from error
+    return strict_loads(text, unique_keys=False)
 
 
 def json_texts(text: str) -> Iterator[JsonText]:
@@ -226,10 +223,6 @@ def _parsed(text: str) -> JsonText | None:
 
 def _without_comma(match: re.Match[str]) -> str:
     return "" if match[0] == "," else match[0]
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
 
 
 CONTINUATIONS = 3

@@ -13,9 +13,9 @@ from typing import Any
 
 from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
 from pytest_regen.cassettes.interactions import StreamEnd
-from pytest_regen.cassettes.network import BlockedConnectionError, host_of
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
+from pytest_regen.network import BlockedConnectionError, host_of
 
 __all__ = ["LiveAnswer", "end_streams", "patch_sockets", "refuse_websocket", "wait_until_recorded"]
 

@@ -8,7 +8,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -38,9 +38,9 @@ from pytest_regen.cassettes.files.storage import note_folder
 from pytest_regen.cassettes.interactions import Interaction, keys_of
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
 from pytest_regen.cassettes.misses import DiffFiles, Drift, MissedRequest, drift_between, miss
-from pytest_regen.cassettes.network import block_names, check_hosts, host_of, is_named
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteMissError, UsageError
+from pytest_regen.network import UnresolvedNames, check_hosts, closed_network, host_of, is_named
 from pytest_regen.turns.interception import CassetteMiss
 from pytest_regen.turns.wire import is_retried_status
 
@@ -352,7 +352,7 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
         run.cassette = cassette
         run.replays = cassette.write_protected
         try:
-            with block_names(passing if run.replays else ()):
+            with closed_network(UnresolvedNames(passing)) if run.replays else nullcontext():
                 yield run
         finally:
             run.end_pauses()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from pytest_regen.cassettes.files.storage import shown_path
 from pytest_regen.errors import CassetteUnreadableError
-from pytest_regen.strict_json import DuplicateKeyError, unique_keys
+from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
 __all__ = [
     "check_content",
@@ -312,13 +312,14 @@ def _items(node: Any) -> list[Any]:
 def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
     """Parse a cassette that is JSON; returns and raises as ``parsed_yaml`` does."""
     try:
-        value = json.loads(text, object_pairs_hook=unique_keys)
+        value = strict_loads(text, constants=True)
     except json.JSONDecodeError as error:
         raise unreadable(path, f"the JSON is broken: {error.msg}", line=error.lineno) from None
     except DuplicateKeyError as error:
-        why = f"the JSON is broken: {error}"
-        raise unreadable(path, why, line=_line_of(str(error), text, path)) from None
-    except RecursionError:
+        problem = f"the key {error.key!r} stands twice"
+        line = _line_of(problem, text, path)
+        raise unreadable(path, f"the JSON is broken: {problem}", line=line) from None
+    except TooDeepError:
         raise unreadable(path, "the JSON is nested too deeply", line=1) from None
     except ValueError as error:
         raise unreadable(path, f"the JSON is broken: {error}", line=1) from None

@@ -32,11 +32,11 @@ from pytest_regen.cassettes.files.storage import (
     unwritable,
 )
 from pytest_regen.cassettes.interactions import Interaction
+from pytest_regen.cassettes.json_bodies import too_deep
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.files import refuse_obstacle
 from pytest_regen.modes import RecordMode
-from pytest_regen.strict_json import too_deep
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -1,0 +1,80 @@
+"""The one reader of JSON: what it refuses, and what each caller may let through."""
+
+import json
+
+import pytest
+
+from pytest_regen.strict_json import (
+    ConstantError,
+    DuplicateKeyError,
+    HalfCharacterError,
+    JsonDefectError,
+    TooDeepError,
+    json_or_none,
+    strict_loads,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('{"a": 1, "b": {"a": 2, "a": 3}}', DuplicateKeyError),
+        ("[NaN]", ConstantError),
+        ('{"a": -Infinity}', ConstantError),
+        ("[" * 200_000, TooDeepError),
+    ],
+)
+def test_what_parsers_read_differently_is_refused(text: str, error: type[Exception]) -> None:
+    """As text and as bytes; one that needs no reason gets ``None``."""
+    for data in (text, text.encode()):
+        with pytest.raises(error):
+            strict_loads(data)
+        assert json_or_none(data) is None
+
+
+def test_a_refusal_names_the_value() -> None:
+    """The key that is given twice, the constant, the half."""
+    with pytest.raises(DuplicateKeyError, match="'b' is given twice") as twice:
+        strict_loads('{"a": 1, "b": 2, "b": 3}')
+    with pytest.raises(ConstantError, match="NaN") as constant:
+        strict_loads("NaN")
+    with pytest.raises(HalfCharacterError) as half:
+        strict_loads(r'"\ud83d"', half_characters=False)
+
+    assert (twice.value.key, constant.value.name, half.value.half) == ("b", "NaN", "\ud83d")
+
+
+def test_a_caller_says_what_it_lets_through() -> None:
+    """Each guard has a switch of its own; the last of two values counts, as in Python."""
+    assert strict_loads('{"a": 1, "a": 2}', unique_keys=False) == {"a": 2}
+    assert strict_loads("[Infinity, 1e999]", constants=True) == [float("inf")] * 2
+    assert strict_loads("[1e999]") == [float("inf")]
+    with pytest.raises(ConstantError, match="1e999"):
+        strict_loads("[1e999]", large_numbers=False)
+
+
+@pytest.mark.parametrize(
+    "data", [r'"\ud83d"', r'["a", {"\uDE00": 1}]', b'"\xed\xa0\xbd"', "\ud83d"]
+)
+def test_half_a_character_is_refused_where_the_value_is_written_again(data: str | bytes) -> None:
+    """Escaped or not, in names and in texts."""
+    data = f'"{data}"' if data == "\ud83d" else data
+
+    assert strict_loads(data)
+    with pytest.raises(HalfCharacterError):
+        strict_loads(data, half_characters=False)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-le"])
+def test_two_halves_that_belong_together_are_a_character(encoding: str) -> None:
+    """In every encoding JSON may be sent in."""
+    assert strict_loads(r'["\ud83d\ude00"]'.encode(encoding), half_characters=False) == ["😀"]
+
+
+def test_broken_text_keeps_its_place() -> None:
+    """Python's own error says where it is, and is a ``ValueError`` like the others."""
+    with pytest.raises(json.JSONDecodeError) as broken:
+        strict_loads('{\n  "a": }')
+
+    assert (broken.value.lineno, broken.value.colno) == (2, 8)
+    assert issubclass(JsonDefectError, ValueError)
