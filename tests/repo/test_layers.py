@@ -19,6 +19,7 @@ VALUES = {
 }
 LEVELS = {
     "errors": 0,
+    "facade": 0,
     "canonical": 0,
     "html": 0,
     "modes": 0,
@@ -72,7 +73,7 @@ DOORS = {
     "referencing": ("documents.reading",),
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
-    "filelock": ("stores", "turns.budget", "commit", "cassettes", "units.commit"),
+    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
     "hypothesis": ("strategies", "testing"),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
