@@ -51,11 +51,11 @@ def ir_as_json(ir: IR) -> bytes:
     """Return ``ir.json``: the value of an IR, and one line of findings for each of its types.
 
     Types without findings have their line, too, and a blank line stands between any two: so git
-    merges branches that found something in different types. ``null`` stands for a type that was
-    never validated. Blocks without a type come first, so that no other line changes with them.
+    merges branches that found something in different types. Blocks without a type come first, so
+    that no other line changes with them.
     """
     findings = ir.validation if ir.validation and "is_clean" not in ir.validation else {}
-    known = {type_.name: findings.get(type_.name) for type_ in ir.types}
+    known = {type_.name: findings.get(type_.name, []) for type_ in ir.types}
     lines = [
         f"    {json.dumps(name, ensure_ascii=False)}: "
         + json.dumps(found, ensure_ascii=False, allow_nan=False)

@@ -79,7 +79,7 @@ def test_findings_have_a_line_for_each_type() -> None:
         "",
         '    "Added": [{"code": "Y"}],',
         "",
-        '    "ProjectDataObject": null,',
+        '    "ProjectDataObject": [],',
         "",
         '    "Owner": [{"code": "X", "message": "ä"}],',
         "",
@@ -87,7 +87,7 @@ def test_findings_have_a_line_for_each_type() -> None:
         "  }",
         "}",
     ]
-    assert IR.of(parse_json(data, FILE)).validation == {"ProjectDataObject": None, **found}
+    assert IR.of(parse_json(data, FILE)).validation == {"ProjectDataObject": [], **found}
 
 
 def test_files_of_an_older_release_are_read() -> None:

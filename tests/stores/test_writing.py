@@ -75,7 +75,7 @@ def test_findings_stay_with_their_types(store: RegenStore) -> None:
         tx.write(ir=IR_OF_STORE.model_copy(update={"validation": found}))
         tx.write(ir=IR_OF_STORE.model_copy(update={"types": (root, owner)}))
 
-        assert tx.store.ir.validation == {root.name: None, "Owner": found["Owner"]}
+        assert tx.store.ir.validation == {root.name: [], "Owner": found["Owner"]}
 
 
 def test_what_is_replaced_goes_to_the_history(store: RegenStore) -> None:
