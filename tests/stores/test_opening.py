@@ -31,7 +31,7 @@ def test_a_new_store_misses_every_page(tmp_path: Path) -> None:
     assert store.source == ""
     assert not store.has_source
     assert store.ir == IR_OF_STORE.model_copy(
-        update={"validation": dict.fromkeys(store.type_names, [])}
+        update={"validation": {name: [] for name in store.type_names}}
     )
     assert store.prompts == PROMPTS
 
@@ -138,7 +138,7 @@ def test_a_validation_summary_makes_nothing_stale(store: RegenStore) -> None:
     with RegenStore.update(store.path) as tx:
         tx.write(ir=IR_OF_STORE.model_copy(update={"validation": found}))
 
-        assert tx.store.ir.validation == dict.fromkeys(store.type_names, []) | found
+        assert tx.store.ir.validation == {name: [] for name in store.type_names} | found
         assert not check_staleness(tx.store.envelope.to_json(), tx.store.ir.to_json())
         assert not any(tx.store.is_stale(name) for name in tx.store.type_names)
 

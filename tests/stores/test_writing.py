@@ -69,7 +69,7 @@ def test_a_page_by_hand_leaves_the_model_that_answered(store: RegenStore) -> Non
 
 def test_findings_stay_with_their_types(store: RegenStore) -> None:
     """A new IR without findings keeps those of the types that it still has."""
-    root, owner, state = IR_OF_STORE.types
+    root, owner, _ = IR_OF_STORE.types
     found = {"Owner": [{"code": "SYNTAX"}], "State": []}
     with RegenStore.update(store.path) as tx:
         tx.write(ir=IR_OF_STORE.model_copy(update={"validation": found}))
