@@ -25,7 +25,7 @@ from pytest_regen.sources import (
     stitch,
 )
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
-from pytest_regen.stores.snapshot import PAGES_FILE
+from pytest_regen.stores.formats import PAGES_FILE
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
