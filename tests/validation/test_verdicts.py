@@ -254,10 +254,10 @@ def test_each_change_and_the_way_back(good: RegenStore, edit: str) -> None:
         check(with_pages(changed, [good.pages[key] for key in good.pages if key[:2] == page]))
 
 
-def test_a_type_declared_by_hand_elsewhere_moves_with_the_text_above_it(good: RegenStore) -> None:
+def test_a_type_nested_in_the_block_of_another_moves_with_it(good: RegenStore) -> None:
     """Its issues count lines of the source; no block of its own tells that they changed."""
-    text = _without(good.source, "Berth") + "\npublic class Berth { }\n"
-    store = good.revised(good.pages.values(), text)
+    nested = good.source.replace("class Tide\n{", "class Tide\n{\n    public class Berth { }")
+    store = good.revised(good.pages.values(), _without(nested, "Berth"))
     check(store)
 
     check(Step(None, "header").applied(store))
