@@ -256,9 +256,10 @@ def test_each_change_and_the_way_back(good: RegenStore, edit: str) -> None:
 
 def test_a_type_nested_in_the_block_of_another_moves_with_it(good: RegenStore) -> None:
     """Its issues count lines of the source; no block of its own tells that they changed."""
-    nested = good.source.replace("class Tide\n{", "class Tide\n{\n    public class Berth { }")
+    berth = "    public class Berth { public int Wrong { get; set; } }"
+    nested = good.source.replace("class Tide\n{", f"class Tide\n{{\n{berth}")
     store = good.revised(good.pages.values(), _without(nested, "Berth"))
-    check(store)
+    assert any(issue.line for issue in validate_store(store)["Berth"].issues)
 
     check(Step(None, "header").applied(store))
 
