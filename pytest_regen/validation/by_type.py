@@ -26,6 +26,7 @@ __all__ = [
     "validate_by_type",
     "validate_generated_code",
     "validate_split",
+    "validate_type",
 ]
 
 
@@ -162,7 +163,7 @@ def validate_split(
         if verdict is not None and changed is not None:
             verdict = verdict.after_a_change(pieces.get(name), own_pages, changed)
         if verdict is None:
-            verdict = _validate_type(type_, pieces.get(name), found, around, own_pages)
+            verdict = validate_type(type_, pieces.get(name), found, around, own_pages)
         results[name] = verdict.result
         if name not in of_ir.repeated:
             verdicts[name] = verdict
@@ -215,13 +216,14 @@ def _moved(result: ValidationResult, down: int) -> ValidationResult:
     )
 
 
-def _validate_type(
+def validate_type(
     type_: TypeIR,
     piece: Piece | None,
     found: Split,
     around: Surroundings,
     pages: Sequence[PageText],
 ) -> _Verdict:
+    """Return what is wrong with one type, and what else of the source was looked at for it."""
     around.lookups.clear()
     subject = _subject(type_, piece, found, around, pages)
     result = ValidationResult.of(_ordered(_issues(subject)))
