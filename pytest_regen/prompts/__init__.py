@@ -8,9 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_regen.prompts.correction import correction_block, with_correction
-    from pytest_regen.prompts.encoding import estimate_tokens
-    from pytest_regen.prompts.plan import Plan, page_content_hash, plan_from_entries, plan_pages
+    from pytest_regen.prompts.correction import (
+        correction_block,
+        list_corrections,
+        with_correction,
+    )
+    from pytest_regen.prompts.plan import (
+        Plan,
+        estimate_tokens,
+        page_content_hash,
+        plan_from_entries,
+        plan_pages,
+    )
     from pytest_regen.prompts.render import build_prompts, estimated_input_tokens, system_prompt
     from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, output_mode
 
@@ -23,6 +32,7 @@ __all__ = [
     "correction_block",
     "estimate_tokens",
     "estimated_input_tokens",
+    "list_corrections",
     "output_mode",
     "page_content_hash",
     "plan_from_entries",
@@ -35,8 +45,9 @@ _HOMES = {
     "Plan": "plan",
     "build_prompts": "render",
     "correction_block": "correction",
-    "estimate_tokens": "encoding",
+    "estimate_tokens": "plan",
     "estimated_input_tokens": "render",
+    "list_corrections": "correction",
     "page_content_hash": "plan",
     "plan_pages": "plan",
     "plan_from_entries": "plan",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_regen.documents import Document, Operation
 from pytest_regen.errors import HandEditError, RegenError, StoreWriteError
-from pytest_regen.languages import find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.regeneration.asking import Ask, ask_pages
 from pytest_regen.regeneration.candidate import (
     model_for,
@@ -46,7 +46,7 @@ def generate_store(
     *,
     provider: Provider | None = None,
     settings: TurnSettings | None = None,
-    language: str = "csharp",
+    language: str = DEFAULT_LANGUAGE,
     status: str | None = None,
     fields_per_page: int | None = None,
     namespace: str | None = None,
