@@ -13,7 +13,6 @@ from pytest_regen.languages import find_language
 from pytest_regen.prompts import (
     Plan,
     build_prompts,
-    estimate_tokens,
     page_content_hash,
     plan_from_entries,
     plan_pages,
@@ -26,6 +25,7 @@ from pytest_regen.prompts.plan import (
     _placed,
     unit_lines,
 )
+from pytest_regen.turns.values import estimate_tokens
 
 CSHARP = find_language("csharp")
 
