@@ -86,9 +86,9 @@ def _found_in(value: Mapping[str, Any], form: type[Ask | Generate]) -> _Found:
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
             # Without its type a question is replaced as a whole: after its members.
-            for one in sorted(found, key=lambda one: one["loc"][2:] == ("type",)):
-                faults.append((one["loc"], one["type"], one["msg"]))
-                _replace(draft, one["loc"], one["type"])
+            for problem in sorted(found, key=lambda problem: problem["loc"][2:] == ("type",)):
+                faults.append((problem["loc"], problem["type"], problem["msg"]))
+                _replace(draft, problem["loc"], problem["type"])
     return faults, None
 
 
@@ -175,7 +175,7 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
     except ReplyFormatError as error:
         if not isinstance(error.__cause__, ValidationError):
             raise
-        if any(one["type"] == _REASKED for one in error.__cause__.errors()):
+        if any(problem["type"] == _REASKED for problem in error.__cause__.errors()):
             raise _reasked(text) from None
         # Names are the model's own, and become part of a prompt: none as it stands.
         problems = named_problems(error.__cause__)

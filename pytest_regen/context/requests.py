@@ -162,8 +162,8 @@ def named_problems(error: ValidationError) -> tuple[tuple[str, str], ...]:
     """Return what is wrong as pairs of the place and the reason, values left out."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return tuple(
-        (named_place(one["loc"]), _safe(one["msg"], _LONGEST_REASON))
-        for one in found[:_MOST_PROBLEMS]
+        (named_place(problem["loc"]), _safe(problem["msg"], _LONGEST_REASON))
+        for problem in found[:_MOST_PROBLEMS]
     )
 
 

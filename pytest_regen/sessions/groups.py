@@ -55,7 +55,7 @@ class Branch:
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
         """The tools, as what tells branches apart."""
-        return tuple(one.tool for one in self.tools)
+        return tuple(annotation.tool for annotation in self.tools)
 
     @property
     def address(self) -> str:
@@ -80,16 +80,18 @@ class BranchAnswer:
     @property
     def missed(self) -> Group:
         """Tools that a reply which was cut did not reach."""
-        covered = {one.request.tool for one in self.scenarios}
+        covered = {scenario.request.tool for scenario in self.scenarios}
         if not self.is_salvaged:
             return ()
-        return tuple(one for one in self.branch.tools if one.tool not in covered)
+        return tuple(
+            annotation for annotation in self.branch.tools if annotation.tool not in covered
+        )
 
     @property
     def reached(self) -> Branch:
         """The branch with the tools it keeps; those missed get branches of their own."""
         missed = self.missed
-        tools = tuple(one for one in self.branch.tools if one not in missed)
+        tools = tuple(annotation for annotation in self.branch.tools if annotation not in missed)
         return Branch(tools, self.branch.conversation)
 
 
@@ -115,8 +117,11 @@ def plan_groups(
     """
     check_limits(max_tokens=(max_tokens, 1), batch_size=(batch_size, 1))
     size = batch_size or max(1, int(max_tokens * 0.9) // TOKENS_PER_TOOL)
-    servers = {name: number for number, name in enumerate(one.server_name for one in annotations)}
-    tools = sorted(annotations, key=lambda one: servers[one.server_name])
+    servers = {
+        name: number
+        for number, name in enumerate(annotation.server_name for annotation in annotations)
+    }
+    tools = sorted(annotations, key=lambda annotation: servers[annotation.server_name])
     return split(tools, math.ceil(len(tools) / size))
 
 
@@ -155,10 +160,10 @@ def branch_steps(
 def run_wave(wave: list[Steps[BranchAnswer]]) -> Waves:
     """Run one wave, and raise the first failure in it once all have ended."""
     done = yield wave
-    for one in done:
-        if isinstance(one, Exception):
-            raise one
-    return [one for one in done if isinstance(one, BranchAnswer)]
+    for outcome in done:
+        if isinstance(outcome, Exception):
+            raise outcome
+    return [outcome for outcome in done if isinstance(outcome, BranchAnswer)]
 
 
 class FirstTurn:
@@ -185,7 +190,9 @@ class FirstTurn:
     @property
     def scenarios(self) -> tuple[TestScenario, ...]:
         """What was answered and is not committed yet."""
-        return tuple(one for answer in self._answered.values() for one in answer.scenarios)
+        return tuple(
+            scenario for answer in self._answered.values() for scenario in answer.scenarios
+        )
 
     def forget(self) -> None:
         """Drop what is now in the history."""
@@ -211,8 +218,8 @@ class FirstTurn:
             pending = [group for group in pending if not self._has(group)]
             pending += [group for answer in fresh for group in self._missed(answer)]
             answers += fresh
-        order = {one.tool: number for number, one in enumerate(self._annotations)}
-        return sorted(answers, key=lambda one: order[one.branch.key[0]])
+        order = {annotation.tool: number for number, annotation in enumerate(self._annotations)}
+        return sorted(answers, key=lambda answer: order[answer.branch.key[0]])
 
     def _has(self, group: Group) -> bool:
         return _key(group) in self._answered
@@ -227,15 +234,17 @@ class FirstTurn:
         is_all = len(branch.tools) == len(self._annotations)
         if not is_all:
             self._settings.tell(f"Asking about {len(branch.tools)} tools ({groups} groups)...")
-        tools = {one.tool: one for one in branch.tools}
-        mine = [one for one in self._handwritten if is_all or one.request.tool in tools]
+        tools = {annotation.tool: annotation for annotation in branch.tools}
+        mine = [
+            scenario for scenario in self._handwritten if is_all or scenario.request.tool in tools
+        ]
         message = first_message(mine, None if is_all else branch.tools)
         message += response_hint(branch.tools)
-        handwritten = {one.id: one for one in self._handwritten}
+        handwritten = {scenario.id: scenario for scenario in self._handwritten}
         expected = Expectations(
             tools,
             handwritten,
-            untested=frozenset(tools) - {one.request.tool for one in self._handwritten},
+            untested=frozenset(tools) - {scenario.request.tool for scenario in self._handwritten},
             asks_for_untested=True,
         )
         return self._kept(branch_steps(branch, message, expected, turn))
@@ -247,7 +256,7 @@ class FirstTurn:
 
 
 def _key(group: Group) -> tuple[tuple[str, str], ...]:
-    return tuple(one.tool for one in group)
+    return tuple(annotation.tool for annotation in group)
 
 
 Part = tuple[Branch, ScenarioFeedback]
@@ -294,12 +303,16 @@ def _part(
 
     return feedback.model_copy(
         update={
-            "corrections": tuple(one for one in feedback.corrections if is_own(one.request)),
+            "corrections": tuple(
+                correction for correction in feedback.corrections if is_own(correction.request)
+            ),
             "discarded_scenarios": tuple(
-                one for one in feedback.discarded_scenarios if is_own(one.scenario.request)
+                discard
+                for discard in feedback.discarded_scenarios
+                if is_own(discard.scenario.request)
             ),
             "probe_scenarios": tuple(
-                one for one in feedback.probe_scenarios if is_own(one.request)
+                probe for probe in feedback.probe_scenarios if is_own(probe.request)
             ),
             "untested_tools": tuple(
                 tool for tool in feedback.untested_tools if owners.get(tool, 0) == number

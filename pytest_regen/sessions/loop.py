@@ -174,7 +174,7 @@ class Verification:
                 return "attempts"
             before = self._state()
             # Without the judge, only what people wrote says by itself that the rules are wrong.
-            blamed = [one for one in failing if is_heard or one.scenario.is_handwritten]
+            blamed = [result for result in failing if is_heard or result.scenario.is_handwritten]
             yield from self._repair(source, blamed, attempt)
             # A judge who was not heard may be heard the next time, about the same state.
             if is_heard and self._state() == before:
@@ -201,16 +201,16 @@ class Verification:
             if judgement is None:
                 break
             self.set.take_verdicts(judgement, results)
-            judged = {one.scenario.id for one in news}
-            for one in self.set.execute():
-                if one.scenario.id in judged:
-                    self._shown[one.scenario.id] = _standing(one)
+            judged = {result.scenario.id for result in news}
+            for result in self.set.execute():
+                if result.scenario.id in judged:
+                    self._shown[result.scenario.id] = _standing(result)
             added = self.set.add_probes(
                 judgement.probes, self._settings.max_probes, are_judged=number < rounds
             )
             if not added:
                 break
-        return tuple(one for one in self.set.execute() if not one.passed), is_heard
+        return tuple(result for result in self.set.execute() if not result.passed), is_heard
 
     def _news(
         self, results: Sequence[ExecutionResult], *, repeats_questions: bool
@@ -227,13 +227,13 @@ class Verification:
         if not self._shown:
             return tuple(results)
         changed, is_open = [], False
-        for one in results:
-            id_ = one.scenario.id
-            is_new = self._shown.get(id_) != _standing(one)
-            is_unjudged = not one.passed and self.set.verdict_on(id_) is None
+        for result in results:
+            id_ = result.scenario.id
+            is_new = self._shown.get(id_) != _standing(result)
+            is_unjudged = not result.passed and self.set.verdict_on(id_) is None
             if is_new or (repeats_questions and is_unjudged):
-                changed.append(one)
-                is_open = is_open or not one.passed
+                changed.append(result)
+                is_open = is_open or not result.passed
         return tuple(changed) if is_open else ()
 
     def _judge(self, results: Sequence[ExecutionResult]) -> Calls[Judgement | None]:
@@ -244,7 +244,7 @@ class Verification:
             return None
         self._judgements += 1
         self._analysis = judgement.analysis
-        if judgement.passed != all(one.passed for one in results):
+        if judgement.passed != all(result.passed for result in results):
             says = "all is well" if judgement.passed else "something is wrong"
             self.set.fates.note(f"the judge says {says}; the engine says otherwise and decides")
         return judgement
@@ -325,7 +325,7 @@ class Verification:
             cached: whether nobody was asked.
         """
         results = self.set.execute()
-        if all(one.passed for one in results):
+        if all(result.passed for result in results):
             stop = self._verdict(results)
         return LoopReport(
             passed=stop == "passed",
@@ -334,7 +334,9 @@ class Verification:
             scenarios=self.set.scenarios,
             results=results,
             fates=self.set.fates.all(results),
-            disagreements=tuple(self._disagreement(one) for one in results if not one.passed),
+            disagreements=tuple(
+                self._disagreement(result) for result in results if not result.passed
+            ),
             corrections=tuple(self.set.corrections),
             untested_tools=self.set.untested_tools,
             repairs=self._repairs,
@@ -564,7 +566,7 @@ class _Run:
     def _keep_reached(self, work: Verification, error: BaseException) -> None:
         # Of a first turn that did not end, the groups that were answered.
         given: Sequence[TestScenario] = self._generated or getattr(self._source, "answered", [])
-        unseen = (one for one in given if not work.set.fates.knows(one))
+        unseen = (scenario for scenario in given if not work.set.fates.knows(scenario))
         reached = Artifact(self._hash, "failed", (*work.set.scenarios, *unseen), work.policy)
         told = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"
         if self._artifact is not None:

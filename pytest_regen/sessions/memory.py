@@ -60,7 +60,7 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
             "Coverage Gaps Found by Verifier",
             "The verifier generated probe scenarios that found gaps. They are in the set now: "
             "consider the areas around them, and do not repeat them:",
-            (f"{one.request} -> {one.expected_decision}" for one in feedback.probe_scenarios),
+            (f"{probe.request} -> {probe.expected_decision}" for probe in feedback.probe_scenarios),
         ),
         _section(
             "Changed Rules",
@@ -174,13 +174,13 @@ class Said:
     def plus(self, feedback: ScenarioFeedback, to: str = "") -> Self:
         """Return this and what ``feedback`` says to the conversation ``to``."""
         left = self.minus(feedback.corrections, to).keys
-        return type(self)(left | {_key(one, to) for one in _everything(feedback)})
+        return type(self)(left | {_key(thing, to) for thing in _everything(feedback)})
 
     def minus(self, corrections: Iterable[ScenarioCorrection], to: str = "") -> Self:
         """Return this without what was said of these scenarios, whatever was called right."""
         outdated = {
-            _key(one.model_copy(update={"corrected_decision": decision}), to)
-            for one in corrections
+            _key(correction.model_copy(update={"corrected_decision": decision}), to)
+            for correction in corrections
             for decision in get_args(ActualDecision)
         }
         return type(self)(self.keys - outdated)
@@ -241,12 +241,12 @@ class Memory:
     @classmethod
     def of(cls, handwritten: Sequence[TestScenario]) -> Self:
         """Return what is known before the first turn."""
-        return cls({one.id: one for one in handwritten})
+        return cls({scenario.id: scenario for scenario in handwritten})
 
     def knowing(self, scenarios: Iterable[TestScenario]) -> Self:
         """Return this and ``scenarios``; handwritten ones stay as they are."""
-        added = {one.id: one for one in scenarios}
-        kept = {id_: one for id_, one in self.known.items() if one.is_handwritten}
+        added = {scenario.id: scenario for scenario in scenarios}
+        kept = {id_: scenario for id_, scenario in self.known.items() if scenario.is_handwritten}
         return replace(self, known={**self.known, **added, **kept})
 
     def checked(
@@ -288,11 +288,11 @@ class Memory:
         for probe in feedback.probe_scenarios:
             self._check_spares_people(probe, "contradicted by a probe", probe.expected_decision)
         index = ScenarioIndex(self.known.values())
-        completed = tuple(_completed(one, index) for one in feedback.corrections)
+        completed = tuple(_completed(correction, index) for correction in feedback.corrections)
         _check_agree(completed)
         # What the model wrote itself is no gap to it.
-        own = {id_ for id_, one in self.known.items() if not one.is_handwritten}
-        gaps = tuple(one for one in feedback.probe_scenarios if one.id not in own)
+        own = {id_ for id_, scenario in self.known.items() if not scenario.is_handwritten}
+        gaps = tuple(probe for probe in feedback.probe_scenarios if probe.id not in own)
         return feedback.model_copy(update={"corrections": completed, "probe_scenarios": gaps})
 
     def _check_spares_people(
@@ -315,12 +315,14 @@ class Memory:
         Raises:
             UsageError: a correction calls right what was said.
         """
-        outdated = [one for one in feedback.corrections if self._says_otherwise(one)]
+        outdated = [
+            correction for correction in feedback.corrections if self._says_otherwise(correction)
+        ]
         new = self.said.minus(outdated, to).unsaid(feedback, to)
-        for one in new.corrections:
-            if one.original_decision == one.corrected_decision:
+        for correction in new.corrections:
+            if correction.original_decision == correction.corrected_decision:
                 raise UsageError(
-                    f"{one.scenario_description!r} is corrected to {one.corrected_decision!r}, "
+                    f"{correction.scenario_description!r} is corrected to {correction.corrected_decision!r}, "
                     "which is what it expects",
                     why="there would be nothing to replace",
                     hint="leave the correction out, or say in notes what else is wrong",
@@ -335,9 +337,9 @@ class Memory:
         """Return the known scenarios for which no replacement is asked, by id."""
         asked = set()
         for part in told:
-            asked |= {one.id for one in part.corrections}
-            asked |= {one.scenario.id for one in part.discarded_scenarios}
-        return {id_: one for id_, one in self.known.items() if id_ not in asked}
+            asked |= {correction.id for correction in part.corrections}
+            asked |= {discard.scenario.id for discard in part.discarded_scenarios}
+        return {id_: scenario for id_, scenario in self.known.items() if id_ not in asked}
 
     def after(self, told: Iterable[tuple[Addressee, ScenarioFeedback]]) -> Self:
         """Return what is known once each conversation was told its part."""
@@ -349,7 +351,9 @@ class Memory:
     def hinted(self, feedback: ScenarioFeedback) -> Self:
         """Return this and the hints of ``feedback``: also for conversations not asked this time."""
         # Of probes of one request the last one tells what is right.
-        probes = {one.id: one for one in (*self.hints.probe_scenarios, *feedback.probe_scenarios)}
+        probes = {
+            probe.id: probe for probe in (*self.hints.probe_scenarios, *feedback.probe_scenarios)
+        }
         changes = dict.fromkeys((*self.hints.rule_changes, *feedback.rule_changes))
         hints = ScenarioFeedback(
             probe_scenarios=tuple(probes.values()), rule_changes=tuple(changes)
@@ -360,15 +364,18 @@ class Memory:
         known = dict(self.known)
         wrong = {id_: set(decisions) for id_, decisions in self.wrong.items()}
         gone = dict(self.discarded)
-        for one in feedback.corrections:
-            if one.id is None:
+        for correction in feedback.corrections:
+            if correction.id is None:
                 continue
-            if one.original_decision and one.original_decision != one.corrected_decision:
-                wrong.setdefault(one.id, set()).add(one.original_decision)
-            wrong.get(one.id, set()).discard(one.corrected_decision)
-            if one.id in known:
-                update = {"expected_decision": one.corrected_decision}
-                known[one.id] = known[one.id].model_copy(update=update)
+            if (
+                correction.original_decision
+                and correction.original_decision != correction.corrected_decision
+            ):
+                wrong.setdefault(correction.id, set()).add(correction.original_decision)
+            wrong.get(correction.id, set()).discard(correction.corrected_decision)
+            if correction.id in known:
+                update = {"expected_decision": correction.corrected_decision}
+                known[correction.id] = known[correction.id].model_copy(update=update)
         for discarded in feedback.discarded_scenarios:
             scenario = discarded.scenario
             wrong.setdefault(scenario.id, set()).add(scenario.expected_decision)
@@ -380,11 +387,11 @@ class Memory:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {
-            "known": [one.to_json() for one in self.known.values()],
+            "known": [scenario.to_json() for scenario in self.known.values()],
             "wrong": {id_: sorted(decisions) for id_, decisions in self.wrong.items()},
             "discarded": dict(sorted(self.discarded.items())),
             "said": sorted(self.said.keys),
-            "probes": [one.to_json() for one in self.hints.probe_scenarios],
+            "probes": [probe.to_json() for probe in self.hints.probe_scenarios],
             "rule_changes": list(self.hints.rule_changes),
         }
 
@@ -392,7 +399,7 @@ class Memory:
     def restored(cls, stored: StoredMemory) -> Self:
         """Return the memory that ``to_json`` wrote."""
         return cls(
-            {one.id: one for one in stored.known},
+            {scenario.id: scenario for scenario in stored.known},
             {id_: frozenset(decisions) for id_, decisions in stored.wrong.items()},
             dict(stored.discarded),
             Said(frozenset(stored.said)),
@@ -434,20 +441,23 @@ def _completed(correction: ScenarioCorrection, known: ScenarioIndex) -> Scenario
 def _check_agree(corrections: Sequence[ScenarioCorrection]) -> None:
     """Check that no scenario is corrected twice in different ways."""
     right: dict[str, ScenarioCorrection] = {}
-    for one in corrections:
-        other = right.setdefault(one.id or one.scenario_description, one)
-        if other.corrected_decision != one.corrected_decision:
+    for correction in corrections:
+        other = right.setdefault(correction.id or correction.scenario_description, correction)
+        if other.corrected_decision != correction.corrected_decision:
             raise UsageError(
-                f"{one.scenario_description!r} is corrected to {other.corrected_decision!r} and "
-                f"to {one.corrected_decision!r}",
+                f"{correction.scenario_description!r} is corrected to {other.corrected_decision!r} and "
+                f"to {correction.corrected_decision!r}",
                 why="only one of them can be right",
                 hint="pass one correction per scenario",
             )
 
 
-def _compatible(one: ExpectedDecision, other: ExpectedDecision) -> bool:
+def _compatible(decision: ExpectedDecision, other: ExpectedDecision) -> bool:
     """Return whether some decision is what both expect."""
-    return one == other or {one, other} in ({"deny", "not-allow"}, {"escalate", "not-allow"})
+    return decision == other or {decision, other} in (
+        {"deny", "not-allow"},
+        {"escalate", "not-allow"},
+    )
 
 
 def checked_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation, ...]:
@@ -457,13 +467,13 @@ def checked_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation
         UsageError: one stands there twice.
     """
     seen: set[tuple[str, str]] = set()
-    for one in annotations:
-        if one.tool in seen:
+    for annotation in annotations:
+        if annotation.tool in seen:
             raise UsageError(
-                f"the tool {'/'.join(one.tool)} is annotated twice",
+                f"the tool {'/'.join(annotation.tool)} is annotated twice",
                 hint="pass one annotation per tool",
             )
-        seen.add(one.tool)
+        seen.add(annotation.tool)
     return tuple(annotations)
 
 
@@ -475,17 +485,19 @@ def checked_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario
     Raises:
         UsageError: some expect of one request what no decision can be.
     """
-    marked = [one.model_copy(update={"source": "handwritten"}, deep=True) for one in scenarios]
+    marked = [
+        scenario.model_copy(update={"source": "handwritten"}, deep=True) for scenario in scenarios
+    ]
     strictest: dict[str, TestScenario] = {}
-    for one in marked:
-        other = strictest.setdefault(one.id, one)
+    for scenario in marked:
+        other = strictest.setdefault(scenario.id, scenario)
         if other.expected_decision == "not-allow":
-            strictest[one.id] = one
-        if not _compatible(one.expected_decision, other.expected_decision):
+            strictest[scenario.id] = scenario
+        if not _compatible(scenario.expected_decision, other.expected_decision):
             raise UsageError(
-                f"{other.description!r} and {one.description!r} contradict each other",
-                why=f"both ask {one.request}; one expects {other.expected_decision}, the other "
-                f"{one.expected_decision}",
+                f"{other.description!r} and {scenario.description!r} contradict each other",
+                why=f"both ask {scenario.request}; one expects {other.expected_decision}, the other "
+                f"{scenario.expected_decision}",
                 hint="keep the one that is right",
             )
     return tuple(marked)

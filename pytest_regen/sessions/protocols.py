@@ -353,13 +353,15 @@ def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
     elif isinstance(thing, list | tuple | set | frozenset):
         inner = list(thing)
     else:
-        slots = (name for one in type(thing).__mro__ for name in getattr(one, "__slots__", ()))
+        slots = (
+            name for class_ in type(thing).__mro__ for name in getattr(class_, "__slots__", ())
+        )
         inner = [*getattr(thing, "__dict__", {}).values()]
         inner += [
             getattr(thing, name) for name in slots if name != "__dict__" and hasattr(thing, name)
         ]
-    for one in inner:
-        if isinstance(one, SessionBase):
-            yield one.fingerprint
+    for part in inner:
+        if isinstance(part, SessionBase):
+            yield part.fingerprint
         else:
-            yield from _held(one, depth - 1, seen)
+            yield from _held(part, depth - 1, seen)

@@ -76,8 +76,8 @@ def response_hint(annotations: Sequence[ToolAnnotation]) -> str:
     and would only justify a decision that stands there already.
     """
     by_server: dict[str, list[str]] = {}
-    for one in annotations:
-        by_server.setdefault(one.server_name, []).append(one.tool_name)
+    for annotation in annotations:
+        by_server.setdefault(annotation.server_name, []).append(annotation.tool_name)
     calls = ",\n".join(
         f'        {{"properties": {{"server_name": {{"const": {quote(server)}}}, '
         f'"tool_name": {{"enum": {quote(sorted(set(tools)))}}}}}}}'
@@ -153,7 +153,7 @@ class ScenarioReader:
         if len(lists) > 1:
             self._is_merged = True
             self._notes.append(f"the reply holds {len(lists)} lists of scenarios; all were taken")
-            drafts = [problem for one in lists[1:] for problem in self._take(one)]
+            drafts = [problem for items in lists[1:] for problem in self._take(items)]
             self._notes += [f"left out of another list: {problem}" for problem in drafts]
         if not (lists[0] or self._good or self._expected.may_be_empty):
             raise _empty(text)
@@ -165,7 +165,9 @@ class ScenarioReader:
         return self.scenarios
 
     def _forgotten(self) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted(self._expected.untested - {one.request.tool for one in self.scenarios}))
+        return tuple(
+            sorted(self._expected.untested - {scenario.request.tool for scenario in self.scenarios})
+        )
 
     def salvage(self, pieces: Sequence[str]) -> tuple[TestScenario, ...] | None:
         """Take the complete items of a reply that was cut, also of lists that it began again.
@@ -206,8 +208,8 @@ class ScenarioReader:
                 problem = self._take_one(_Item.model_validate(item), number, said)
             except ValidationError as error:
                 problem = "; ".join(
-                    f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}"
-                    for one in error.errors(include_url=False, include_context=False)
+                    f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}"
+                    for problem in error.errors(include_url=False, include_context=False)
                 )
             if problem:
                 found.append(f"scenario {number}{_named(item)}: {problem}")
@@ -305,12 +307,12 @@ def _answer_first(text: str) -> list[list[JsonValue]]:
     """
     found: list[tuple[int, list[JsonValue]]] = []
     single: list[JsonValue] = []
-    for one in json_texts(text):
-        items = one.value.get(_LIST) if isinstance(one.value, dict) else one.value
-        if isinstance(items, list) and (_is_envelope(one.value) or any(map(_is_item, items))):
-            found.append((len("".join(one.text.split())), items))
-        elif _is_item(one.value):
-            single.append(one.value)
+    for candidate in json_texts(text):
+        items = candidate.value.get(_LIST) if isinstance(candidate.value, dict) else candidate.value
+        if isinstance(items, list) and (_is_envelope(candidate.value) or any(map(_is_item, items))):
+            found.append((len("".join(candidate.text.split())), items))
+        elif _is_item(candidate.value):
+            single.append(candidate.value)
     if single:
         found.append((len("".join(json.dumps(single).split())), single))
     if not found:

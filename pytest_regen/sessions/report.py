@@ -101,7 +101,7 @@ class LoopReport:
 
     def __post_init__(self) -> None:
         """Sort the fates."""
-        object.__setattr__(self, "_fates", {one.id: one for one in self.fates})
+        object.__setattr__(self, "_fates", {fate.id: fate for fate in self.fates})
 
     def fate(self, scenario_id: str) -> ScenarioFate:
         """Return what became of one scenario.
@@ -120,9 +120,9 @@ class LoopReport:
             "input_hash": self.input_hash,
             "repairs": self.repairs,
             "judgements": self.judgements,
-            "scenarios": [one.to_json() for one in self.fates],
-            "corrections": [one.to_json() for one in self.corrections],
-            "disagreements": [str(one) for one in self.disagreements],
+            "scenarios": [fate.to_json() for fate in self.fates],
+            "corrections": [correction.to_json() for correction in self.corrections],
+            "disagreements": [str(disagreement) for disagreement in self.disagreements],
             "untested_tools": ["/".join(tool) for tool in self.untested_tools],
             "notes": list(self.notes),
         }
@@ -142,7 +142,7 @@ class LoopReport:
             "disagreement": len(self.disagreements),
         }
         yield ", ".join(plural(number, noun) for noun, number in sums.items())
-        yield from (f"disagreement: {one}" for one in self.disagreements)
+        yield from (f"disagreement: {disagreement}" for disagreement in self.disagreements)
         yield from (f"not tested: {'/'.join(tool)}" for tool in self.untested_tools)
         yield from (f"note: {note}" for note in self.notes)
         for fate in self.fates:

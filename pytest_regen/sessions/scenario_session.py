@@ -136,7 +136,7 @@ class ScenarioGeneratorSession(SessionBase):
     @property
     def history(self) -> tuple[Message, ...]:
         """The committed messages; of several groups, one conversation after the other."""
-        return tuple(message for one in self._branches for message in one.conversation.history)
+        return tuple(message for group in self._branches for message in group.conversation.history)
 
     @property
     def fingerprint(self) -> str:
@@ -225,14 +225,14 @@ class ScenarioGeneratorSession(SessionBase):
             "kind": ScenarioState.KIND,
             "system": self.system,
             "model": self._settings.model,
-            "annotations": [one.to_json() for one in self.annotations],
-            "handwritten": [one.to_json() for one in self.handwritten],
+            "annotations": [annotation.to_json() for annotation in self.annotations],
+            "handwritten": [scenario.to_json() for scenario in self.handwritten],
             "history": [
                 {
-                    "tools": [list(tool) for tool in one.key],
-                    "messages": messages_to_json(one.conversation.history),
+                    "tools": [list(tool) for tool in group.key],
+                    "messages": messages_to_json(group.conversation.history),
                 }
-                for one in self._branches
+                for group in self._branches
             ],
             "memory": self._memory.to_json(),
             "turns": self._log.count,
@@ -311,22 +311,22 @@ class ScenarioGeneratorSession(SessionBase):
             answer.branch.conversation.commit(answer.draft)
             turn.notes += answer.notes
         turn.is_committed = True
-        found = {one.id: one for answer in answers for one in answer.scenarios}
+        found = {scenario.id: scenario for answer in answers for scenario in answer.scenarios}
         return list(found.values())
 
     def _parts(self, feedback: ScenarioFeedback) -> tuple[Part, ...]:
         """Return what each conversation is to be told."""
-        tools = {one.tool for one in self.annotations}
+        tools = {annotation.tool for annotation in self.annotations}
         asked = self._memory.checked(feedback, self.turn_count, tools)
         return route(asked, self._branches, self._memory)
 
     def _next_waves(self, parts: Sequence[Part], turn: Turn) -> Waves:
         self._tell(f"Regenerating scenarios (turn {turn.number})...")
         after = self._memory.after(parts)
-        handwritten = {one.id: one for one in self.handwritten}
+        handwritten = {scenario.id: scenario for scenario in self.handwritten}
         wave = []
         for branch, part in parts:
-            tools = {one.tool: one for one in branch.tools}
+            tools = {annotation.tool: annotation for annotation in branch.tools}
             expected = Expectations(
                 tools,
                 handwritten,
@@ -347,19 +347,19 @@ class ScenarioGeneratorSession(SessionBase):
     ) -> list[TestScenario]:
         standing = self._memory.standing(part for _, part in parts)
         found = self._committed(turn, answers)
-        fresh = [one for one in found if one.id not in standing]
+        fresh = [scenario for scenario in found if scenario.id not in standing]
         self._memory = self._memory.after(parts).hinted(hints).knowing(fresh)
         turn.notes += [
-            f"{one.description!r} asks what {standing[one.id].description!r} asks; left out"
-            for one in found
-            if one.id in standing
+            f"{scenario.description!r} asks what {standing[scenario.id].description!r} asks; left out"
+            for scenario in found
+            if scenario.id in standing
         ]
         return _copies(fresh)
 
 
 def _copies(scenarios: Iterable[TestScenario]) -> list[TestScenario]:
     """Return scenarios that the caller may change without changing what the session knows."""
-    return [one.model_copy(deep=True) for one in scenarios]
+    return [scenario.model_copy(deep=True) for scenario in scenarios]
 
 
 def scenario_input_hash(
@@ -474,5 +474,5 @@ def generate_test_scenarios(
 def _untested(
     tools: Sequence[ToolAnnotation], scenarios: Sequence[TestScenario]
 ) -> tuple[tuple[str, str], ...]:
-    tested = {one.request.tool for one in scenarios}
-    return tuple(one.tool for one in tools if one.tool not in tested)
+    tested = {scenario.request.tool for scenario in scenarios}
+    return tuple(annotation.tool for annotation in tools if annotation.tool not in tested)

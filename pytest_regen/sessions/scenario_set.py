@@ -62,11 +62,11 @@ class _Failures:
         self._failing: set[str] = set()
         self._by_description: dict[str, list[str]] = defaultdict(list)
         self._by_lower: dict[str, list[str]] = defaultdict(list)
-        for one in results:
-            id_, description = one.scenario.id, one.scenario.description
+        for result in results:
+            id_, description = result.scenario.id, result.scenario.description
             self._ids.add(id_)
             self._descriptions.add(description)
-            if not one.passed:
+            if not result.passed:
                 self._failing.add(id_)
                 self._by_description[description].append(id_)
                 self._by_lower[description.lower()].append(id_)
@@ -125,7 +125,9 @@ class ScenarioSet:
     def __init__(self, parts: LoopParts, engine: Engine) -> None:
         self._parts = parts
         self._engine = engine
-        self._annotations = {one.tool: one for one in checked_tools(parts.annotations)}
+        self._annotations = {
+            annotation.tool: annotation for annotation in checked_tools(parts.annotations)
+        }
         self._scenarios: dict[str, TestScenario] = {}
         self._verdicts: dict[str, Attribution] = {}
         self._tools = set(self._annotations)
@@ -145,7 +147,7 @@ class ScenarioSet:
     @property
     def handwritten(self) -> tuple[TestScenario, ...]:
         """The scenarios of people."""
-        return tuple(one for one in self.scenarios if one.is_handwritten)
+        return tuple(scenario for scenario in self.scenarios if scenario.is_handwritten)
 
     @property
     def generated_count(self) -> int:
@@ -155,7 +157,7 @@ class ScenarioSet:
     @property
     def untested_tools(self) -> tuple[tuple[str, str], ...]:
         """Tools, annotated or of the first answer, that no scenario tests."""
-        return tuple(sorted(self._tools - {one.request.tool for one in self.scenarios}))
+        return tuple(sorted(self._tools - {scenario.request.tool for scenario in self.scenarios}))
 
     @property
     def coverage(self) -> float:
@@ -166,7 +168,9 @@ class ScenarioSet:
     def untold(self) -> ScenarioFeedback:
         """What the generator was not told yet."""
         # For a discarded scenario a replacement is asked for, and that of the same tool.
-        asked = {one.scenario.request.tool for one in self._untold_discards} | self._told_tools
+        asked = {
+            discard.scenario.request.tool for discard in self._untold_discards
+        } | self._told_tools
         return ScenarioFeedback(
             corrections=tuple(self._untold_corrections.values()),
             discarded_scenarios=tuple(self._untold_discards),
@@ -190,7 +194,7 @@ class ScenarioSet:
 
     def execute(self, engine: Engine | None = None) -> tuple[ExecutionResult, ...]:
         """Return what the engine decides about every scenario of the set."""
-        return tuple(execute(one, engine or self._engine) for one in self.scenarios)
+        return tuple(execute(scenario, engine or self._engine) for scenario in self.scenarios)
 
     def _passes(self, scenario: TestScenario) -> bool:
         return execute(scenario, self._engine).passed
@@ -203,23 +207,23 @@ class ScenarioSet:
                 what is no decision.
         """
         given = list(scenarios)
-        self._add_handwritten(one for one in given if one.is_handwritten)
-        for one in given:
-            if not one.is_handwritten:
-                self._tools.add(one.request.tool)
-                self._enter(one, "generated")
+        self._add_handwritten(scenario for scenario in given if scenario.is_handwritten)
+        for scenario in given:
+            if not scenario.is_handwritten:
+                self._tools.add(scenario.request.tool)
+                self._enter(scenario, "generated")
 
     def _add_handwritten(self, scenarios: Iterable[TestScenario]) -> None:
-        for one in checked_handwritten([*self.handwritten, *scenarios]):
-            known = self._scenarios.get(one.id)
+        for scenario in checked_handwritten([*self.handwritten, *scenarios]):
+            known = self._scenarios.get(scenario.id)
             counts = known is None or known.expected_decision == "not-allow"
-            if not counts or one == known:
+            if not counts or scenario == known:
                 # Two people may ask the same; what holds for the stricter one holds for both.
                 continue
-            self._scenarios[one.id] = one
-            is_impossible = self._parts.structural(one, self._engine) is not None
+            self._scenarios[scenario.id] = scenario
+            is_impossible = self._parts.structural(scenario, self._engine) is not None
             event = "contradicts a structural invariant; kept, because handwritten"
-            self.fates.saw(one, event if is_impossible else "", "passed")
+            self.fates.saw(scenario, event if is_impossible else "", "passed")
 
     def _enter(self, scenario: TestScenario, origin: str) -> bool:
         """Let a scenario in, unless its request is there or nothing can satisfy it."""
@@ -293,7 +297,7 @@ class ScenarioSet:
         for note in notes:
             self.fates.note(note)
         self._verdicts.update(verdicts)
-        by_id = {one.scenario.id: one for one in results}
+        by_id = {result.scenario.id: result for result in results}
         for id_, verdict in verdicts.items():
             self._take_verdict(verdict, by_id[id_])
 
@@ -364,14 +368,14 @@ class ScenarioSet:
     def score(self, engine: Engine | None = None) -> Score:
         """Return how the set fares with ``engine``, or with the one in use."""
         results = self.execute(engine)
-        failing = [one for one in results if not one.passed]
+        failing = [result for result in results if not result.passed]
         wanted = self.wanted(failing)
-        left = [one for one in failing if wanted.get(one.scenario.id) != one.actual]
-        return Score(len(left), sum(one.scenario.is_handwritten for one in left))
+        left = [result for result in failing if wanted.get(result.scenario.id) != result.actual]
+        return Score(len(left), sum(result.scenario.is_handwritten for result in left))
 
     def settle_wanted(self) -> None:
         """Correct what the judge wanted all along, now that new rules agree."""
-        failing = [one for one in self.execute() if not one.passed]
+        failing = [result for result in self.execute() if not result.passed]
         wanted = self.wanted(failing)
         for result in failing:
             if wanted.get(result.scenario.id) == result.actual:
@@ -387,50 +391,54 @@ class ScenarioSet:
         """
         self._untold_corrections, self._untold_discards = {}, []
         self._told_tools.update(told.untested_tools)
-        self._probes.update({one.id: True for one in told.probe_scenarios})
+        self._probes.update({probe.id: True for probe in told.probe_scenarios})
         possible: dict[str, TestScenario] = {}
         corrected = {correction.id for correction in told.corrections}
-        for one in self._generated(replacements):
+        for scenario in self._generated(replacements):
             # Of two that ask the same, one that passes is the better one.
-            if self._is_new(one, corrected) and (one.id not in possible or self._passes(one)):
-                possible[one.id] = one
-        passing = {id_ for id_, one in possible.items() if self._passes(one)}
+            if self._is_new(scenario, corrected) and (
+                scenario.id not in possible or self._passes(scenario)
+            ):
+                possible[scenario.id] = scenario
+        passing = {id_ for id_, scenario in possible.items() if self._passes(scenario)}
         merged = merge_replacements(
             self.scenarios,
             list(possible.values()),
             told.corrections,
             (),
-            accepts=lambda one: one.id in passing,
+            accepts=lambda scenario: scenario.id in passing,
         )
-        for id_, one in possible.items():
+        for id_, scenario in possible.items():
             known = self._scenarios.get(id_)
             if known is None:
-                self.fates.saw(one, "replacement", "passed")
+                self.fates.saw(scenario, "replacement", "passed")
             elif id_ in passing:
-                self.fates.saw(one, f"replaces {known.description!r}, which asked the same")
+                self.fates.saw(scenario, f"replaces {known.description!r}, which asked the same")
             else:
-                event = f"a replacement expecting {one.expected_decision} fails; the old one stays"
+                event = (
+                    f"a replacement expecting {scenario.expected_decision} fails; the old one stays"
+                )
                 self.fates.saw(known, event)
-        failing = [one for id_, one in possible.items() if id_ not in self._scenarios]
-        self._scenarios = {one.id: one for one in [*merged, *failing]}
+        failing = [scenario for id_, scenario in possible.items() if id_ not in self._scenarios]
+        self._scenarios = {scenario.id: scenario for scenario in [*merged, *failing]}
 
     def _generated(self, scenarios: Iterable[TestScenario]) -> Iterator[TestScenario]:
         """Yield scenarios of a model as such; 'not-allow' is for people to say."""
-        for one in scenarios:
-            if one.expected_decision == "not-allow":
+        for scenario in scenarios:
+            if scenario.expected_decision == "not-allow":
                 self.fates.note(
-                    f"{one.description!r} expects 'not-allow'; only people may: left out"
+                    f"{scenario.description!r} expects 'not-allow'; only people may: left out"
                 )
             else:
-                yield one.model_copy(update={"source": "generated"})
+                yield scenario.model_copy(update={"source": "generated"})
 
-    def _is_new(self, one: TestScenario, corrected: Collection[str | None]) -> bool:
+    def _is_new(self, scenario: TestScenario, corrected: Collection[str | None]) -> bool:
         """Return whether a replacement may stand for what it replaces, or beside the others."""
-        known = self._scenarios.get(one.id)
+        known = self._scenarios.get(scenario.id)
         if known is not None and (known.is_handwritten or known.id not in corrected):
-            self.fates.saw(known, f"asked again by replacement {one.description!r}; left out")
+            self.fates.saw(known, f"asked again by replacement {scenario.description!r}; left out")
             return False
-        discarded = self._impossible(one)
+        discarded = self._impossible(scenario)
         if discarded is None:
             return True
         if known is None:

@@ -339,7 +339,7 @@ def _problems(found: object) -> list[str]:
     if isinstance(found, str):
         return [found] if found.strip() else []
     if isinstance(found, Iterable):
-        return [str(one) for one in found]
+        return [str(problem) for problem in found]
     raise UsageError(
         f"check= returned {found!r}",
         why="what is wrong with the value is told to the model in words",

@@ -74,7 +74,7 @@ def _as_text(part: object) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, Sequence):
-        part = [one.to_json() if isinstance(one, Value) else one for one in part]
+        part = [item.to_json() if isinstance(item, Value) else item for item in part]
     return canonical_json(part)
 
 
@@ -92,7 +92,7 @@ def read_artifact(path: Path) -> Artifact | None:
         return Artifact(
             str(data["input_hash"]),
             data["status"],
-            tuple(TestScenario.model_validate(one) for one in data["scenarios"]),
+            tuple(TestScenario.model_validate(scenario) for scenario in data["scenarios"]),
             policy,
         )
     except (
@@ -112,7 +112,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
         "version": _VERSION,
         "input_hash": artifact.input_hash,
         "status": artifact.status,
-        "scenarios": [one.to_json() for one in artifact.scenarios],
+        "scenarios": [scenario.to_json() for scenario in artifact.scenarios],
         **({"policy": artifact.policy} if artifact.policy is not None else {}),
     }
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -275,7 +275,7 @@ class ScenarioState(_State):
             UsageError: a tool is not annotated, or has two conversations; a history does not
                 alternate; the turns are not those of the histories.
         """
-        annotated = {one.tool: one for one in self.annotations}
+        annotated = {annotation.tool: annotation for annotation in self.annotations}
         tools = [(tool[0], tool[1]) for branch in self.history for tool in branch.tools]
         for tool, count in Counter(tools).items():
             if tool not in annotated:
@@ -297,7 +297,7 @@ class ScenarioState(_State):
 
         The first turn is in each of them, and each later one in one at least.
         """
-        least, most = max(pairs, default=0), 1 + sum(one - 1 for one in pairs) if pairs else 0
+        least, most = max(pairs, default=0), 1 + sum(count - 1 for count in pairs) if pairs else 0
         if not least <= self.turns <= most:
             raise _not_ours(
                 f"it counts {plural(self.turns, 'turn')}, and its history holds "
@@ -339,8 +339,8 @@ def _messages(stored: Sequence[StoredMessage]) -> tuple[Message, ...]:
 
 def _problems(error: ValidationError) -> str:
     found = [
-        f"{'.'.join(map(str, one['loc']))} {_SAID.get(one['type']) or _not_taken(one)}"
-        for one in error.errors(include_url=False, include_context=False)
+        f"{'.'.join(map(str, problem['loc']))} {_SAID.get(problem['type']) or _not_taken(problem)}"
+        for problem in error.errors(include_url=False, include_context=False)
     ]
     left = len(found) - _MOST_PROBLEMS
     return "; ".join(found[:_MOST_PROBLEMS]) + (f"; and {left} more" if left > 0 else "")

@@ -82,8 +82,10 @@ class Transcript:
             KeyError: ``exchange`` is not in the transcript.
         """
         # From the end, where it is asked for; by identity, for two calls may be equal.
-        for one, before in zip(reversed(self._exchanges), reversed(self._before), strict=True):
-            if one is exchange:
+        for candidate, before in zip(
+            reversed(self._exchanges), reversed(self._before), strict=True
+        ):
+            if candidate is exchange:
                 return before
         raise KeyError(exchange)
 
@@ -130,8 +132,8 @@ def _goes_on_from(asked: TurnRequest, earlier: TurnRequest) -> bool:
 def _shared(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
     """Return how many messages at the beginning are the same, breakpoints aside."""
     count = 0
-    for one, other in zip(messages, earlier, strict=False):
-        if (one.role, one.content) != (other.role, other.content):
+    for message, other in zip(messages, earlier, strict=False):
+        if (message.role, message.content) != (other.role, other.content):
             break
         count += 1
     return count
@@ -149,7 +151,8 @@ def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
         **({"system": request.system} if is_new else {}),
         "offset": offset,
         "messages": [
-            {"role": one.role, "content": one.content} for one in request.messages[offset:]
+            {"role": message.role, "content": message.content}
+            for message in request.messages[offset:]
         ],
         "reply": reply.text if reply else None,
         "stop_reason": (reply.stop_reason or None) if reply else None,
