@@ -107,7 +107,8 @@ def _with_block(store: RegenStore, source: str, type_name: str) -> str:
         return store.assembly()
     if extract_type_block(source, type_name) is not None:
         return replace_type_block(source, type_name, code)
-    return insert_type_block(source, type_name, code, order=store.type_names)
+    comment = find_language(store.ir.language).comment
+    return insert_type_block(source, type_name, code, order=store.type_names, comment=comment)
 
 
 def without_types(source: str, type_names: Sequence[str]) -> str:
