@@ -17,7 +17,7 @@ from pytest_regen.context.prompts import (
     render_legacy,
     scope_problem,
 )
-from pytest_regen.context.requests import ClarificationRequest, named_place, named_problems
+from pytest_regen.context.requests import ClarificationRequest, list_problems, named_place
 from pytest_regen.context.values import MAX_QUESTIONS, Ask, Generate, TurnResult
 from pytest_regen.errors import ReaskedError, ReplyFormatError
 from pytest_regen.turns.steps import Steps, adrive, drive
@@ -178,7 +178,7 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
         if any(problem["type"] == _REASKED for problem in error.__cause__.errors()):
             raise _reasked(text) from None
         # Names are the model's own, and become part of a prompt: none as it stands.
-        problems = named_problems(error.__cause__)
+        problems = list_problems(error.__cause__)
         found = [f"- {place}: {why}" if place else f"- {why}" for place, why in problems]
         error.problem = "\n".join(("The JSON does not match the form described:", *found))
         raise

@@ -33,7 +33,7 @@ from pytest_regen.sessions.protocols import (
 from pytest_regen.sessions.report import (
     Disagreement,
     LoopReport,
-    ScenarioFate,
+    ScenarioHistory,
 )
 from pytest_regen.sessions.scenario_session import (
     ScenarioGenerationResult,
@@ -94,10 +94,10 @@ __all__ = [
     "RoleChoice",
     "Ruling",
     "ScenarioCorrection",
-    "ScenarioFate",
     "ScenarioFeedback",
     "ScenarioGenerationResult",
     "ScenarioGeneratorSession",
+    "ScenarioHistory",
     "ScenarioRequest",
     "ScenarioSource",
     "StructuralFilter",

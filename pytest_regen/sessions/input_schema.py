@@ -99,7 +99,7 @@ class InputSchema:
         if name and isinstance(value, Mapping):
             yield from self._unknown_names(f"{name}.", value, schema, is_closed=False)
         for part in self._parts(schema):
-            allowed = _allowed(part)
+            allowed = _allowed_values(part)
             if allowed is not None and not among(value, allowed):
                 told = ", ".join(canonical_json(choice) for choice in allowed)
                 yield f"the argument {name!r} is {canonical_json(value)}; it takes {told}"
@@ -140,7 +140,7 @@ class InputSchema:
             return bool(schema)
         parts = list(self._parts(schema))
         types = [part["type"] for part in parts if "type" in part]
-        has_choice = any(_allowed(part) is not None for part in parts)
+        has_choice = any(_allowed_values(part) is not None for part in parts)
         return has_choice or all(_is_of(value, type_) for type_ in types)
 
     def _unknown_names(
@@ -187,7 +187,7 @@ class InputSchema:
         if not isinstance(schema, Mapping) or id(schema) in seen:
             return None
         for part in self._parts(schema):
-            allowed = _allowed(part)
+            allowed = _allowed_values(part)
             if allowed is not None:
                 return allowed
             if part.get("type") == "null":
@@ -248,7 +248,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
-def _allowed(part: Mapping[str, Any]) -> list[Any] | None:
+def _allowed_values(part: Mapping[str, Any]) -> list[Any] | None:
     allowed = [part["const"]] if "const" in part else part.get("enum")
     return allowed if isinstance(allowed, list) else None
 

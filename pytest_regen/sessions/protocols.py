@@ -339,11 +339,15 @@ def fingerprint_of(part: object) -> str:
     know: system prompt, model, tools, limits, schema.
     """
     own = getattr(part, "fingerprint", "")
-    held = () if isinstance(part, SessionBase) else sorted(set(_held(part, _DEPTH, set())))
+    held = (
+        ()
+        if isinstance(part, SessionBase)
+        else sorted(set(_session_fingerprints(part, _DEPTH, set())))
+    )
     return content_hash(type(part).__name__, str(own), *held) if own or held else ""
 
 
-def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
+def _session_fingerprints(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
     """Yield the fingerprints of the sessions within ``thing``; no property of it is called."""
     if depth == 0 or id(thing) in seen or isinstance(thing, type | str | bytes | int | float):
         return
@@ -364,4 +368,4 @@ def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
         if isinstance(part, SessionBase):
             yield part.fingerprint
         else:
-            yield from _held(part, depth - 1, seen)
+            yield from _session_fingerprints(part, depth - 1, seen)

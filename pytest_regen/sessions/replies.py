@@ -131,7 +131,7 @@ class ScenarioReader:
     def notes(self) -> tuple[str, ...]:
         """What was left out and why, and the tools that no scenario tests."""
         # Of a reply that was cut those are asked for apart.
-        forgotten = () if self.is_salvaged else self._forgotten()
+        forgotten = () if self.is_salvaged else self._forgotten_tools()
         untested = [f"no scenario tests {'/'.join(tool)}" for tool in forgotten]
         return (*self._notes, *untested)
 
@@ -157,14 +157,14 @@ class ScenarioReader:
             self._notes += [f"left out of another list: {problem}" for problem in drafts]
         if not (lists[0] or self._good or self._expected.may_be_empty):
             raise _empty(text)
-        forgotten = self._forgotten()
+        forgotten = self._forgotten_tools()
         asks = self._expected.asks_for_untested and not self._asked_for
         if problems or (forgotten and asks):
             self._asked_for = self._asked_for or (forgotten if asks else ())
             raise self._unusable(text, problems, len(lists[0]), forgotten if asks else ())
         return self.scenarios
 
-    def _forgotten(self) -> tuple[tuple[str, str], ...]:
+    def _forgotten_tools(self) -> tuple[tuple[str, str], ...]:
         return tuple(
             sorted(self._expected.untested - {scenario.request.tool for scenario in self.scenarios})
         )
@@ -193,7 +193,7 @@ class ScenarioReader:
         self._notes += [f"left out after repairs: {problem}" for problem in self._problems]
         return bool(self._good)
 
-    def committed_text(self, text: str) -> str:
+    def text_to_commit(self, text: str) -> str:
         """Return what enters the history: the reply itself if all scenarios are from it."""
         is_taken_whole = not (self._problems or self.is_salvaged or self._is_merged)
         if self._texts == [text] and is_taken_whole:
@@ -212,7 +212,7 @@ class ScenarioReader:
                     for problem in error.errors(include_url=False, include_context=False)
                 )
             if problem:
-                found.append(f"scenario {number}{_named(item)}: {problem}")
+                found.append(f"scenario {number}{_name(item)}: {problem}")
         return found
 
     def _take_one(self, item: _Item, number: int, said: dict[str, tuple[int, TestScenario]]) -> str:
@@ -351,6 +351,6 @@ def _is_envelope(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get(_LIST), list)
 
 
-def _named(item: JsonValue) -> str:
+def _name(item: JsonValue) -> str:
     description = item.get("description") if isinstance(item, dict) else None
     return f" ({description!r})" if isinstance(description, str) else ""

@@ -361,13 +361,13 @@ def merge_replacements(
     gone = [(discard.scenario.id, discard.scenario) for discard in discarded]
     if accepts is None:
         faulty = [(id_, scenario.description) for id_, scenario in [*corrected, *gone]]
-        return _merged_by_description(scenarios, index.ids, replacements, faulty)
+        return _merge_by_description(scenarios, index.ids, replacements, faulty)
     accepted = {scenario.id: scenario for scenario in reversed(replacements) if accepts(scenario)}
     covered = {id_ for id_, _ in corrected if id_ in accepted}
-    return _merged_by_request(scenarios, index.ids, accepted, covered | {id_ for id_, _ in gone})
+    return _merge_by_request(scenarios, index.ids, accepted, covered | {id_ for id_, _ in gone})
 
 
-def _merged_by_request(
+def _merge_by_request(
     scenarios: Sequence[TestScenario],
     ids: Sequence[str],
     accepted: Mapping[str, TestScenario],
@@ -384,7 +384,7 @@ def _merged_by_request(
     return [*(scenario for _, scenario in kept), *reversed(fresh)]
 
 
-def _merged_by_description(
+def _merge_by_description(
     scenarios: Sequence[TestScenario],
     ids: Sequence[str],
     replacements: Sequence[TestScenario],

@@ -12,7 +12,7 @@ from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.text import plural, without_thinking
 from pytest_regen.turns.exchange import Whole, extended, whole_reply
 from pytest_regen.turns.reply_text import JsonText, join, json_texts
-from pytest_regen.turns.steps import Progress, Steps, adrive, drive
+from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive
 from pytest_regen.turns.values import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_MODEL,
@@ -74,7 +74,7 @@ def object_steps(
     *,
     max_repairs: int = 2,
     salvage: Callable[[Sequence[str]], T | None] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Steps[Parsed[T]]:
     """Ask until ``parse`` takes the reply.
 
@@ -355,7 +355,7 @@ def generate_object_with_repair(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     max_repairs: int = 2,
     cache: CacheTtl | None = "5m",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ObjectWithRepair[T]:
     """Ask for a value of ``schema``; show the model its mistake and ask again where it made one.
 
@@ -396,7 +396,7 @@ async def agenerate_object_with_repair(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     max_repairs: int = 2,
     cache: CacheTtl | None = "5m",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ObjectWithRepair[T]:
     """Ask as ``generate_object_with_repair`` does, without blocking the event loop."""
     messages = (*history, Message("user", prompt, cache))
@@ -406,7 +406,7 @@ async def agenerate_object_with_repair(
 
 
 def _steps(
-    request: TurnRequest, schema: Schema[T], max_repairs: int, progress: Progress | None
+    request: TurnRequest, schema: Schema[T], max_repairs: int, progress: OnProgress | None
 ) -> Steps[ObjectWithRepair[T]]:
     """Ask what ``request`` asks, with the hint of ``schema``."""
     adapter = adapter_of(schema)
