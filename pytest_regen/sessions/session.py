@@ -137,7 +137,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         max_repairs: times per turn that a wrong reply is sent back with what is wrong with it.
         max_turns: turns after which the session refuses another one.
         token_budget: tokens the session may spend, input, output and cache together.
-        shared_budget: a budget that others spend from as well, as ``pytest_regen.Budget``.
+        shared_budget: a budget that others spend from as well, as ``pytest_regen.turns.Budget``.
         cache: lifetime of the cache breakpoints on the system prompt and the last message, the
             same in every request; ``None`` sets none.
         structured_output: have the API itself enforce the schema. Only for schemas that leave
