@@ -169,7 +169,7 @@ class MessageService:
                 f"prompt is too long: {prompt.tokens} tokens > {model.max_input} maximum"
             )
         use = self._cache.look_up(
-            prompt.blocks, now=self._clock.now(), minimum=model.minimum, scope=model.id
+            prompt.blocks, now=self._clock.now(), minimum=model.min_cacheable, scope=model.id
         )
         return Turn(body, model, prompt, use, tier, self._history.compare(body, prompt))
 

@@ -73,5 +73,5 @@ def intercepting(interceptor: TurnInterceptor) -> Iterator[None]:
     finally:
         with _lock:
             # The last of them: two cassettes used in two threads need not end in order.
-            last = max(at for at, one in enumerate(_active) if one is interceptor)
+            last = max(at for at, active in enumerate(_active) if active is interceptor)
             _active = _active[:last] + _active[last + 1 :]
