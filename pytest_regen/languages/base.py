@@ -398,6 +398,7 @@ class RuleSubject(Protocol):
         where: str,
         unit: EnumValue | None = None,
         *,
+        line: int,
         advice: str = "",
     ) -> Iterator[Issue]:
         """Yield the types in ``reference`` that exist nowhere.
@@ -407,6 +408,7 @@ class RuleSubject(Protocol):
             known: names that exist all the same, such as type parameters.
             where: what uses it, as a message begins.
             unit: the field or value at fault.
+            line: where that stands, if the reference does not say where it does.
             advice: what to do about it; else the declared types are listed.
         """
         ...

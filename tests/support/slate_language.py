@@ -17,12 +17,16 @@ A field that may be absent or null ends in ``?``. It is installed as a user's ow
 ``install`` writes the metadata of a distribution with the entry point.
 """
 
+# ruff: noqa: D102 - what each method is for, ``Language`` says
+
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from reference_writer_request import parse_request
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr, TypeIR
 from pytest_regen.errors import SourceError, UsageError
@@ -46,7 +50,7 @@ from pytest_regen.languages.base import (
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Slate", "install", "write_page"]
+__all__ = ["Slate", "answer", "install", "write_page"]
 
 _SCALARS: Final = {
     "string": "text",
@@ -86,29 +90,24 @@ class Slate:
     reserved_type_names = frozenset({"List", "Map"})
     object_kinds = frozenset({"record"})
     nouns = Nouns(object="record", enum="choice", member="line", value="line")
-    syntax = Syntax(code_signs=frozenset('":?'), member_end=re.compile("$"))
+    syntax = Syntax(code_signs=frozenset('":?'))
+    redeclared = "take it out"
 
     # --- names and types ---------------------------------------------------------------------
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:
-        name = "".join(
-            word[:1].upper() + word[1:] for word in re.findall("[A-Za-z0-9]+", schema_name)
-        )
+        words = re.findall("[A-Za-z0-9]+", schema_name)
+        name = "".join(word[:1].upper() + word[1:] for word in words)
         name = name if name[:1].isalpha() else f"T{name}"
         return f"{name}Root" if is_root or name in self.reserved_type_names else name
-
-    def member_name(self, wire_name: str | int, *, owner: str) -> str:
-        del owner
-        name = "_".join(re.findall("[a-z0-9]+", str(wire_name).lower()))
-        return name if name[:1].isalpha() and name not in _WORDS else f"f_{name}"
 
     def member_names(self, type_: TypeIR) -> dict[str | int, str]:
         found: dict[str | int, str] = {}
         for unit in type_.units:
-            name, number = self.member_name(unit, owner=type_.name), 2
+            plain = name = _member_name(unit)
+            number = 2
             while name in found.values():
-                name = f"{self.member_name(unit, owner=type_.name)}_{number}"
-                number += 1
+                name, number = f"{plain}_{number}", number + 1
             found[unit] = name
         return found
 
@@ -292,7 +291,7 @@ class Slate:
 
     def missing_wire_name(self, member: Member, wire: str, *, is_enum: bool) -> str:
         del member, is_enum
-        return f"lacks its name on the wire: write {json.dumps(wire)} after it"
+        return f"its name on the wire: write {json.dumps(wire)} after it"
 
     def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
         wants = field.nullable or not field.required
@@ -324,14 +323,38 @@ def write_page(type_: TypeIR, units: Sequence[str | int] | None = None, *, page:
     return "\n".join((f"{word} {type_.name}", *lines, "end"))
 
 
-def install(folder: Path, *, name: str = "slate", value: str = "slate_language:Slate") -> None:
-    """Write the metadata of a distribution whose entry point leads to a language."""
-    info = folder / f"{name}_lang-1.2.dist-info"
+def answer(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return what a model should answer to a request for a page."""
+    system, *rest = (message["content"] for message in messages)
+    body = {"system": system, "messages": [{"role": "user", "content": rest[0]}]}
+    page = parse_request(body)
+    lines = [
+        f"  {unit.identifier} {json.dumps(unit.wire)}" + (f": {unit.type}" if unit.type else "")
+        for unit in page.units
+    ]
+    if page.is_first:
+        word = "choice" if page.is_enum else "record"
+        lines = [f"{word} {page.type_name}", *lines, "end"]
+    else:
+        lines = ["# BEGIN_FIELDS", *lines, "# END_FIELDS"]
+    return "\n".join(("```slate", *lines, "```"))
+
+
+def install(
+    folder: Path, *, value: str = "slate_language:Slate", distribution: str = "slate-lang"
+) -> None:
+    """Write the metadata of a distribution whose entry point ``slate`` leads to a language."""
+    info = folder / f"{distribution.replace('-', '_')}-1.2.dist-info"
     info.mkdir(parents=True)
-    metadata = f"Metadata-Version: 2.1\nName: {name}-lang\nVersion: 1.2\n"
+    metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n"
     (info / "METADATA").write_text(metadata, "utf-8")
-    entry = f"[pytest_regen.languages]\n{name} = {value}\n"
+    entry = f"[pytest_regen.languages]\nslate = {value}\n"
     (info / "entry_points.txt").write_text(entry, "utf-8")
+
+
+def _member_name(wire_name: str | int) -> str:
+    name = "_".join(re.findall("[a-z0-9]+", str(wire_name).lower()))
+    return name if name[:1].isalpha() and name not in _WORDS else f"f_{name}"
 
 
 def _spelling(expression: TypeExpr) -> str:
