@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.cassettes.clients.active import active_cassettes
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
 from pytest_regen.cassettes.files.writer import CassetteWriter, keep_answers
@@ -23,7 +22,7 @@ from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
-from pytest_regen.turns.interception import CassetteMiss, intercepting
+from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
 from pytest_regen.turns.values import Reply
 
 __all__ = ["CassetteRun", "journal", "use_cassette"]
@@ -231,7 +230,7 @@ class CassetteRun:
         Of threads that have a block each, the last to begin one serves all, and may end first.
         """
         runs = (
-            run for run in active_cassettes() if isinstance(run, CassetteRun) and run is not self
+            run for run in client_interceptors() if isinstance(run, CassetteRun) and run is not self
         )
         return next((run for run in runs if run.path == self.path), None)
 
@@ -292,10 +291,11 @@ class CassetteRun:
         if not self.is_replay_only:
             self._refused = self._writer.refusal()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(intercepting(self))
+            serves_clients = http_clients or not self.is_replay_only
+            stack.enter_context(intercepting(self, serves_clients=serves_clients))
             if self.is_replay_only:
                 stack.enter_context(closed_network(PassthroughOnly(self._passing)))
-            if http_clients or not self.is_replay_only:
+            if serves_clients:
                 from pytest_regen.cassettes.clients.vcr_patches import patch_clients
 
                 stack.enter_context(patch_clients(self))

@@ -11,8 +11,12 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
-from pytest_regen.cassettes.clients.traffic import LiveAnswer, refuse_websocket
+from pytest_regen.cassettes.clients.traffic import (
+    ActiveCassette,
+    LiveAnswer,
+    innermost,
+    refuse_websocket,
+)
 from pytest_regen.cassettes.interactions import (
     Interaction,
     by_lower_name,

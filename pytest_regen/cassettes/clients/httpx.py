@@ -11,8 +11,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
-from pytest_regen.cassettes.clients.traffic import LiveAnswer, refuse_websocket
+from pytest_regen.cassettes.clients.traffic import (
+    ActiveCassette,
+    LiveAnswer,
+    innermost,
+    refuse_websocket,
+)
 from pytest_regen.cassettes.interactions import (
     BROKEN_OFF,
     Interaction,

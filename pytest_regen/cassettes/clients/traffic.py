@@ -1,4 +1,8 @@
-"""Answers on their way from a server to a caller, kept piece by piece and recorded at their end."""
+"""What passes between HTTP clients and servers while a cassette is in use.
+
+Patched clients ask the innermost cassette; answers on their way to a caller are kept piece by piece
+and recorded at their end; websockets are refused.
+"""
 
 import asyncio
 import re
@@ -9,15 +13,62 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol, cast
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
-from pytest_regen.cassettes.interactions import StreamEnd
+from pytest_regen.cassettes.interactions import Interaction, StreamEnd
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.network import BlockedConnectionError, host_of
+from pytest_regen.turns.interception import client_interceptors
 
-__all__ = ["LiveAnswer", "end_streams", "patch_sockets", "refuse_websocket", "wait_until_recorded"]
+__all__ = [
+    "ActiveCassette",
+    "LiveAnswer",
+    "end_streams",
+    "innermost",
+    "patch_sockets",
+    "refuse_websocket",
+    "wait_until_recorded",
+]
+
+
+class ActiveCassette(Protocol):
+    """A cassette in use, as patched clients know it."""
+
+    def passes(self, uri: str) -> bool:
+        """Whether a request to this address is none of its business."""
+        ...
+
+    def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
+        """Return the recorded answer, or ``None`` where the request is to be sent.
+
+        Raises:
+            CassetteMiss: nothing was recorded, and nothing may be sent.
+        """
+        ...
+
+    def signal(self, error: CassetteError) -> BaseException:
+        """Return what to raise so that ``error`` passes through clients without a retry."""
+        ...
+
+    def record(self, exchange: WireExchange) -> None:
+        """Keep a request that was sent and its answer.
+
+        Raises:
+            CassetteMiss: it cannot be written.
+        """
+        ...
+
+    def record_apart(self, exchange: WireExchange) -> Future[None]:
+        """Keep a request and its answer in another thread, for callers in an event loop."""
+        ...
+
+
+def innermost(uri: str) -> ActiveCassette | None:
+    """Return the cassette that serves requests to an address: the one put to use last, if any."""
+    # Only cassettes of this package are put to use for clients, and those have both protocols.
+    runs = cast("tuple[ActiveCassette, ...]", client_interceptors())
+    return runs[-1] if runs and not runs[-1].passes(uri) else None
 
 
 _STEP = 0.02

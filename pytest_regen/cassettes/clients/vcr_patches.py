@@ -5,6 +5,7 @@ whether it can play a response, play it, or keep a new one, and the object put t
 """
 
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
@@ -18,10 +19,14 @@ from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
 from vcr.stubs import VCRHTTPSConnection
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, activate, innermost
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
-from pytest_regen.cassettes.clients.traffic import end_streams, patch_sockets
+from pytest_regen.cassettes.clients.traffic import (
+    ActiveCassette,
+    end_streams,
+    innermost,
+    patch_sockets,
+)
 from pytest_regen.cassettes.interactions import (
     Interaction,
     by_lower_name,
@@ -125,12 +130,39 @@ _IMPORTED_AS = {
 
 @contextmanager
 def patch_clients(run: ActiveCassette) -> Iterator[None]:
-    """Let every HTTP client ask ``run`` first: by our transports, the others by vcrpy's patches."""
+    """Let every HTTP client ask cassettes first: by our transports, or by vcrpy's patches.
+
+    The first block patches the clients and the last takes the patches back, in whatever order
+    blocks end: taken back one by one, those of two threads would put back what the other had
+    already taken away.
+
+    Args:
+        run: the cassette, which is in use by then; its open streams end with the block.
+    """
+    with _patched.lock:
+        if not _patched.blocks:
+            with ExitStack() as patches:
+                _patch(patches)
+                _patched.patches = patches.pop_all()
+        _patched.blocks += 1
     try:
-        with activate(run, _patch):
-            yield
+        yield
     finally:
+        with _patched.lock:
+            _patched.blocks -= 1
+            if not _patched.blocks:
+                _patched.patches.close()
         end_streams(run)
+
+
+class _Patched:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.blocks = 0
+        self.patches = ExitStack()
+
+
+_patched = _Patched()
 
 
 def _patch(patches: ExitStack) -> None:

@@ -122,8 +122,11 @@ class _CassetteHooks:
     ) -> Generator[None, object, object]:
         """Let a miss be an ordinary error once it has left the fixture that asked.
 
-        Of anything else pytest does not remember that the fixture failed; the next test that
-        wants it would end in an assertion of pytest's own.
+        pytest remembers that a fixture failed only if it raised an ``Exception`` or a failure of
+        pytest's own, which a miss cannot be: a task group would wrap either in something else. The
+        next test that wants the fixture would end in an assertion inside pytest. So what pytest
+        would have remembered of the ordinary error is written where pytest looks for it; a test
+        that holds on every version of pytest asks for such a fixture twice.
         """
         try:
             return (yield)
