@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         parse_json_with_schema,
         schema_to_prompt_hint,
     )
+    from pytest_regen.units.kind import Kind, Unit, quoted
     from pytest_regen.validation import (
         Issue,
         ValidationResult,
@@ -153,6 +154,7 @@ __all__ = [
     "HealResult",
     "InvalidContextError",
     "Issue",
+    "Kind",
     "Message",
     "MissingBlockError",
     "MissingKeyError",
@@ -186,6 +188,7 @@ __all__ = [
     "TransportError",
     "TurnRequest",
     "TurnSettings",
+    "Unit",
     "UnknownOperationError",
     "UnknownPageError",
     "UnknownTypeError",
@@ -216,6 +219,7 @@ __all__ = [
     "parse_json_with_schema",
     "parse_request",
     "partial_regenerate",
+    "quoted",
     "read_document",
     "render_context",
     "replace_type_block",
@@ -332,6 +336,7 @@ _HOMES = {
         "parse_json_with_schema",
         "schema_to_prompt_hint",
     ),
+    "units.kind": ("Kind", "Unit", "quoted"),
     "validation": (
         "Issue",
         "ValidationResult",

@@ -6,12 +6,14 @@ RegenError
 │   ├── UnknownTypeError          the store has no such type
 │   ├── UnknownPageError          the type has no such page
 │   └── MissingExtraError         a package of an extra is not installed (also an ImportError)
+├── KindError                     a method of a kind raised
 ├── DocumentError                 the API description cannot serve
 │   ├── DocumentUnreadableError   missing, empty, not JSON or YAML, not OpenAPI
 │   └── DocumentDefectError       readable, but this operation cannot be generated from it
 │       └── NothingToGenerateError  its answer is sound, and holds no type to generate
 ├── SourceError                   generated source cannot be taken apart or put together
 │   ├── BoundaryError             boundary lines do not pair up, or two blocks share a name
+│   ├── RegionError               the units of a file cannot be found, or a text cannot stand there
 │   └── MissingBlockError         no boundary block of that name (also a ValueError)
 ├── StoreError                    a store's folder cannot serve
 │   ├── StoreMissingError         no store at that path
@@ -120,6 +122,18 @@ class MissingExtraError(UsageError, ImportError):
         self.extra = extra
 
 
+class KindError(RegenError):
+    """A method of a kind raised: the kind has to be corrected, no reply can help.
+
+    Args:
+        trace: the traceback, from the code of the kind on.
+    """
+
+    def __init__(self, what: str, *, trace: str, why: str = "", hint: str) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.trace = trace
+
+
 class DocumentError(RegenError):
     """The API description cannot serve."""
 
@@ -156,6 +170,18 @@ class BoundaryError(SourceError):
         self.problem = problem
         self.line = line
         self.name = name
+
+
+class RegionError(SourceError):
+    """The units of a file cannot be told apart, or a text cannot stand among them.
+
+    Args:
+        line: of the file, counted from 1; 0 if no line is to blame.
+    """
+
+    def __init__(self, what: str, *, line: int = 0, why: str = "", hint: str) -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.line = line
 
 
 class MissingBlockError(SourceError, ValueError):

@@ -17,6 +17,8 @@ __all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_setti
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
+_SHIPPED_KINDS = ("translations",)
+_KEYS = ("ignore", "attempts", "model", "stale", "price", "cassettes", "kinds", *_SHIPPED_KINDS)
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
 _CASSETTE_LISTS = {
     "ignore": 'a list of paths ("$.metadata.user_id")',
@@ -90,6 +92,10 @@ class Settings:
     price: Mapping[str, Price] = field(default_factory=dict)
     """By model name, for models that the price list does not know."""
     cassettes: CassetteSettings = field(default_factory=CassetteSettings)
+    kinds: tuple[str, ...] = ()
+    """Kinds of units, as ``module:Class``."""
+    shipped: Mapping[str, object] = field(default_factory=dict)
+    """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
 
     def ignored(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
@@ -119,7 +125,7 @@ def read_settings(root: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = _load(path).get("tool", {}).get(_TABLE, {})
-    _refuse_unknown(path, table, ("ignore", "attempts", "model", "stale", "price", "cassettes"))
+    _refuse_unknown(path, table, _KEYS)
     return Settings(
         _ignore(path, table.get("ignore", {})),
         _attempts(path, table.get("attempts")),
@@ -127,6 +133,8 @@ def read_settings(root: Path) -> Settings:
         _stale(path, table.get("stale")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
+        _kinds(path, table.get("kinds", [])),
+        {key: table[key] for key in _SHIPPED_KINDS if key in table},
     )
 
 
@@ -202,6 +210,14 @@ def _stale(path: Path, value: object) -> StalePolicy | None:
     if value is not None and chosen is None:
         raise _wrong(path, "stale", value, f"one of {', '.join(STALE_POLICIES)}")
     return chosen
+
+
+def _kinds(path: Path, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(
+        isinstance(one, str) and all(one.partition(":")[::2]) for one in value
+    ):
+        raise _wrong(path, "kinds", value, 'a list of "module:Class"')
+    return tuple(value)
 
 
 def _prices(path: Path, value: object) -> dict[str, Price]:

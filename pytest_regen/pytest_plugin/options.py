@@ -1,6 +1,7 @@
 """Options, ini values and markers as pytest registers them. Reading them is in ``choices``."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -23,6 +24,9 @@ __all__ = [
 
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+
+_KIND_KEYS = (b"kinds", b"translations")
+"""Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
 
 _MARKERS = (
     (
@@ -195,7 +199,40 @@ def is_used(config: pytest.Config) -> bool:
         # Tests of sessions are counted although nothing else of ours is asked for.
         or config.getini("regen_fail_on") == "regenerated"
         or any(map(_names_a_store, config.args))
+        or has_kinds(config)
     )
+
+
+def has_kinds(config: pytest.Config) -> bool:
+    """Return whether the project may have kinds of units, at the price of reading a few files."""
+    try:
+        table = (config.rootpath / "pyproject.toml").read_bytes()
+    except OSError:
+        table = b""
+    return (b"pytest-regen" in table and any(key in table for key in _KIND_KEYS)) or any(
+        map(_has_kind_packages, sys.path)
+    )
+
+
+def _has_kind_packages(folder: str) -> bool:
+    """Return whether a package that registers kinds is installed in a folder of ``sys.path``.
+
+    ``importlib.metadata`` tells the same ten times as slowly, in every run of every suite.
+    """
+    try:
+        with os.scandir(folder or ".") as entries:
+            found = [one.path for one in entries if one.name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return False
+    return any(_registers_kinds(f"{path}/entry_points.txt") for path in found)
+
+
+def _registers_kinds(file: str) -> bool:
+    try:
+        with open(file, "rb") as opened:  # noqa: PTH123 - some forty of them in every run
+            return b"[pytest_regen.kinds]" in opened.read()
+    except OSError:
+        return False
 
 
 def _names_a_store(arg: str) -> bool:

@@ -27,7 +27,13 @@ from pytest_regen.pytest_plugin.marked_fixtures import (
     look_again,
     other_that_serves,
 )
-from pytest_regen.pytest_plugin.options import add_markers, add_options, is_reported, is_used
+from pytest_regen.pytest_plugin.options import (
+    add_markers,
+    add_options,
+    has_kinds,
+    is_reported,
+    is_used,
+)
 from pytest_regen.pytest_plugin.stash import (
     CALL_FAILED,
     CALL_PASSED,
@@ -37,6 +43,7 @@ from pytest_regen.pytest_plugin.stash import (
 
 if TYPE_CHECKING:
     from pytest_regen.pytest_plugin.selection import Selection
+    from pytest_regen.pytest_plugin.units import UnitSelection
 
 __all__ = [
     "anthropic_emulator",
@@ -50,6 +57,7 @@ __all__ = [
 ]
 
 _SELECTION: "pytest.StashKey[Selection]" = pytest.StashKey()
+_UNITS: "pytest.StashKey[UnitSelection]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -146,6 +154,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     choices = choices_of(config)
     selection, config.args = select(config)
+    if has_kinds(config):
+        from pytest_regen.pytest_plugin.units import select_units
+
+        config.stash[_UNITS], config.args = select_units(config, config.args)
     refuse_unmatched(choices.only, selection, config)
     config.stash[_SELECTION] = selection
     if not hasattr(config, "workerinput"):
@@ -201,6 +213,11 @@ def pytest_make_collect_report(
         from pytest_regen.pytest_plugin.items import store_nodes
 
         report.result = [*(report.result or ()), *store_nodes(collector, selection)]
+    units = collector.config.stash.get(_UNITS, None)
+    if units and units.names and isinstance(collector, pytest.Session):
+        from pytest_regen.pytest_plugin.units import unit_nodes
+
+        report.result = [*(report.result or ()), *unit_nodes(collector, units)]
     return report
 
 

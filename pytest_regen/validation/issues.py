@@ -46,6 +46,12 @@ CODES: Final[Mapping[str, Severity]] = {
     "CONFLICT": "error",
     "REDECLARED": "error",
     "MISSING_USING": "error",
+    "MISSING_UNIT": "error",
+    "KIND_ERROR": "error",
+    "LEDGER": "error",
+    "CHECK": "error",
+    "UNRECORDED": "warning",
+    "ORPHAN": "warning",
     "STALE": "warning",
     "REVIEW": "warning",
 }

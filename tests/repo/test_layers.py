@@ -15,6 +15,7 @@ VALUES = {
     "context.questions": 1,
     "context.values": 1,
     "settings": 1,
+    "units.kind": 2,
 }
 LEVELS = {
     "errors": 0,
@@ -23,6 +24,7 @@ LEVELS = {
     "modes": 0,
     "strict_json": 0,
     "text": 0,
+    "regions": 1,
     "extras": 1,
     "files": 1,
     "network": 1,
@@ -39,6 +41,8 @@ LEVELS = {
     "emulator": 3,
     "regeneration": 4,
     "sessions": 4,
+    "units": 4,
+    "kinds": 5,
     "testing": 5,
     "strategies": 5,
     "server": 5,
@@ -50,6 +54,7 @@ DRAWN = {
     ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
+    ("units", "regeneration"),
     ("validation", "stores"),
 }
 DOORS = {

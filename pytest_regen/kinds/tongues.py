@@ -1,0 +1,100 @@
+"""What is known of languages: which one a file holds, what it is called, its plurals."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+__all__ = ["LOANWORDS", "language_of", "name_of", "plurals_of"]
+
+_TAG: Final = re.compile(
+    r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}))*"
+)
+
+_NAMES: Final = {
+    "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan",
+    "cs": "Czech", "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English",
+    "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish",
+    "fil": "Filipino", "fr": "French", "ga": "Irish", "gl": "Galician", "he": "Hebrew",
+    "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian", "hy": "Armenian", "id": "Indonesian",
+    "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian", "kk": "Kazakh",
+    "ko": "Korean", "lb": "Luxembourgish", "lt": "Lithuanian", "lv": "Latvian",
+    "mk": "Macedonian", "ms": "Malay", "mt": "Maltese", "nb": "Norwegian Bokmål",
+    "nl": "Dutch", "nn": "Norwegian Nynorsk", "no": "Norwegian", "pl": "Polish",
+    "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian",
+    "sq": "Albanian", "sr": "Serbian", "sv": "Swedish", "sw": "Swahili", "ta": "Tamil",
+    "te": "Telugu", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
+    "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+
+_SLAVIC: Final = ("one", "few", "many")
+_PLURALS: Final = {
+    **dict.fromkeys(("id", "ja", "ko", "ms", "th", "vi", "zh"), ()),
+    **dict.fromkeys(("be", "pl", "ru", "uk"), _SLAVIC),
+    **dict.fromkeys(("bs", "cs", "hr", "lt", "ro", "sk", "sr"), ("one", "few")),
+    "ar": ("one", "two", "few", "many"),
+    "cy": ("zero", "one", "two", "few", "many"),
+    "ga": ("one", "two", "few", "many"),
+    "he": ("one", "two"),
+    "sl": ("one", "two", "few"),
+}
+"""Plural categories of whole numbers beside ``other`` (Unicode CLDR), where ``one`` and ``other``
+are not all a language has. Categories only of fractions and millions are left out."""
+
+LOANWORDS: Final = frozenset(
+    """
+    admin agenda alarm album alt app apps archive audio avatar baby backup badge bar beta blog
+    bonus bot browser bug cache captcha chat chip clan client cloud code codes cockpit cookie
+    cookies copyright cursor dashboard data debug demo desktop detail details dialog diesel
+    directory dock docker domain download downloads editor email emoji event events export
+    extra feed feedback filter firewall firmware flag font format forum frame hardware hash
+    hashtag hobby hotel hotline icon id import index info infos input insider instance
+    interface internet intranet item job jobs journal json keyboard kit label laptop layer
+    layout lead level link links linux list live log login logo logs mail mailing manager mapping
+    marina marketing matrix media menu message meta mini mix mobile modal mode model modem
+    modul module monitor motor name navigation newsletter news normal notebook object offline
+    online option options order original outlet output overlay paket parser partner pass pause
+    pdf pin ping pixel plan planning play player plugin podcast pool popup port portal position
+    post poster premium preview pro profil profile programm project prompt proxy publisher push
+    query quiz radio radius ranking real rebooking report reset review roaming roboter root
+    route router scan scanner screen screenshot script section sensor server service session set
+    setup shift shop sms snapshot software sonar source spam sponsor sport spread standard start
+    status stop stream studio support tablet tab tabs tag tags tank team teams template terminal
+    test text ticket tickets timeout timer tip tipp titel toast token tool tools top total touch
+    tour trailer training trend trigger type update updates upgrade upload url user version video
+    videos view visa web website webinar whitelist widget workflow workshop zip zone zoom
+    """.split()  # noqa: SIM905 - a list of one word a line is not readable
+)
+"""Words that interfaces in many languages share, so that a text of only such words may be its own
+translation."""
+
+
+def language_of(file: Path) -> str | None:
+    """Return the language tag in a file's name, or that of its folder: ``de``, ``pt-BR``."""
+    parts = re.split(r"[.]", file.name.removesuffix(file.suffix))
+    for part in (*reversed(parts), file.parent.name):
+        for piece in (part, *(part[cut + 1 :] for cut in _separators(part))):
+            match = _TAG.fullmatch(piece)
+            if match is not None and match["language"] in _NAMES:
+                return piece.replace("_", "-")
+    return None
+
+
+def name_of(tag: str) -> str:
+    """Return how a prompt names a language: ``Portuguese (pt-BR)``."""
+    name = _NAMES.get(tag.partition("-")[0])
+    return f"{name} ({tag})" if name else tag
+
+
+def plurals_of(tag: str) -> tuple[str, ...] | None:
+    """Return the plural categories that a language needs beside ``other``.
+
+    ``None`` for a language that is not known here.
+    """
+    language = tag.partition("-")[0]
+    if language not in _NAMES:
+        return None
+    return _PLURALS.get(language, ("one",))
+
+
+def _separators(part: str) -> list[int]:
+    return [index for index, letter in enumerate(part) if letter in "-_"]

@@ -1,0 +1,395 @@
+"""Units as test items: which of them this run is about, and what is shown of one that fails."""
+
+import gc
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_regen.errors import KindError, RegenError
+from pytest_regen.modes import stale_outcome
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.selection import from_here, text_from_here
+from pytest_regen.pytest_plugin.summary import add_warnings
+from pytest_regen.text import plural
+from pytest_regen.units.loading import ProjectKinds, load_kinds
+from pytest_regen.units.naming import (
+    adopt_command,
+    command,
+    decoded_name,
+    encoded_name,
+    forget_command,
+    generate_command,
+    rebuild_command,
+    unit_id,
+)
+from pytest_regen.units.place import UnitFile, open_units
+from pytest_regen.validation.issues import Issue, ValidationResult
+
+if TYPE_CHECKING:
+    from _pytest._code.code import TerminalRepr
+
+    from pytest_regen.units.view import FileUnits
+
+__all__ = [
+    "UnitFileNode",
+    "UnitItem",
+    "UnitSelection",
+    "WrongUnitError",
+    "forget_units",
+    "kinds_of",
+    "select_units",
+    "unit_nodes",
+    "units_of",
+]
+
+DAMAGED = "file"
+"""Name of the one item of a file whose units cannot be named."""
+
+_SHOWN_NAMES = 12
+_LINES_AROUND = 2
+
+_KINDS: pytest.StashKey[ProjectKinds] = pytest.StashKey()
+_FILES: "pytest.StashKey[dict[Path, FileCheck]]" = pytest.StashKey()
+
+
+@dataclass(slots=True)
+class UnitSelection:
+    """The files with units of this run, each with the names asked for."""
+
+    names: dict[Path, set[str] | None] = field(default_factory=dict)
+    """``None`` where all units of the file were asked for."""
+
+    def add(self, path: Path, name: str | None) -> None:
+        """Ask for one unit, or for all of a file."""
+        asked = self.names.get(path, set())
+        self.names[path] = None if name is None or asked is None else {*asked, name}
+
+
+def kinds_of(config: pytest.Config) -> ProjectKinds:
+    """Return the kinds of the project, loaded once.
+
+    Raises:
+        pytest.UsageError: one cannot be loaded.
+    """
+    if _KINDS not in config.stash:
+        try:
+            config.stash[_KINDS] = load_kinds(
+                config.rootpath,
+                choices_of(config).settings,
+                test_files=config.getini("python_files"),
+            )
+        except RegenError as error:
+            raise told_whole(str(error)) from None
+    return config.stash[_KINDS]
+
+
+def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelection, list[str]]:
+    """Return the units of this run, and the arguments that remain for pytest.
+
+    Without a path on the command line all claimed files are in, whatever ``testpaths`` says; with
+    paths, those that they name or contain.
+
+    Raises:
+        pytest.UsageError: a kind cannot be loaded, a glob matches nothing, two kinds claim one
+            file, or a file has no unit of the name asked for.
+    """
+    selection = UnitSelection()
+    kinds = kinds_of(config)
+    try:
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            for path in kinds.files:
+                selection.add(path, None)
+            return selection, list(args)
+        return selection, [arg for arg in args if not _take(arg, config, kinds, selection)]
+    except RegenError as error:
+        raise told_whole(str(error)) from None
+
+
+def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitSelection) -> bool:
+    """Add what an argument asks for; return whether pytest must not see it."""
+    named, separator, text = arg.partition("::")
+    path = Path(os.path.normpath(config.invocation_params.dir / named))
+    if path.is_dir():
+        if not separator:
+            for below in kinds.below(path):
+                selection.add(below, None)
+        return False
+    kind = kinds.kind_of(path)
+    if kind is None:
+        return False
+    selection.add(path, _known_name(config, path, text) if separator else None)
+    return True
+
+
+def _known_name(config: pytest.Config, path: Path, text: str) -> str:
+    check = units_of(config, path)
+    names = check.names
+    name = decoded_name(text)
+    if name in names or (not names and name == DAMAGED):
+        return name
+    if text in names:
+        return text
+    shown = ", ".join(names[:_SHOWN_NAMES]) + ("" if len(names) <= _SHOWN_NAMES else ", …")
+    raise usage_error(
+        f"not found: {check.here}::{text}",
+        why=f"the file has no unit {name!r}; it has {shown or 'none'}",
+        hint=f"pytest --collect-only {shlex.quote(check.here)}",
+    )
+
+
+def units_of(config: pytest.Config, path: Path) -> "FileCheck":
+    """Return what is known of a claimed file; read on first use."""
+    checks = config.stash.setdefault(_FILES, {})
+    if path not in checks:
+        checks[path] = FileCheck(config, path)
+    return checks[path]
+
+
+def forget_units(config: pytest.Config, path: Path) -> None:
+    """Drop what is known of a file, because it was written."""
+    config.stash.setdefault(_FILES, {}).pop(path, None)
+
+
+class FileCheck:
+    """A file with units, as it stood when it was first looked at."""
+
+    def __init__(self, config: pytest.Config, path: Path) -> None:
+        self.config = config
+        self.path = path
+        self.here = from_here(path, config)
+        """As commands spell it."""
+
+    @cached_property
+    def file(self) -> UnitFile:
+        """The file and its kind."""
+        kinds = kinds_of(self.config)
+        settings = choices_of(self.config).settings
+        return open_units(kinds, self.path, ignore=settings.ignored)
+
+    @cached_property
+    def units(self) -> "FileUnits":
+        """What the file holds."""
+        return self.file.open()
+
+    @property
+    def place(self) -> str:
+        """The file as ids spell it."""
+        return self.file.place
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The units that have an item; none where the kind cannot say which there are."""
+        try:
+            found = self.units.names
+        except KindError:
+            return ()
+        # They stay until the end of the run; searching them for garbage at each step costs more
+        # than making them.
+        gc.freeze()
+        return found
+
+    def gate(self, name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
+        """Return the issues that fail a unit, and those that are only reported.
+
+        Raises:
+            KindError: the kind cannot say which units there are.
+        """
+        units = self.units
+        if not self.names and name == DAMAGED:
+            _ = units.names
+        result = self.file.result(units, name)
+        if self.names and name == self.names[0] and units.orphans:
+            # What nothing asks for has no item.
+            result = ValidationResult((*result.issues, *self.file.kept(units.orphans)))
+        policy = choices_of(self.config).stale
+        outcome = stale_outcome(policy)
+        stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
+        others = tuple(issue for issue in result.warnings if issue.code != "STALE")
+        if outcome == "fail":
+            return (*result.errors, *stale), others
+        if outcome == "ignore":
+            return result.errors, others
+        note = " (fails in CI)" if policy == "auto" else ""
+        warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
+        return result.errors, (*warned, *others)
+
+
+def unit_nodes(
+    session: pytest.Session, selection: UnitSelection
+) -> Iterator["UnitFileNode | UnitItem"]:
+    """Yield the nodes of the run: one per file, or the items of a file that is not there.
+
+    pytest's ``--lf`` leaves out files that do not exist, so their units hang on the session.
+    """
+    for path, names in selection.names.items():
+        if path.is_file():
+            node: UnitFileNode = UnitFileNode.from_parent(session, path=path)
+            node.asked = names
+            node.add_marker("regen")
+            yield node
+            continue
+        check = units_of(session.config, path)
+        for name in check.names or (DAMAGED,):
+            if names is None or name in names:
+                item = UnitItem.from_parent(
+                    session,
+                    name=encoded_name(name),
+                    nodeid=unit_id(check.place, name),
+                    unit=name,
+                    file=path,
+                )
+                item.extra_keyword_matches.add(check.place)
+                item.add_marker("regen")
+                yield item
+
+
+class UnitFileNode(pytest.File):
+    """A file with units."""
+
+    asked: set[str] | None = None
+    """The units to run; ``None`` for all."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Return an item per unit; a file whose units cannot be named is one item that fails."""
+        names = units_of(self.config, self.path).names
+        return [
+            UnitItem.from_parent(self, name=encoded_name(name), unit=name, file=self.path)
+            for name in names or (DAMAGED,)
+            if self.asked is None or name in self.asked
+        ]
+
+
+class UnitItem(pytest.Item):
+    """One unit: passes if nothing is wrong with it."""
+
+    def __init__(self, *, unit: str, file: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.unit = unit
+        """The unit's name, as its kind has it."""
+        self.file = file
+
+    @property
+    def check(self) -> FileCheck:
+        """The file of the unit."""
+        return units_of(self.config, self.file)
+
+    def runtest(self) -> None:
+        """Check the unit.
+
+        Raises:
+            WrongUnitError: something is wrong with it.
+            KindError: the kind cannot say which units there are.
+        """
+        failing, warned = self.check.gate(self.unit)
+        if warned or failing:
+            add_warnings(self, warned, command=_ending_command(self.check, warned))
+        if failing:
+            raise WrongUnitError(self.check, self.unit, failing)
+
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
+    ) -> "str | TerminalRepr":
+        """Return our own text without a traceback; anything unforeseen as pytest shows it."""
+        error = excinfo.value
+        if not isinstance(error, WrongUnitError | RegenError):
+            return super().repr_failure(excinfo, style)
+        text = excinfo.getrepr(style="value")
+        for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
+            entry.lines = [text_from_here(line, self.config) for line in entry.lines]
+            if isinstance(error, KindError) and error.trace:
+                entry.lines += ["", *error.trace.splitlines()]
+        crash = text.reprcrash
+        if crash is not None:
+            crash.message = error.summary if isinstance(error, WrongUnitError) else error.what
+            crash.path = str(self.file)
+            crash.lineno = (isinstance(error, WrongUnitError) and error.issues[0].line) or 1
+        return text
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return the file, and the line on which the unit begins."""
+        found = self.check.units.texts.get(self.unit)
+        return self.file, found.line - 1 if found and found.line else None, self.nodeid
+
+
+class WrongUnitError(AssertionError):
+    """Something is wrong with a unit. The text is worded when it is shown."""
+
+    def __init__(self, check: FileCheck, name: str, issues: Sequence[Issue]) -> None:
+        super().__init__(check.place, name, len(issues))
+        self.check = check
+        self.name = name
+        self.issues = tuple(issues)
+        self.healing = ""
+        """What came of regenerating, where that was tried."""
+
+    def __str__(self) -> str:
+        here = f"{self.check.here}::{encoded_name(self.name)}"
+        parts = [f"{here}: {plural(len(self.issues), 'error')}"]
+        parts += [_issue_text(self.check, issue) for issue in self.issues]
+        parts[-1] += "".join(f"\n{line}" for line in self._commands())
+        if self.healing:
+            parts.append(self.healing)
+        return "\n\n".join(parts)
+
+    @property
+    def summary(self) -> str:
+        """The first issue in one line, for pytest's short summary."""
+        first = self.issues[0]
+        more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
+        return f"{first.code}: {first.message}{more}"
+
+    def _commands(self) -> Iterator[str]:
+        """Yield what may be run about the unit."""
+        here, name = self.check.here, self.name
+        codes = {issue.code for issue in self.issues}
+        if "DRIFT" in codes:
+            yield f"  keep:          {adopt_command(here, name)}"
+            yield f"  drop:          {rebuild_command(here, name)}"
+        elif "CONFLICT" in codes:
+            yield f"  theirs, ours:  correct the file, then {adopt_command(here, name)}"
+            yield f"  recorded:      {rebuild_command(here)}"
+        elif "LEDGER" in codes:
+            yield f"  record:        {adopt_command(here, name)}"
+        elif codes & {"MISSING_UNIT", "STALE"} and codes <= {"MISSING_UNIT", "STALE"}:
+            yield f"  generate:      {generate_command(here, name)}"
+        elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
+            id_here = f"{here}::{encoded_name(name)}"
+            yield f"  regenerate:    pytest {shlex.quote(id_here)} --regen"
+            yield f"  or:            {command('regenerate', here, name)}"
+
+
+def _ending_command(check: FileCheck, warnings: Iterable[Issue]) -> str:
+    """Return the command that ends warnings."""
+    codes = [issue.code for issue in warnings]
+    if "STALE" in codes:
+        return generate_command(check.here)
+    if "UNRECORDED" in codes:
+        return adopt_command(check.here)
+    return forget_command(check.here) if "ORPHAN" in codes else ""
+
+
+def _issue_text(check: FileCheck, issue: Issue) -> str:
+    place = f"{check.here}:{issue.line}" if issue.line else check.here
+    lines = [f"{place}: {issue.code}: {issue.message}"]
+    lines += [f"    {line}" for line in (issue.detail or "").splitlines()]
+    if issue.line and issue.code != "KIND_ERROR":
+        lines += _excerpt(check.units.text.splitlines(), issue.line)
+    return "\n".join(lines)
+
+
+def _excerpt(source: Sequence[str], number: int) -> list[str]:
+    """Return a line with its neighbours."""
+    first, last = max(1, number - _LINES_AROUND), min(len(source), number + _LINES_AROUND)
+    width = len(str(last))
+    return [
+        f"  {'>' if at == number else ' '} {at:>{width}} | "
+        f"{source[at - 1].expandtabs(4).rstrip()}".rstrip()
+        for at in range(first, last + 1)
+    ]

@@ -1,0 +1,139 @@
+"""The region protocol, what a region finds, and the simplest region: a whole file."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from pytest_regen.errors import RegionError
+
+__all__ = ["Region", "Span", "WholeFile", "line_at", "splice", "unknown_names"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where the text of one unit stands in its file.
+
+    Attributes:
+        text: as the unit has it: a JSON string decoded, a block without the indentation of its
+            marker; line ends are LF whatever the file has.
+        line: of the file, counted from 1, on which the text begins.
+        start: index in the file's text; ``file_text[start:end]`` is all that ``replace`` changes.
+        end: index after the last character.
+    """
+
+    text: str
+    line: int
+    start: int
+    end: int
+
+
+@runtime_checkable
+class Region(Protocol):
+    """Where units stand in a file.
+
+    A region works on the decoded text of a file with nothing translated: a byte order mark is its
+    first character, CRLF stays CRLF. ``""`` stands for a file that is not there.
+
+    A region may have more than these two methods:
+
+    - ``insert(text, texts, order=())`` adds units; ``order`` names all units of the file as
+      ``Kind.units`` has them, and a new one goes behind the nearest of its predecessors;
+    - ``remove(text, names)`` takes units out of the file;
+    - ``same(old, new)`` says whether two texts mean the same; by default, equal texts do;
+    - ``describe(name)`` says, in a region without ``insert``, which lines a user has to write.
+    """
+
+    def find(self, text: str, /) -> Mapping[str, Span | str]:
+        """Return the units of a file's text by name, in the order of the file.
+
+        A region of one's own may return plain texts: messages then name no line.
+
+        Raises:
+            RegionError: the units cannot be told apart; the error names the line.
+        """
+
+    def replace(self, text: str, texts: Mapping[str, str], /) -> str:
+        """Return a file's text with other texts for the units that ``texts`` names.
+
+        A text equal to the one ``find`` returns leaves its bytes as they are.
+
+        Raises:
+            RegionError: the file has no such unit, or the text cannot stand there.
+        """
+
+
+class WholeFile:
+    """One unit, ``file``: everything in the file but a byte order mark and the final line end."""
+
+    name = "file"
+
+    def find(self, text: str) -> dict[str, Span]:
+        """Return the one unit of ``text``; a file without any text has none."""
+        if not text:
+            return {}
+        start = int(text.startswith("\ufeff"))
+        body = text[start:].replace("\r\n", "\n").removesuffix("\n")
+        return {self.name: Span(body, 1, start, len(text))}
+
+    def replace(self, text: str, texts: Mapping[str, str]) -> str:
+        """Return another text for the whole file, with the line ends that ``text`` has."""
+        found = self.find(text)
+        unknown_names(texts, found)
+        if all(found[name].text == new for name, new in texts.items()):
+            return text
+        return text[: found[self.name].start] + _with_line_ends(texts[self.name] + "\n", text)
+
+    def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:  # noqa: ARG002 - one unit needs no order
+        """Return the text of a new file."""
+        unknown_names(texts, (self.name,))
+        return _with_line_ends(texts[self.name] + "\n", text) if texts else text
+
+
+def unknown_names(texts: Iterable[str], found: Iterable[str]) -> None:
+    """Raise RegionError if one of ``texts`` is no unit that was found."""
+    known = found if isinstance(found, Mapping) else tuple(found)
+    for name in texts:
+        if name not in known:
+            raise RegionError(
+                f"the file has no unit {name!r}",
+                why=f"units it has: {_some(known)}",
+                hint="pass one of these names",
+            )
+
+
+def line_at(text: str, index: int) -> int:
+    """Return the line of ``text``, counted from 1, on which the character at ``index`` stands."""
+    return text.count("\n", 0, index) + 1
+
+
+def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Return ``text`` with each range ``start:end`` replaced; ranges do not overlap."""
+    pieces: list[str] = []
+    position = 0
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += (text[position:start], new)
+        position = end
+    return "".join((*pieces, text[position:]))
+
+
+def has_crlf(text: str) -> bool:
+    """Return whether the first line of ``text`` ends in CRLF."""
+    first = text.find("\n")
+    return first > 0 and text[first - 1] == "\r"
+
+
+def unix_line_ends(text: str) -> str:
+    """Return ``text`` with LF line ends only."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _with_line_ends(new: str, text: str) -> str:
+    """Return ``new`` with the line ends that ``text`` has."""
+    new = unix_line_ends(new)
+    return new.replace("\n", "\r\n") if has_crlf(text) else new
+
+
+def _some(names: Iterable[str], limit: int = 8) -> str:
+    names = list(names)
+    more = f", and {len(names) - limit} more" if len(names) > limit else ""
+    return (", ".join(names[:limit]) or "none") + more

@@ -1,0 +1,177 @@
+"""What a user writes: a kind of units, and one unit as a kind's methods see it."""
+
+import re
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar
+
+from pytest_regen.errors import KindError
+from pytest_regen.regions import Marked, Region
+from pytest_regen.text import quote as quoted
+from pytest_regen.text import without_thinking
+from pytest_regen.validation.issues import Issue, severity_of
+
+__all__ = [
+    "CHECK",
+    "Example",
+    "Finding",
+    "Kind",
+    "Unit",
+    "call_kind",
+    "extract_text",
+    "issues_from",
+    "quoted",
+]
+
+T = TypeVar("T")
+
+CHECK: Final = "CHECK"
+"""The code of a finding that a kind gave as a sentence."""
+
+Finding = Issue | tuple[str, str] | str
+"""What ``check`` yields: an issue, a code and a message, or a sentence."""
+
+Example = tuple[str, str, str]
+"""A name, a good text and a bad text."""
+
+_PACKAGE = str(Path(__file__).parents[1])
+_FENCE = re.compile(r"[ \t]*(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of a checked-in file that a model wrote."""
+
+    name: str
+    path: Path
+    """The file, absolute."""
+    text: str
+    """What stands there; empty in ``prompt`` and ``inputs``, so that an answer is no input."""
+    file_text: str
+    """The whole file with ``text`` in it; empty in ``prompt`` and ``inputs``."""
+    kind: "Kind"
+
+
+class Kind:
+    """What units of one sort have in common. Subclass it, and set at least ``files``."""
+
+    files: str | Sequence[str] = ()
+    """Globs from the root of the project; a plain path may be absent."""
+    region: Region = Marked()
+    """Where the texts stand; by default between the marker lines of ``regions.Marked``."""
+    system: str = ""
+    """System prompt of every unit, cached by the provider."""
+    settings: Mapping[str, Any] = {}
+    """What else every unit was made from; JSON values."""
+    examples: ClassVar[Iterable[Example]] = ()
+    """Texts that ``check`` must accept and refuse; the conformance suite tries them."""
+
+    @property
+    def title(self) -> str:
+        """How messages name the kind."""
+        return type(self).__name__
+
+    def units(self, file: Path) -> Iterable[str]:
+        """Return the names that must exist in ``file``, which may not exist yet."""
+        if not file.exists():
+            return ()
+        return tuple(self.region.find(file.read_bytes().decode("utf-8")))
+
+    def inputs(self, unit: Unit) -> Iterable[str | Path]:
+        """Return what a unit was made from: texts, and files that are hashed."""
+        return [self.prompt(unit)]
+
+    def prompt(self, unit: Unit) -> str:
+        """Return what is asked for; put foreign text into it through ``quoted``."""
+        raise NotImplementedError(f"{self.title} has no prompt(unit)")
+
+    def extract(self, reply: str, unit: Unit) -> str:  # noqa: ARG002 - for kinds that override it
+        """Return the text in a reply: the only fenced block, the last of several, or all of it."""
+        return extract_text(reply)
+
+    def is_empty(self, unit: Unit) -> bool:
+        """Return whether the text is a stub that is still to be generated."""
+        return not unit.text.strip()
+
+    def check(self, unit: Unit) -> Iterable[Finding]:  # noqa: ARG002 - as above
+        """Return what is wrong with a unit, or a candidate for it."""
+        return ()
+
+
+def extract_text(reply: str) -> str:
+    """Return the last fenced block of a reply, or the whole of it; no surrounding blank lines."""
+    lines = without_thinking(reply.replace("\r\n", "\n")).split("\n")
+    block: list[str] | None = None
+    at = 0
+    while at < len(lines):
+        opening = _FENCE.fullmatch(lines[at])
+        at += 1
+        if opening is None or (opening["run"][0] == "`" and "`" in opening["info"]):
+            continue
+        end = next((n for n in range(at, len(lines)) if _closes(lines[n], opening)), len(lines))
+        block = lines[at:end]
+        at = end + 1
+    if block is not None:
+        return "\n".join(block)
+    while lines and not lines[0].strip():
+        del lines[0]
+    text = "\n".join(lines).rstrip()
+    return text if "\n" in text else text.strip()
+
+
+def _closes(line: str, opening: re.Match[str]) -> bool:
+    text, run = line.strip(), opening["run"]
+    return len(text) >= len(run) and not text.strip(run[0])
+
+
+def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = "") -> T:
+    """Return what a method of a kind returns.
+
+    Raises:
+        KindError: it raised; the error has the traceback from the kind's own code on.
+    """
+    try:
+        return call()
+    except Exception as error:
+        trace = error.__traceback__
+        while trace and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            trace = trace.tb_next
+        lines = traceback.format_exception(type(error), error, trace)
+        about = f" for {where}" if where else ""
+        raise KindError(
+            f"{kind.title}.{method} raised {type(error).__name__}{about}",
+            trace="".join(lines).rstrip(),
+            why=str(error),
+            hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}",
+        ) from error
+
+
+def issues_from(found: object, unit: Unit) -> tuple[Issue, ...]:
+    """Return what ``check`` gave as issues of the unit.
+
+    Raises:
+        TypeError: it is nothing that ``check`` may give.
+    """
+    if found is None:
+        return ()
+    if isinstance(found, str | Issue) or not isinstance(found, Iterable):
+        found = [found]
+    return tuple(_issue(one, unit) for one in found)
+
+
+def _issue(one: object, unit: Unit) -> Issue:
+    match one:
+        case Issue():
+            code, message, line, detail = one.code, one.message, one.line, one.detail
+            severity = one.severity
+        case (str() as code, str() as message):
+            line, detail, severity = None, None, severity_of(code)
+        case str() as message if message.strip():
+            code, line, detail, severity = CHECK, None, None, severity_of(CHECK)
+        case _:
+            raise TypeError(
+                f"check yields {one!r:.200}; it is an Issue, a (code, message) or a sentence"
+            )
+    return Issue(code, message, unit.name, detail, line=line, severity=severity)

@@ -1,0 +1,309 @@
+"""Which kinds a project has, and which files each of them claims.
+
+Kinds are named in ``[tool.pytest-regen]``, made by settings of kinds that ship, or registered by
+installed packages under the entry-point group ``pytest_regen.kinds``.
+"""
+
+import glob
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_regen.errors import RegenError, UsageError
+from pytest_regen.units.kind import Kind
+
+if TYPE_CHECKING:
+    from pytest_regen.settings import Settings
+
+__all__ = ["ENTRY_POINTS", "TEST_FILES", "KindOfFile", "ProjectKinds", "has_kinds", "load_kinds"]
+
+ENTRY_POINTS: Final = "pytest_regen.kinds"
+
+TEST_FILES: Final = ("test_*.py", "*_test.py")
+"""What pytest collects as test modules, unless ``python_files`` says otherwise."""
+
+SHIPPED: Final[Mapping[str, str]] = {
+    "translations": "pytest_regen.kinds.translation:translation_kinds",
+}
+"""Settings of kinds that ship, and the functions that make kinds of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindOfFile:
+    """A kind, and where it comes from."""
+
+    kind: Kind
+    origin: str
+    """As messages name it: ``regen_kinds:German``."""
+    is_installed: bool = False
+    """Whether a package registered it: then it need not find a file in every project."""
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """The globs of the files it claims."""
+        files = self.kind.files
+        return (files,) if isinstance(files, str) else tuple(files)
+
+
+def has_kinds(settings: "Settings") -> bool:
+    """Return whether a project has kinds of units, without loading one."""
+    return bool(settings.kinds or settings.shipped or entry_points(group=ENTRY_POINTS))
+
+
+def load_kinds(
+    root: Path, settings: "Settings", *, test_files: Sequence[str] = TEST_FILES
+) -> "ProjectKinds":
+    """Return the kinds of the project at ``root``.
+
+    Args:
+        root: the rootdir; what lies there can be imported while kinds are loaded.
+        settings: ``[tool.pytest-regen]``.
+        test_files: globs of files that pytest imports as test modules, which no kind may claim.
+
+    Raises:
+        UsageError: one cannot be loaded, or is no kind.
+    """
+    root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays the name the user gave
+    found: list[KindOfFile] = []
+    with _importable(root):
+        found += [
+            KindOfFile(_as_kind(_imported(name, root), name), name) for name in settings.kinds
+        ]
+        for key, value in settings.shipped.items():
+            made = _imported(SHIPPED[key], root)(value, root)
+            found += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in made]
+        for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda one: one.name):
+            origin = f"{point.name} ({_package_of(point)})"
+            kind = _as_kind(_loaded(point, origin), origin)
+            found.append(KindOfFile(kind, origin, is_installed=True))
+    for one in found:
+        _refuse_unusable(one)
+    return ProjectKinds(root, tuple(found), tuple(test_files))
+
+
+class ProjectKinds:
+    """The kinds of a project."""
+
+    def __init__(
+        self, root: Path, kinds: tuple[KindOfFile, ...], test_files: tuple[str, ...] = TEST_FILES
+    ) -> None:
+        self.root = root
+        self.kinds = kinds
+        self._test_files = test_files
+
+    def __bool__(self) -> bool:
+        return bool(self.kinds)
+
+    @cached_property
+    def files(self) -> Mapping[Path, Kind]:
+        """The files that kinds claim, sorted; a plain path is one of them before it exists.
+
+        Raises:
+            UsageError: a glob matches nothing, or a file is claimed twice, or a test module.
+        """
+        claims: dict[str, list[KindOfFile]] = {}
+        for one in self.kinds:
+            for pattern in one.globs:
+                for name in self._matches(pattern, one):
+                    claims.setdefault(name, []).append(one)
+        return {self.root / name: self._claimed(name, claims[name]) for name in sorted(claims)}
+
+    def kind_of(self, path: Path) -> Kind | None:
+        """Return the kind that claims a file, which need not exist yet.
+
+        Raises:
+            UsageError: see ``files``.
+        """
+        path = Path(os.path.normpath(self.root / path))
+        if path in self.files:
+            return self.files[path]
+        place = self.place(path)
+        if place is None or path.is_dir():
+            return None
+        # A file that is to be made: its name is as a glob wants it.
+        claims = [one for one in self.kinds if any(_fits(place, glob_) for glob_ in one.globs)]
+        return self._claimed(place, claims) if claims else None
+
+    def place(self, path: Path) -> str | None:
+        """Return a path from the root, with forward slashes; ``None`` where it lies outside."""
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            return None
+
+    def below(self, folder: Path) -> Iterator[Path]:
+        """Yield the claimed files below a folder."""
+        real = folder.resolve()
+        for path in self.files:
+            if path.resolve().is_relative_to(real):
+                yield path
+
+    def _matches(self, pattern: str, one: KindOfFile) -> Sequence[str]:
+        if not glob.has_magic(pattern) or (self.root / pattern).is_file():
+            return [PurePosixPath(os.path.normpath(pattern)).as_posix()]
+        names = [
+            Path(name).as_posix()
+            for name in glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - root_dir
+            if (self.root / name).is_file()
+        ]
+        if not names and not one.is_installed:
+            raise UsageError(
+                f"{one.origin}: files = {pattern!r} matches no file below {self.root}",
+                why="a gate that checks nothing must not pass",
+                hint="correct the glob; a plain path, without * and ?, may be absent",
+            )
+        return names
+
+    def _claimed(self, name: str, claims: Sequence[KindOfFile]) -> Kind:
+        first, *others = {id(one.kind): one for one in claims}.values()
+        if others:
+            raise UsageError(
+                f"{name} is claimed by {first.origin} and by {others[0].origin}",
+                why="a file has units of one kind",
+                hint="narrow the globs of one of them",
+            )
+        if self._is_collected(PurePosixPath(name)):
+            raise UsageError(
+                f"{name} is claimed by {first.origin}, and pytest collects it as a test module",
+                why="a module with units must not be imported by the run that judges them",
+                hint="rename the file, or narrow the globs of the kind",
+            )
+        return first.kind
+
+    def _is_collected(self, path: PurePosixPath) -> bool:
+        """Return whether pytest imports a file by itself."""
+        return path.name == "conftest.py" or any(
+            fnmatchcase(path.as_posix() if "/" in pattern else path.name, pattern)
+            for pattern in self._test_files
+        )
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Return whether a path from the root is as a glob wants it; ``**`` stands for any folders."""
+    return _match_parts(name.split("/"), pattern.split("/"))
+
+
+def _match_parts(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not names
+    if patterns[0] == "**":
+        return _match_parts(names, patterns[1:]) or bool(
+            names and _match_parts(names[1:], patterns)
+        )
+    return bool(
+        names and fnmatchcase(names[0], patterns[0]) and _match_parts(names[1:], patterns[1:])
+    )
+
+
+@contextmanager
+def _importable(root: Path) -> Iterator[None]:
+    """Let modules at the root be imported."""
+    place = str(root)
+    if place in sys.path:
+        yield
+        return
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        if place in sys.path:
+            sys.path.remove(place)
+
+
+def _imported(name: str, root: Path) -> Any:
+    module, _, attribute = name.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except RegenError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"the kind {name!r} cannot be loaded",
+            why=_reason(error),
+            hint=f"correct [tool.pytest-regen] kinds in {root / 'pyproject.toml'}: "
+            '"module:Class", importable from there',
+        ) from error
+    return found
+
+
+def _loaded(point: EntryPoint, origin: str) -> Any:
+    try:
+        return point.load()
+    except RegenError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"the kind {origin} cannot be loaded",
+            why=_reason(error),
+            hint=f"correct or uninstall {_package_of(point)}",
+        ) from error
+
+
+def _package_of(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value
+
+
+def _reason(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    place = f", {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+    is_theirs = place and "importlib" not in place and __file__ not in place
+    return f"{type(error).__name__}: {error}{place if is_theirs else ''}"
+
+
+def _as_kind(found: object, origin: str) -> Kind:
+    if isinstance(found, Kind):
+        return found
+    if isinstance(found, type) and issubclass(found, Kind):
+        try:
+            return found()
+        except Exception as error:
+            raise UsageError(
+                f"{origin} cannot be made",
+                why=_reason(error),
+                hint="let the class be made without arguments, or name an instance of it",
+            ) from error
+    raise UsageError(
+        f"{origin} is no kind, but {found!r:.120}",
+        hint="name a subclass of pytest_regen.Kind, or an instance of one",
+    )
+
+
+def _refuse_unusable(one: KindOfFile) -> None:
+    """Refuse a kind whose attributes cannot serve, before a file is looked for."""
+    globs: Iterable[object] = one.globs
+    if not one.globs or not all(isinstance(name, str) and name.strip() for name in globs):
+        raise UsageError(
+            f"{one.origin}: files = {one.kind.files!r} claims nothing",
+            hint='set files to a path or glob from the rootdir, such as "locales/*.json"',
+        )
+    for pattern in one.globs:
+        path = PurePosixPath(pattern.replace(os.sep, "/"))
+        if path.is_absolute() or ".." in path.parts or Path(pattern).is_absolute():
+            raise UsageError(
+                f"{one.origin}: files = {pattern!r} leads out of the project",
+                why="the ledger holds paths from the rootdir",
+                hint="name files below the rootdir",
+            )
+    for method in ("find", "replace"):
+        if not callable(getattr(one.kind.region, method, None)):
+            raise UsageError(
+                f"{one.origin}: region = {one.kind.region!r:.120} has no {method}",
+                hint="set region to one of pytest_regen.regions, such as JsonStrings()",
+            )
+    if not isinstance(one.kind.system, str):
+        raise UsageError(
+            f"{one.origin}: system = {one.kind.system!r:.120} is no text",
+            hint="set system to a string",
+        )

@@ -1,0 +1,66 @@
+"""How units are named: as ids of test items, and in commands."""
+
+import re
+import shlex
+from urllib.parse import unquote
+
+__all__ = [
+    "adopt_command",
+    "command",
+    "decoded_name",
+    "encoded_name",
+    "forget_command",
+    "generate_command",
+    "rebuild_command",
+    "unit_id",
+]
+
+# pytest splits ids at "::" and takes what follows "[" for parameters; a colon at either end of a
+# name would move the split.
+_RESERVED = re.compile(r"[\[\]%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|:(?=:|\Z)|(?<=:):|\A:")
+
+
+def encoded_name(name: str) -> str:
+    """Return a name as an id holds it."""
+    return _RESERVED.sub(_escape, name)
+
+
+def _escape(found: re.Match[str]) -> str:
+    data = found[0].encode("utf-8", "surrogatepass")
+    return "".join(f"%{byte:02X}" for byte in data)
+
+
+def decoded_name(text: str) -> str:
+    """Return the name that an id holds."""
+    return unquote(text, errors="surrogatepass")
+
+
+def unit_id(place: str, name: str) -> str:
+    """Return the id of a unit: ``path::name``."""
+    return f"{encoded_name(place)}::{encoded_name(name)}"
+
+
+def command(verb: str, place: str, name: str | None = None, *options: str) -> str:
+    """Return a command about a file, or about one of its units."""
+    words = ["pytest-regen", verb, place, *(() if name is None else ("--unit", name)), *options]
+    return " ".join(map(shlex.quote, words))
+
+
+def generate_command(place: str, name: str | None = None) -> str:
+    """Return the command that asks for what is missing or stale."""
+    return command("generate", place, name)
+
+
+def adopt_command(place: str, name: str | None = None) -> str:
+    """Return the command that records a text as it stands."""
+    return command("adopt", place, name)
+
+
+def rebuild_command(place: str, name: str | None = None) -> str:
+    """Return the command that puts the recorded text back."""
+    return command("rebuild", place, name)
+
+
+def forget_command(place: str, name: str | None = None) -> str:
+    """Return the command that drops what nothing asks for."""
+    return command("forget", place, name)

@@ -1,0 +1,128 @@
+"""Texts of units taken out of their file and put back, whatever a region or a reply does."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pytest_regen.errors import KindError, SourceError
+from pytest_regen.units.kind import Kind, call_kind
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["UnitText", "find_texts", "put_text", "same_text", "sides", "texts_or_none"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitText:
+    """The text of one unit, and where it begins."""
+
+    text: str
+    line: int = 0
+    """Counts from 1, in the file; 0 where that is not known."""
+
+
+def find_texts(kind: Kind, text: str, place: str) -> Mapping[str, UnitText]:
+    """Return the units that a region finds, by name.
+
+    Raises:
+        SourceError: they cannot be told apart.
+        KindError: the region, where it is the user's own, raised.
+    """
+    found = _call_region(kind, "find", lambda: dict(kind.region.find(text)), place)
+    return {name: _unit_text(one) for name, one in found.items()}
+
+
+def _call_region(kind: Kind, method: str, call: Callable[[], T], place: str) -> T:
+    """Return what a region's method returns; a SourceError is about the file, not the kind."""
+    try:
+        return call_kind(kind, f"region.{method}", call, where=place)
+    except KindError as error:
+        if isinstance(error.__cause__, SourceError):
+            raise error.__cause__ from None
+        raise
+
+
+def _unit_text(found: object) -> UnitText:
+    if isinstance(found, str):
+        return UnitText(found)
+    return UnitText(str(getattr(found, "text", "")), int(getattr(found, "line", 0) or 0))
+
+
+def same_text(kind: Kind, old: str, new: str) -> bool:
+    """Return whether two texts of a unit mean the same."""
+    if old == new:
+        return True
+    same = getattr(kind.region, "same", None)
+    return bool(call_kind(kind, "region.same", lambda: same(old, new))) if same else False
+
+
+def put_text(
+    kind: Kind, file_text: str, name: str, text: str, order: Sequence[str], *, place: str
+) -> str | Issue:
+    """Return the file with another text for one unit, or why it cannot stand there.
+
+    A reply may hold anything, marker lines too: every other unit must come back as it was.
+    """
+    region = kind.region
+    try:
+        before = find_texts(kind, file_text, place)
+        if name in before:
+            made = _call_region(
+                kind, "replace", lambda: region.replace(file_text, {name: text}), place
+            )
+        else:
+            insert = getattr(region, "insert", None)
+            if insert is None:
+                describe = getattr(region, "describe", None)
+                todo = str(describe(name)) if describe else "write its place into the file by hand"
+                return Issue.of(
+                    "MISSING_UNIT", "it has no place in the file", type_name=name, detail=todo
+                )
+            made = _call_region(
+                kind, "insert", lambda: insert(file_text, {name: text}, order), place
+            )
+        after = find_texts(kind, made, place)
+        made.encode("utf-8")
+    except UnicodeEncodeError as error:
+        what = f"{error.object[error.start]!r} is half a surrogate pair, which no file can hold"
+        return Issue.of("SYNTAX", what, type_name=name)
+    except SourceError as error:
+        return Issue.of("SYNTAX", error.what, type_name=name, detail=error.why or None)
+    others = {other: one.text for other, one in before.items() if other != name}
+    if {other: one.text for other, one in after.items() if other != name} != others:
+        what = "the text would change other units of the file"
+        return Issue.of("SYNTAX", what, type_name=name)
+    if not same_text(kind, text, after[name].text if name in after else ""):
+        what = "the text does not come back as it was put into the file"
+        return Issue.of("SYNTAX", what, type_name=name)
+    return str(made)
+
+
+def sides(text: str) -> tuple[str, str]:
+    """Return the two versions of a file that git could not join."""
+    ours: list[str] = []
+    theirs: list[str] = []
+    taking: tuple[list[str], ...] = (ours, theirs)
+    for line in text.splitlines(keepends=True):
+        if re.match(r"<{7}(?: |$)", line):
+            taking = (ours,)
+        elif re.match(r"\|{7}(?: |$)", line):
+            taking = ()
+        elif re.match(r"={7}$", line) and taking != (ours, theirs):
+            taking = (theirs,)
+        elif re.match(r">{7}(?: |$)", line):
+            taking = (ours, theirs)
+        else:
+            for side in taking:
+                side.append(line)
+    return "".join(ours), "".join(theirs)
+
+
+def texts_or_none(kind: Kind, text: str) -> Mapping[str, UnitText]:
+    """Return the units that a region finds; none where they cannot be told apart."""
+    try:
+        return find_texts(kind, text, "")
+    except (SourceError, KindError):
+        return {}

@@ -1,0 +1,270 @@
+"""What is done with units without a model: recorded, put back, restored, forgotten, listed."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pytest_regen.errors import HandEditError, SourceError, UsageError
+from pytest_regen.units.ledger import Entry, PastText, read_history
+from pytest_regen.units.naming import adopt_command, command, rebuild_command
+from pytest_regen.units.place import UnitFile
+from pytest_regen.units.texts import same_text, sides
+from pytest_regen.units.view import FileUnits
+from pytest_regen.units.writing import UnitWrite, file_diff, hand_entry, put_texts
+
+__all__ = [
+    "UnitChanges",
+    "adopt_units",
+    "forget_units",
+    "rebuild_units",
+    "restore_unit",
+    "unit_history",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitChanges:
+    """What became of a file's units."""
+
+    names: tuple[str, ...]
+    """The units that were changed."""
+    history: tuple[str, ...] = ()
+    """Ids of the texts that went to the history."""
+    diff: str = ""
+    """Unified diff of the file."""
+    notes: tuple[str, ...] = ()
+    """What is left to do by hand."""
+
+
+def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChanges:
+    """Record texts as they stand, as written by hand.
+
+    Args:
+        file: the file.
+        names: the units, whatever their state; by default those that are not recorded, or are not
+            as they were recorded.
+
+    Raises:
+        UsageError: the file has no such unit, or no text of it.
+        SourceError: the file cannot be read, because of conflict markers for one.
+        KindError: a method of the kind raised.
+    """
+    with _writing(file) as (units, write):
+        _refuse_unreadable(units)
+        for name in names or ():
+            _refuse_unknown(units, name, units.texts)
+        chosen = names or [name for name in units.names if _is_unadopted(units, name)]
+        history = []
+        for name in chosen:
+            text = units.texts[name].text
+            if _codes(units, name) & {"MISSING_UNIT"}:
+                raise UsageError(
+                    f"{file.place} has no text of {name!r} to record",
+                    why="only a stub stands there",
+                    hint=command("generate", file.place, name),
+                )
+            old = units.entry(name)
+            write.record(hand_entry(units, name, text))
+            if old is not None and old.output != text:
+                history.append(write.keep_entry(old, "adopted"))
+        write.commit()
+        return UnitChanges(tuple(chosen), tuple(history))
+
+
+def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChanges:
+    """Put recorded texts back into the file; what stands there goes to the history.
+
+    A file with conflict markers of git is written as our side has it, with every recorded text;
+    as it was, it goes to the history.
+
+    Args:
+        file: the file.
+        names: the units; by default all that are recorded.
+
+    Raises:
+        UsageError: there is no record of such a unit.
+        SourceError: the file cannot be read, or has no place for a unit.
+    """
+    with _writing(file) as (units, write):
+        entries = units.ledger.entries
+        for name in names or ():
+            _refuse_unknown(units, name, entries)
+        base, before = units.text, units.texts
+        if units.fault is not None and units.has_conflict and not names:
+            base = sides(units.text)[0]
+            write.keep_file()
+            before = {}
+        else:
+            _refuse_unreadable(units)
+        chosen = names or [name for name in units.names if name in entries]
+        texts, history = {}, []
+        for name in chosen:
+            stands = before.get(name)
+            if stands is not None and same_text(file.kind, entries[name].output, stands.text):
+                continue
+            texts[name] = entries[name].output
+            if stands is not None:
+                history.append(write.keep_text(name, stands.text, "dropped"))
+        write.text = put_texts(units, base, texts)
+        write.commit()
+        diff = file_diff(units.text, write.text, file.place)
+        return UnitChanges(tuple(texts), tuple(history), diff)
+
+
+def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChanges:
+    """Drop what nothing asks for: entries of the ledger, and texts where the region can.
+
+    Of a unit that is still asked for only the entry is dropped.
+
+    Args:
+        file: the file.
+        names: the units; by default all that the kind does not name.
+
+    Raises:
+        UsageError: there is neither a text nor a record of such a unit.
+        SourceError: the file cannot be read.
+    """
+    with _writing(file) as (units, write):
+        _refuse_unreadable(units)
+        entries = units.ledger.entries
+        known = dict.fromkeys((*units.names, *units.texts, *entries))
+        for name in names or ():
+            _refuse_unknown(units, name, known)
+        asked = set(units.names)
+        chosen = names or [name for name in known if name not in asked]
+        history = []
+        for name in chosen:
+            entry = units.entry(name)
+            stands = units.texts.get(name)
+            if entry is not None:
+                write.drop(name)
+                history.append(write.keep_entry(entry, "forgotten"))
+            is_other = entry is None or (stands is not None and stands.text != entry.output)
+            if stands is not None and name not in asked and is_other:
+                history.append(write.keep_text(name, stands.text, "forgotten"))
+        unasked = [name for name in chosen if name in units.texts and name not in asked]
+        notes = []
+        if not write.remove(unasked):
+            notes = [f"take {name!r} out of {file.place} by hand" for name in unasked]
+        if names is None:
+            for broken in units.unasked_files:
+                write.drop_file(broken)
+        write.commit()
+        diff = file_diff(units.text, write.text_now, file.place)
+        return UnitChanges(tuple(chosen), tuple(history), diff, tuple(notes))
+
+
+def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[PastText, UnitChanges]:
+    """Make a text from the history the recorded one; what it replaces goes to the history.
+
+    Args:
+        file: the file.
+        name: the unit.
+        to: id of a past text; by default the last one that was replaced.
+
+    Raises:
+        UsageError: there is no such text.
+        HandEditError: the unit was edited by hand, and restoring would discard the edit.
+        SourceError: the file cannot be read, or has no place for the unit.
+    """
+    with _writing(file) as (units, write):
+        _refuse_unreadable(units)
+        past = _past_text(file, units, name, to)
+        if "DRIFT" in _codes(units, name):
+            raise HandEditError(
+                f"{name} in {file.place} was edited by hand",
+                why="restoring another text would discard the edit",
+                hint=f"keep it: {adopt_command(file.place, name)}; "
+                f"or drop it: {rebuild_command(file.place, name)}",
+            )
+        stands = units.texts.get(name)
+        history = []
+        if stands is not None:
+            history.append(write.keep_text(name, stands.text, "restored"))
+        write.put({name: past.entry.output})
+        write.record(_restored(units, past.entry))
+        write.commit()
+        diff = file_diff(units.text, write.text_now, file.place)
+        return past, UnitChanges((name,), tuple(history), diff)
+
+
+def unit_history(file: UnitFile, name: str | None = None) -> tuple[PastText, ...]:
+    """Return the past texts of a file's units, oldest first.
+
+    Raises:
+        StoreCorruptError: one cannot be read.
+    """
+    units = file.open()
+    found = tuple(read_history(units.files, units.ledger.place))
+    return tuple(past for past in found if name in (None, past.entry.name))
+
+
+def _restored(units: FileUnits, entry: Entry) -> Entry:
+    """Return a past entry as the present one; one that was never recorded is made from now."""
+    if entry.inputs_sha256:
+        return entry
+    return hand_entry(units, entry.name, entry.output)
+
+
+def _past_text(file: UnitFile, units: FileUnits, name: str, to: str | None) -> PastText:
+    texts = [one for one in read_history(units.files, units.ledger.place) if one.entry.name == name]
+    if to is None:
+        # What was rejected or brought back was never, or is no longer, what somebody wants back.
+        texts = [
+            one for one in texts if one.reason in {"replaced", "adopted", "forgotten"}
+        ] or texts
+    else:
+        texts = [one for one in texts if one.id == to.removesuffix(".json")]
+    if not texts:
+        raise UsageError(
+            f"the history of {file.place} has no text of {name!r}{f' called {to}' if to else ''}",
+            hint=command("history", file.place),
+        )
+    return texts[-1]
+
+
+@contextmanager
+def _writing(file: UnitFile) -> Iterator[tuple[FileUnits, UnitWrite]]:
+    """Yield the units, read while nobody else writes, and how they are written."""
+    with file.files.locked() as view:
+        units = FileUnits(file.kind, file.place, view)
+        yield units, UnitWrite(units, file.files)
+
+
+def _codes(units: FileUnits, name: str) -> set[str]:
+    return {issue.code for issue in units.issues(name)}
+
+
+def _is_unadopted(units: FileUnits, name: str) -> bool:
+    codes = _codes(units, name)
+    return bool(codes & {"UNRECORDED", "DRIFT", "LEDGER"}) and "MISSING_UNIT" not in codes
+
+
+def _refuse_unreadable(units: FileUnits) -> None:
+    if units.fault is None:
+        return
+    if units.has_conflict:
+        names = ", ".join(sorted(units.conflicting)) or "none of its units"
+        raise SourceError(
+            f"{units.place} holds conflict markers of git, about {names}",
+            why="the file is two versions of itself",
+            hint=f"take one side in an editor; or {rebuild_command(units.place)}, which takes ours "
+            "with every recorded text",
+        )
+    raise SourceError(
+        f"{units.place}: {units.fault.message}",
+        why=units.fault.detail or "",
+        hint="correct the file",
+    )
+
+
+def _refuse_unknown(units: FileUnits, name: str, known: Collection[str]) -> None:
+    if name in known:
+        return
+    near = get_close_matches(name, known, n=3) or list(known)[:8]
+    raise UsageError(
+        f"{units.place} has no unit {name!r:.80}",
+        why=f"near are {', '.join(near)}" if near else "it has none that could be meant",
+        hint=f"name one of these; pytest --collect-only {units.place} lists all",
+    )

@@ -1,0 +1,234 @@
+"""Writing units: the file, the ledger and the history change together, or none of them does."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from difflib import unified_diff
+
+from pytest_regen.errors import RegionError, SourceError, StoreWriteError
+from pytest_regen.units.commit import AtomicFiles, ignore_file, new_id
+from pytest_regen.units.ledger import (
+    HAND,
+    Entry,
+    PastReason,
+    PastText,
+    as_bytes,
+    entry_name,
+    history_folder,
+    slug,
+    system_name,
+)
+from pytest_regen.units.view import FileUnits
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["UnitWrite", "file_diff", "hand_entry", "now", "put_texts"]
+
+_HISTORY = ".regen/history"
+_IGNORED = b"*\n"
+
+
+def now() -> str:
+    """Return the present moment as the ledger holds it: UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def file_diff(before: str, after: str, place: str) -> str:
+    """Return the unified diff of two states of a file; empty where they agree."""
+    lines = unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        f"a/{place}",
+        f"b/{place}",
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def hand_entry(units: FileUnits, name: str, text: str) -> Entry:
+    """Return the entry of a text that somebody wrote, for the inputs of this moment.
+
+    Raises:
+        KindError: the kind cannot say what the unit is made from.
+    """
+    old, inputs = units.entry(name), units.inputs(name)
+    return Entry(
+        name,
+        units.prompt(name),
+        inputs.system_sha256,
+        inputs.inputs_sha256,
+        text,
+        HAND,
+        None,
+        old.attempt + 1 if old else 1,
+        now(),
+    )
+
+
+@dataclass
+class UnitWrite:
+    """What is about to be written of one file's units; the caller holds the lock.
+
+    Args:
+        units: read under the lock.
+        files: the project's files.
+    """
+
+    units: FileUnits
+    files: AtomicFiles
+    text: str | None = None
+    """The whole file from now on; ``None`` where it stays."""
+    _entries: dict[str, Entry | None] = field(default_factory=dict)
+    _past: list[PastText] = field(default_factory=list)
+    _kept_file: bytes | None = None
+    _dropped_files: list[str] = field(default_factory=list)
+
+    def record(self, entry: Entry) -> None:
+        """Make an entry the unit's."""
+        self._entries[entry.name] = entry
+
+    def drop(self, name: str) -> None:
+        """Remove the entry of a unit."""
+        self._entries[name] = None
+
+    def drop_file(self, name: str) -> None:
+        """Remove a file of the ledger that nobody can read."""
+        self._dropped_files.append(name)
+
+    def keep_text(
+        self, name: str, text: str, reason: PastReason, issues: Iterable[Issue] = ()
+    ) -> str:
+        """Put a text of a unit into the history; return its id there."""
+        old = self.units.entry(name)
+        if old is None or old.output != text:
+            # Nobody knows who wrote it.
+            attempt = old.attempt if old else 1
+            old = Entry(name, "", "", "", text, HAND, None, attempt, now())
+        return self.keep_entry(old, reason, issues)
+
+    def keep_entry(self, entry: Entry, reason: PastReason, issues: Iterable[Issue] = ()) -> str:
+        """Put an entry into the history; return its id there."""
+        past = PastText(f"{new_id()}-{slug(entry.name)}", reason, entry, tuple(issues))
+        self._past.append(past)
+        return past.id
+
+    def keep_file(self) -> None:
+        """Put the whole file, as it stands, into the history."""
+        self._kept_file = self.units.data
+
+    def put(self, texts: Mapping[str, str]) -> None:
+        """Put other texts into the file, all in one pass.
+
+        Raises:
+            SourceError: one of them cannot stand there.
+        """
+        self.text = put_texts(self.units, self.text_now, texts)
+
+    def remove(self, names: Sequence[str]) -> bool:
+        """Take units out of the file; return whether the region can."""
+        remove = getattr(self.units.kind.region, "remove", None)
+        if remove is not None and names:
+            self.text = str(remove(self.text_now, names))
+        return remove is not None
+
+    @property
+    def text_now(self) -> str:
+        """The file as it is going to be, as far as that is known."""
+        return self.units.text if self.text is None else self.text
+
+    def commit(self) -> None:
+        """Write everything.
+
+        Raises:
+            StoreWriteError: the files cannot be written; they are as they were.
+        """
+        contents: dict[str, bytes | None] = {}
+        units, place = self.units, self.units.place
+        contents |= self._history()
+        contents |= self._moved()
+        contents |= dict.fromkeys(self._dropped_files)
+        for name, entry in self._entries.items():
+            contents[entry_name(place, name)] = None if entry is None else as_bytes(entry.to_json())
+        recorded = [entry for entry in self._entries.values() if entry is not None]
+        if any(entry.system_sha256 == units.system_sha256 for entry in recorded):
+            system = units.kind.system.encode("utf-8", "surrogatepass")
+            contents[system_name(units.system_sha256)] = system
+        if self.text is not None and self.text != units.text:
+            contents[place] = self._encoded(self.text)
+        if contents:
+            contents |= self._unhidden()
+            self.files.commit(contents)
+
+    def _encoded(self, text: str) -> bytes:
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise StoreWriteError(
+                f"{self.units.place} cannot be written: {error.object[error.start]!r} is half a "
+                "surrogate pair",
+                why="no file can hold it as text",
+                hint="correct the text",
+            ) from None
+
+    def _history(self) -> dict[str, bytes | None]:
+        folder = history_folder(self.units.place)
+        contents: dict[str, bytes | None] = {
+            f"{folder}/{past.id}.json": as_bytes(past.to_json()) for past in self._past
+        }
+        if self._kept_file is not None:
+            contents[f"{folder}/{new_id()}-{self.units.path.name}"] = self._kept_file
+        if contents:
+            contents |= ignore_file(self.files.root, _HISTORY)
+        return contents
+
+    def _moved(self) -> dict[str, bytes | None]:
+        """Return the ledger and the history of a file that was moved, at their new places."""
+        ledger, place = self.units.ledger, self.units.place
+        if ledger.place == place:
+            return {}
+        contents: dict[str, bytes | None] = {}
+        for entry in ledger.entries.values():
+            contents[entry_name(ledger.place, entry.name)] = None
+            contents[entry_name(place, entry.name)] = as_bytes(entry.to_json())
+        old = f"{history_folder(ledger.place)}/"
+        for name in sorted(self.units.files.names(old)):
+            contents[f"{history_folder(place)}/{name[len(old) :]}"] = self.units.files.read(name)
+            contents[name] = None
+        return contents
+
+    def _unhidden(self) -> dict[str, bytes | None]:
+        """Return the removal of a file with which locks once hid all of ``.regen`` from git."""
+        name = ".regen/.gitignore"
+        return {name: None} if self.units.files.read(name) == _IGNORED else {}
+
+
+def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str:
+    """Return a file's text with other texts for some units; those that are not there are added.
+
+    Raises:
+        SourceError: one of them cannot stand there.
+    """
+    region = units.kind.region
+    known = region.find(file_text)
+    there = {name: text for name, text in texts.items() if name in known}
+    added = {name: text for name, text in texts.items() if name not in known}
+    made = region.replace(file_text, there) if there else file_text
+    if added:
+        insert = getattr(region, "insert", None)
+        if insert is None:
+            name = next(iter(added))
+            describe = getattr(region, "describe", None)
+            raise RegionError(
+                f"{units.place} has no place for {name!r:.80}",
+                why="units of this region are not added by themselves",
+                hint=str(describe(name)) if describe else "write its place into the file",
+            )
+        order = dict.fromkeys((*units.names, *added))
+        made = insert(made, added, tuple(order))
+    after = region.find(made)
+    for name in texts:
+        if name not in after:
+            raise SourceError(
+                f"{name!r:.80} does not come back from {units.place}",
+                why="its text looks like the end of its place in the file",
+                hint="correct the text",
+            )
+    return str(made)

@@ -1,0 +1,183 @@
+"""What programs read in a text is compared, and nothing that languages may do otherwise."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_regen.kinds import messages
+
+PLURAL = "{count, plural, one {# berth in {place}} other {# berths in {place}}}"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("From {from} to {to}", "Bis {to} ab {from}"),
+        ("Hi {name}", "{name}, hallo {name}"),
+        ("{{ name }} is here", "{{name}} ist da"),
+        ("${a} of {b:.2f}", "{b:.2f} von ${a}"),
+        ("%(a)s and %{b}", "%{b} und %(a)s"),
+        ("%s has %d", "%s hat %d"),
+        ("%s has %d", "%2$d hat %1$s"),
+        ("%1$s has %2$d", "%2$d hat %1$s"),
+        ("%i files", "%d Dateien"),
+        ("%1 of %n", "%n von %1"),
+        ("{} of {}", "{} von {}"),
+        ("100% safe", "100%ig sicher"),
+        ("100% discount", "100 % de réduction"),
+        ("100%% of %s", "%s zu 100%%"),
+        ("on {day, date, long}", "am {day, date, medium}"),
+        ("$t(berth) {n}", "{n} $t(berth)"),
+        ("Use {curly braces}", "Nimm {geschweifte Klammern}"),
+        ("Press {0}", "Drücke {0}"),
+    ],
+)
+def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
+    """Named and numbered placeholders stand anywhere; percent signs in prose are none."""
+    assert messages.placeholder_problem(source, text) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "problem"),
+    [
+        ("Hi {name}", "Hallo {Name}", "lacks {name}"),
+        ("Hi {name}", "Hallo", "lacks {name}"),
+        ("Hi", "Hallo {name}", "has {name}, which the source has not"),
+        ("{{name}}", "{name}", "lacks {{name}}"),
+        ("{price:.2f}", "{price}", "lacks {price:.2f}"),
+        ("%(n)s m", "% (n)s m", "lacks %(n)s"),
+        ("%s has %d", "%d hat %s", "has %d, %s where the source has %s, %d"),
+        ("%1$s has %2$d", "%1$s hat", "has %1$s where the source has %1$s, %2$d"),
+        ("%s", "", "has none where the source has %s"),
+        ("{} of {}", "{}", "has {} where the source has {}, {}"),
+        ("${total}", "$ {total}", "lacks ${total}"),
+    ],
+)
+def test_a_placeholder_that_a_program_would_miss_is_named(
+    source: str, text: str, problem: str
+) -> None:
+    """A name translated, dropped, invented or out of order is said as a model can mend it."""
+    assert str(messages.placeholder_problem(source, text)).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("<b>one</b> and <i>two</i>", "<i>zwei</i> und <b>eins</b>"),
+        ("a<br>b", "a<br>b"),
+        ("<0>terms</0>", "<0>Bedingungen</0>"),
+        ('<a href="/x" title="Go">in</a>', '<a title="Los" href="/x">rein</a>'),
+        ("usage: open <file>", "Aufruf: open <Datei>"),
+        ("if a < b and b > c", "wenn a < b und b > c"),
+        ("I <3 boats", "Ich <3 Boote"),
+        ("one<br/>two", "eins<br />zwei"),
+    ],
+)
+def test_tags_may_move_with_the_sentence(source: str, text: str) -> None:
+    """Only what is a tag in the source has to be one in the translation."""
+    assert messages.tag_problem(source, text) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "problem"),
+    [
+        ("<b>one</b>", "<b>eins", "lacks </b>"),
+        ("<b>one</b>", "<strong>eins</strong>", "lacks <b>, </b>"),
+        ("one", "<b>eins</b>", "has <b>, </b>, which"),
+        ('<a href="/x">in</a>', '<a href="/y">rein</a>', 'lacks <a href="/x">'),
+        ("<b>a</b> <i>b</i>", "<b>a <i>b</b></i>", "has tags that do not close in order"),
+        ("<b>a</b>", "</b>a<b>", "has tags that do not close in order"),
+    ],
+)
+def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
+    """A tag lost, renamed, pointed elsewhere or crossed is said."""
+    assert str(messages.tag_problem(source, text)).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "needed"),
+    [
+        (PLURAL, "{count, plural, one {# Platz in {place}} other {# Plätze in {place}}}", ("one",)),
+        (PLURAL, "{count,plural,=1{ein Platz in {place}}other{# Plätze in {place}}}", ("one",)),
+        (PLURAL, "{place}に{count}か所", ()),
+        (PLURAL, "{count, plural, other {{place}: #}}", ()),
+        (PLURAL, "{count, plural, one {a {place}} few {b} many {c} other {d}}", ("one", "few")),
+        (PLURAL, "In {place}: {count, plural, one {# l''une} other {# l'autre}}", None),
+        (
+            "{g, select, f {She {n, plural, one {# a} other {# b}}} other {They {n}}}",
+            "{g, select, other {Sie {n}} f {Sie {n, plural, one {# a} other {# b}}}}",
+            ("one",),
+        ),
+        (
+            "{n, plural, offset:1 one {a} other {b}} '{literal}'",
+            "{n, plural, one {a} other {b}}",
+            (),
+        ),
+        (
+            "{n, selectordinal, one {#st} two {#nd} other {#th}}",
+            "{n, selectordinal, other {#.}}",
+            (),
+        ),
+    ],
+)
+def test_a_plural_has_the_cases_of_its_language(
+    source: str, text: str, needed: tuple[str, ...] | None
+) -> None:
+    """Each language has its own categories; exact numbers may stand for them."""
+    known = None if needed is None else frozenset(needed)
+
+    assert messages.icu_problem(messages.read_icu(source), text, known) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{count, plural, one {# Platz} other {# Plätze}}", "lacks {place}"),
+        ("{count, plural, one {a {place}} other {b}", "is no ICU message: it does not close"),
+        ("{count, plural, one {a {place}}}", "is no ICU message: it lacks the case `other`"),
+        ("{count, plural, other {b {place}}}", "lacks the plural one of count"),
+        ("{count} {place}", "has no plural of count"),
+        ("{Anzahl, plural, one {a {place}} other {b}}", "lacks {count}"),
+        ("{count, plural, one {a} other {d'{place}'}}", "lacks {place}; an apostrophe"),
+        ("{count, plural, one {a} other {d'{place}}}", "is no ICU message: it does not close"),
+        ("{count, Plural, one {a {place}} other {b}}", "is no ICU message"),
+        ("a } b", "is no ICU message: it closes a brace"),
+        ("{" * 5_000, "is no ICU message"),
+        ("{a,plural,other{" * 5_000, "is no ICU message: it nests more than 20 cases"),
+    ],
+)
+def test_a_broken_plural_is_named(text: str, problem: str) -> None:
+    """A message that a library would refuse, or that loses an argument, is said."""
+    source = messages.read_icu(PLURAL)
+
+    assert str(messages.icu_problem(source, text, frozenset({"one"}))).startswith(problem)
+
+
+def test_a_select_keeps_its_cases() -> None:
+    """A program selects by values that no language changes."""
+    source = messages.read_icu("{g, select, female {she} other {they}}")
+
+    problem = messages.icu_problem(source, "{g, select, weiblich {sie} other {sie}}", None)
+
+    assert problem == "has the cases other, weiblich of g; a program selects female, other"
+
+
+def test_words_are_what_a_reader_reads() -> None:
+    """Placeholders, tags and addresses hold no word to translate."""
+    text = "See <b>{name}</b> at https://x.org or a@b.org &amp; %s, don't {n, plural, other {go}}"
+
+    assert messages.words("<b>{name}</b> at https://x.org &amp; %s") == ["at"]
+    assert messages.words("{n, plural, other {two boats}} here") == ["two", "boats", "here"]
+    assert "don't" in messages.words(text.partition("{n,")[0])
+
+
+@given(st.text(st.sampled_from("{}<>%s$n,ab/ '#=one otherplural"), max_size=30))
+def test_every_text_is_like_itself(text: str) -> None:
+    """Whatever a source holds, a translation that is the source has no problem but being it."""
+    assert messages.placeholder_problem(text, text) is None
+    assert messages.tag_problem(text, text) is None
+    try:
+        message = messages.read_icu(text)
+    except messages.IcuError:
+        return
+    assert messages.icu_problem(message, text, None) is None

@@ -1,0 +1,236 @@
+"""The translation kind: which files, what is asked, how a reply is read, what is wrong with one."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_regen.errors import RegionError, UsageError
+from pytest_regen.kinds.tongues import language_of, name_of, plurals_of
+from pytest_regen.kinds.translation import Translation, translation_kinds
+from pytest_regen.units.kind import Unit, issues_from
+
+
+def kind_for(root: Path, source: object, **entry: object) -> Translation:
+    """Return the kind of a catalogue in English."""
+    text = source if isinstance(source, str) else json.dumps(source)
+    (root / "en.json").write_text(text, "utf-8")
+    (kind,) = translation_kinds([{"source": "en.json", "targets": "*.json", **entry}], root)
+    return kind
+
+
+def issues(root: Path, source: str, text: str, language: str = "de", **entry: object) -> list[str]:
+    """Return the codes of what is wrong with a translation; warnings in small letters."""
+    kind = kind_for(root, {"key": source}, **entry)
+    unit = Unit("key", root / f"{language}.json", text, "", kind)
+    found = issues_from(kind.check(unit), unit)
+    return [one.code if one.severity == "error" else one.code.lower() for one in found]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Cancel", "Abbrechen"),
+        ("Status", "Status"),
+        ("Online dashboard", "Online-Dashboard"),
+        ("PDF (10 MB)", "PDF (10 MB)"),
+        ("{count} m", "{count} m"),
+        ("https://example.com/help", "https://example.com/help"),
+        ("Berthly", "Berthly"),
+        ("OK", "OK"),
+        ("<b>{name}</b>", "<b>{name}</b>"),
+        ("Total: ", "Summe: "),
+        ("Yes", "Ja"),
+        ("Settings", "Einstellungen für dein Konto und für alle deine Boote"),
+        ("one\ntwo", "eins\nzwei"),
+        ("", ""),
+    ],
+)
+def test_a_translation_is_clean(tmp_path: Path, source: str, text: str) -> None:
+    """Names, units, codes and words that both languages have make no issue."""
+    assert not issues(tmp_path, source, text, keep=["Berthly"])
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "codes"),
+    [
+        ("Hello {name}", "Hallo", ["PLACEHOLDER"]),
+        ("<b>Go</b>", "<b>Los", ["TAGS"]),
+        ("Save changes", "Save changes", ["UNTRANSLATED"]),
+        ("save {n} Changes", "Save {n} changes", ["UNTRANSLATED"]),
+        ("Transport", "Transport", ["untranslated"]),
+        ("Go", "Los\n\nHere is why: …", ["LENGTH"]),
+        ("Go", "Los. " * 30, ["LENGTH"]),
+        ("A sentence about harbours, boats and the sea. " * 3, "Häfen", ["LENGTH"]),
+        ("{n, plural, one {a boat} other {boats}}", "{n, plural, other {Boote}}", ["PLACEHOLDER"]),
+    ],
+)
+def test_what_is_wrong_has_a_code(tmp_path: Path, source: str, text: str, codes: list[str]) -> None:
+    """Each check has one code; one word that both languages may have is a warning."""
+    assert issues(tmp_path, source, text) == codes
+
+
+def test_a_dense_script_is_not_too_short_or_long(tmp_path: Path) -> None:
+    """Chinese says with one character what English says with three."""
+    english, chinese = "A quite ordinary sentence about the weather " * 6, "天气很好" * 15
+
+    assert not issues(tmp_path, english, chinese, "zh")
+    assert not issues(tmp_path, chinese, english, "en-GB")
+
+
+def test_another_form_of_the_same_language_may_be_the_same(tmp_path: Path) -> None:
+    """British English repeats most of American English."""
+    assert not issues(tmp_path, "Save all changes", "Save all changes", "en-GB")
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ('"Gesamt: "', "Gesamt: "),
+        ("Gesamt:", "Gesamt: "),
+        ('```json\n"Gesamt:"\n```', "Gesamt: "),
+        ('"Ein \\"Wort\\"\\n"', 'Ein "Wort" '),
+        ("„Gesamt“", "„Gesamt“ "),
+        ('"Ein "Wort""', 'Ein "Wort" '),
+    ],
+)
+def test_a_reply_is_read_as_json_or_as_it_is(tmp_path: Path, reply: str, text: str) -> None:
+    """Blanks around a text are those of the source, however a model writes them."""
+    kind = kind_for(tmp_path, {"key": "Total: "})
+
+    assert kind.extract(reply, Unit("key", tmp_path / "de.json", "", "", kind)) == text
+
+
+def test_what_is_asked_names_languages_and_quotes_the_text(tmp_path: Path) -> None:
+    """The text stands on one line of JSON, so that it cannot pose as an instruction."""
+    kind = kind_for(
+        tmp_path, {"a": 'x\nIgnore "this"', "n": "{n, plural, other {x}}"}, style="Say du."
+    )
+    path = tmp_path / "locales" / "pl.json"
+
+    assert kind.prompt(Unit("a", path, "", "", kind)) == (
+        'Translate from English (en) into Polish (pl).\n\nKey: "a"\nText: "x\\nIgnore \\"this\\""'
+    )
+    assert kind.prompt(Unit("n", path, "", "", kind)).endswith("one, few, many, other.")
+    assert kind.system.endswith("\n\nSay du.")
+
+
+def test_only_what_a_user_wrote_makes_a_translation_stale(tmp_path: Path) -> None:
+    """The text, its description and the settings are inputs; our own wording is none."""
+    kind = kind_for(tmp_path, {"a": "x"}, style="Say du.", keep=["B", "A"])
+
+    assert kind.inputs(Unit("a", tmp_path / "de.json", "", "", kind)) == ["x", ""]
+    assert kind.settings == {"style": "Say du.", "keep": ["A", "B"]}
+    assert kind.system_inputs == ""
+
+
+def test_targets_have_the_names_of_the_source(tmp_path: Path) -> None:
+    """Names and places come from the source, whatever a target file looks like."""
+    source = {"a.b": "1", "a": {"c": "2"}, "blank": "", "list": ["3", "4"], "n": 5}
+    kind = kind_for(tmp_path, source)
+    names = list(kind.units(tmp_path / "de.json"))
+
+    file = kind.region.insert("", dict.fromkeys(names, "x"), names)
+
+    assert names == ["a.b", "a.c", "list.0", "list.1"]
+    assert json.loads(file) == {"a.b": "x", "a": {"c": "x"}, "list": ["x", "x"]}
+    assert list(kind.region.find(file)) == names
+    assert list(kind.region.find('{"blank": "", "a": {"b": "x", "c": "y"}, "old": "z"}')) == [
+        "/a/b",
+        "a.c",
+        "old",
+    ]
+
+
+def test_a_source_that_changed_is_read_again(tmp_path: Path) -> None:
+    """A kind that lives as long as a server or a watcher sees the catalogue as it is."""
+    kind = kind_for(tmp_path, {"a": "x"})
+    list(kind.units(tmp_path / "de.json"))
+    (tmp_path / "en.json").write_text('{"a": "x", "b": "y"}', "utf-8")
+    os.utime(tmp_path / "en.json", ns=(1, 1))
+
+    assert list(kind.units(tmp_path / "de.json")) == ["a", "b"]
+
+
+def test_descriptions_of_arb_files_are_part_of_the_prompt(tmp_path: Path) -> None:
+    """Flutter's catalogues describe their texts; metadata is no text to translate."""
+    catalogue = {"@@locale": "en", "go": "Go", "@go": {"description": "a button"}}
+    (tmp_path / "app_en.arb").write_text(json.dumps(catalogue), "utf-8")
+    entry = {"source": "app_en.arb", "targets": "*.arb"}
+    (kind,) = translation_kinds([entry], tmp_path)
+    unit = Unit("go", tmp_path / "app_pt_BR.arb", "", "", kind)
+
+    assert list(kind.units(unit.path)) == ["go"]
+    assert 'into Portuguese (pt-BR).\n\nKey: "go"\nNote: "a button"' in kind.prompt(unit)
+    assert kind.inputs(unit) == ["Go", "a button"]
+    assert list(kind.region.find('{"@@locale": "pt", "go": "Ir", "@x": {"a": "b"}}')) == ["go"]
+
+
+@pytest.mark.parametrize("source", ['{"a": ', '{"a": "x", "a": "y"}', "\ud800"])
+def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, source: str) -> None:
+    """The error shows the catalogue that is translated from, not the one that is checked."""
+    kind = kind_for(tmp_path, {"a": "x"})
+    (tmp_path / "en.json").write_bytes(source.encode("utf-8", "surrogatepass"))
+
+    with pytest.raises(RegionError, match=r"en\.json, the source of translations"):
+        kind.units(tmp_path / "de.json")
+
+
+@pytest.mark.parametrize(
+    ("file", "language"),
+    [
+        ("locales/de.json", "de"),
+        ("locales/pt-BR.json", "pt-BR"),
+        ("locales/zh_Hant_TW.json", "zh-Hant-TW"),
+        ("messages.fr.json", "fr"),
+        ("lib/l10n/app_de.arb", "de"),
+        ("locales/nl/common.json", "nl"),
+        ("locales/readme.json", None),
+        ("locales/to.json", None),
+    ],
+)
+def test_the_name_of_a_file_says_its_language(file: str, language: str | None) -> None:
+    """The tag stands in the name or is that of the folder."""
+    assert language_of(Path("/project") / file) == language
+
+
+def test_the_source_and_files_without_a_language_are_no_translations(tmp_path: Path) -> None:
+    """A glob over a folder claims neither."""
+    kind = kind_for(tmp_path, {"a": "x"})
+
+    claimed = [
+        name for name in ("en.json", "de.json", "index.json") if kind.claims(tmp_path / name)
+    ]
+
+    assert claimed == ["de.json"]
+
+
+def test_languages_have_names_and_plurals() -> None:
+    """A prompt says both; of a language that is not known here, neither."""
+    assert (name_of("pt-BR"), name_of("xx")) == ("Portuguese (pt-BR)", "xx")
+    assert (plurals_of("ja"), plurals_of("de-AT"), plurals_of("xx")) == ((), ("one",), None)
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ({"source": "en.json"}, "is a list of tables"),
+        ([{"targets": "*.json"}], "source = null, which is no file"),
+        ([{"source": "nl.json", "targets": "*.json"}], "is no file"),
+        ([{"source": "en.json"}], "targets = null"),
+        ([{"source": "en.json", "targets": []}], "targets = "),
+        ([{"source": "en.json", "targets": "*.json", "style": 3}], "style = 3"),
+        ([{"source": "en.json", "targets": "*.json", "keep": [1]}], "keep = "),
+        ([{"source": "en.json", "targets": "*.json", "stile": ""}], "key 'stile'"),
+    ],
+)
+def test_a_wrong_table_is_a_usage_error(tmp_path: Path, entries: Any, problem: str) -> None:
+    """The error shows the value and how the table is written."""
+    (tmp_path / "en.json").write_text("{}", "utf-8")
+
+    with pytest.raises(UsageError, match=r"translations") as caught:
+        translation_kinds(entries, tmp_path)
+
+    assert problem in str(caught.value)

@@ -1,0 +1,310 @@
+"""JSON regions: one value changes and no other byte, whatever the file looks like."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_regen.errors import RegionError
+from pytest_regen.regions import JsonStrings, JsonValues, Region, WholeFile
+
+CHARACTERS = st.characters(exclude_categories=()) | st.sampled_from('./~"\\\r\n\u2028\ud800\ufeff0')
+STRINGS = st.text(CHARACTERS, max_size=5)
+KEYS = st.sampled_from(("a", "b", "a.b", "", "/a", "0", "~1")) | STRINGS
+LEAVES = STRINGS | st.integers() | st.booleans() | st.none()
+TREES = st.recursive(
+    LEAVES,
+    lambda tree: st.dictionaries(KEYS, tree, max_size=4) | st.lists(tree, max_size=3),
+    max_leaves=12,
+)
+DOCUMENTS = st.dictionaries(KEYS, TREES, max_size=4) | st.lists(TREES, max_size=3)
+
+
+def dumped(document: object, line_end: str, mark: str, style: dict[str, Any]) -> str:
+    """Return a file as a program of some taste writes it."""
+    return mark + (json.dumps(document, **style) + "\n").replace("\n", line_end)
+
+
+FILES = st.builds(
+    dumped,
+    DOCUMENTS,
+    st.sampled_from(("\n", "\r\n")),
+    st.sampled_from(("", "\ufeff")),
+    st.fixed_dictionaries(
+        {
+            "indent": st.sampled_from((None, 2, 4, "\t")),
+            "ensure_ascii": st.booleans(),
+            "separators": st.sampled_from(((", ", ": "), (",", ":"), (" , ", " : "))),
+        }
+    ),
+)
+
+
+def loaded(file: str) -> object:
+    """Return the document in a file."""
+    document: object = json.loads(file.removeprefix("\ufeff"))
+    return document
+
+
+def strings(tree: object) -> list[str]:
+    """Return the strings of a document in order."""
+    match tree:
+        case str():
+            return [tree]
+        case dict():
+            return [text for value in tree.values() for text in strings(value)]
+        case list():
+            return [text for value in tree for text in strings(value)]
+        case _:
+            return []
+
+
+@given(FILES)
+def test_every_string_is_found_and_put_back_unchanged(file: str) -> None:
+    """Each string of a document is one unit, in order; its own text leaves its bytes alone."""
+    found = JsonStrings().find(file)
+
+    assert [span.text for span in found.values()] == strings(loaded(file))
+    assert all(json.loads(file[span.start : span.end]) == span.text for span in found.values())
+    assert JsonStrings().replace(file, {name: span.text for name, span in found.items()}) == file
+
+
+@given(FILES, STRINGS, st.data())
+def test_only_the_bytes_of_a_changed_string_change(
+    file: str, text: str, data: st.DataObject
+) -> None:
+    """A new text is read back as it was; everything else in the file stays where it was."""
+    found = JsonStrings().find(file)
+    assume(found)
+    assume(text == text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
+    name = data.draw(st.sampled_from(sorted(found)))
+
+    changed = JsonStrings().replace(file, {name: text})
+
+    assert JsonStrings().find(changed)[name].text == text
+    assert changed[: found[name].start] == file[: found[name].start]
+    assert changed.endswith(file[found[name].end :])
+
+
+@given(FILES, st.data())
+def test_what_is_removed_can_be_added_again(file: str, data: st.DataObject) -> None:
+    """Units taken out are gone, others keep their texts; added, they hold their texts again."""
+    found = {name: span.text for name, span in JsonValues().find(file).items()}
+    assume(found)
+    names = data.draw(st.lists(st.sampled_from(sorted(found)), min_size=1, unique=True))
+    if isinstance(loaded(file), list):
+        names = list(found)[-len(names) :]
+
+    less = JsonValues().remove(file, names)
+    again = JsonValues().insert(less, {name: found[name] for name in names}, [*found])
+
+    left = {name: span.text for name, span in JsonValues().find(less).items()}
+    assert set(left) == set(found) - set(names)
+    assert loaded(again) == loaded(file)
+    assert all(JsonValues().same(found[name], text) for name, text in left.items())
+
+
+@given(FILES, st.sampled_from(("1", '{\n  "a": [\n    1\n  ]\n}')), st.data())
+def test_a_value_is_taken_out_without_the_indentation_of_its_key(
+    file: str, text: str, data: st.DataObject
+) -> None:
+    """The text of a value is JSON that looks the same at every depth, and comes back exactly."""
+    found = JsonValues().find(file)
+    assume(found)
+    name = data.draw(st.sampled_from(sorted(found)))
+
+    changed = JsonValues().replace(file, {name: text})
+
+    assert JsonValues().find(changed)[name].text == text
+    assert JsonValues().replace(file, {name: span.text for name, span in found.items()}) == file
+
+
+def test_half_a_character_is_written_as_an_escape() -> None:
+    """A lone surrogate, which no file can hold, is kept as JSON can."""
+    assert JsonStrings().replace('{"a": ""}', {"a": "\ud800ü"}) == '{"a": "\\ud800ü"}'
+
+
+def test_a_file_of_escapes_gets_escapes() -> None:
+    """A file in plain ASCII stays one; other files are not made one."""
+    assert JsonStrings().replace('{"a": "\\u00e9"}', {"a": "ü"}) == '{"a": "\\u00fc"}'
+    assert JsonStrings().replace('{"a": "e"}', {"a": "ü"}) == '{"a": "ü"}'
+
+
+CATALOGUE = """{
+    "title": "Harbour",
+    "menu": {
+        "open": "Open",
+        "close": "Close"
+    }
+}
+"""
+
+
+def test_names_are_keys_joined_by_dots() -> None:
+    """A unit is named as people write keys; its line is that of its value."""
+    found = JsonStrings().find(CATALOGUE)
+
+    assert {name: span.line for name, span in found.items()} == {
+        "title": 2,
+        "menu.open": 4,
+        "menu.close": 5,
+    }
+
+
+def test_ambiguous_names_are_pointers() -> None:
+    """Where two values would have one name, both have names that only one of them has."""
+    found = JsonStrings().find('{"a.b": "1", "a": {"b": "2"}, "": "3", "/c": "4", "d.e": "5"}')
+
+    assert list(found) == ["/a.b", "/a/b", "/", "/~1c", "d.e"]
+
+
+def test_a_new_string_goes_behind_its_predecessor() -> None:
+    """Two people who add different keys change different lines."""
+    order = ["first", "title", "menu.open", "menu.edit", "menu.close", "menu.more.all", "last"]
+    texts = dict.fromkeys(("last", "menu.more.all", "menu.edit", "first"), "New")
+
+    added = JsonStrings().insert(CATALOGUE, texts, order)
+
+    assert (
+        added
+        == """{
+    "first": "New",
+    "title": "Harbour",
+    "menu": {
+        "open": "Open",
+        "edit": "New",
+        "close": "Close",
+        "more": {
+            "all": "New"
+        }
+    },
+    "last": "New"
+}
+"""
+    )
+    assert JsonStrings().remove(added, texts) == CATALOGUE.replace(
+        '"Close"\n', '"Close",\n        "more": {}\n'
+    )
+
+
+def test_a_file_that_is_not_there_is_begun() -> None:
+    """An empty text becomes a document with a final line end."""
+    assert JsonStrings().find("") == {}
+    assert JsonStrings().insert("", {"a.b": "x"}) == '{\n  "a": {\n    "b": "x"\n  }\n}\n'
+    assert JsonStrings(flat=True).insert("", {"a.b": "x"}) == '{\n  "a.b": "x"\n}\n'
+
+
+def test_dots_stay_in_keys_where_the_file_has_them_there() -> None:
+    """A flat catalogue stays flat."""
+    added = JsonStrings().insert('{"menu.open": "Open"}', {"menu.close": "Close"})
+
+    assert added == '{"menu.open": "Open", "menu.close": "Close"}'
+
+
+def test_null_is_filled() -> None:
+    """A key that tools left without a string gets one; an object in the way is an error."""
+    assert JsonStrings().insert('{"a": null}', {"a": "x"}) == '{"a": "x"}'
+    with pytest.raises(RegionError, match="line 1: a value stands where 'a' belongs"):
+        JsonStrings().insert('{"a": {"b": "x"}}', {"a": "x"})
+
+
+def test_units_may_stand_in_a_part_of_a_file() -> None:
+    """``at`` names the object whose values are units; it may be missing yet."""
+    file = '{"version": "1", "messages": {"a": "x"}}'
+
+    assert list(JsonStrings(at="messages").find(file)) == ["messages.a"]
+    assert list(JsonValues(at="/messages").find(file)) == ["messages.a"]
+    assert not JsonStrings(at="others").find(file)
+
+
+def test_items_are_added_to_a_list_in_order() -> None:
+    """An item goes to the end of a list; one that would leave a gap is refused."""
+    assert JsonStrings().insert('["a"]', {"2": "c", "1": "b"}) == '["a", "b", "c"]'
+    with pytest.raises(RegionError, match="gap"):
+        JsonStrings().insert('["a"]', {"2": "c"})
+    with pytest.raises(RegionError, match="cannot be taken out"):
+        JsonStrings().remove('["a", "b"]', ["0"])
+
+
+def test_values_are_compared_decoded() -> None:
+    """Blanks, escapes and the order of keys make no drift; another value does."""
+    same = JsonValues().same
+
+    assert same('{"a": 1, "b": "\\u00e9"}', '{\n "b": "é",\n "a": 1.0}')
+    assert not same("true", "1")
+    assert not same("[1, 2]", "[2, 1]")
+    assert not same("{", "{}")
+    assert same("1e999999999999999999999", "1e999999999999999999999")
+
+
+def test_a_text_that_is_no_json_cannot_be_a_value() -> None:
+    """A broken reply never breaks the file around it."""
+    for text in ("", '{"a": 1', '1}, "b": {', '{"a": 1, "a": 2}', "NaN"):
+        with pytest.raises(RegionError, match="'a'"):
+            JsonValues().replace('{"a": {}}', {"a": text})
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "problem"),
+    [
+        ('{\n"a": "x",\n"a": "y"}', 3, "the key 'a' a second time .first: line 2"),
+        ('{"a": "x"', 1, "lacks `,` or `}` .is the file cut off"),
+        ('{"a": "x",}', 1, "lacks a key in double quotes"),
+        ("{'a': 1}", 1, "lacks a key in double quotes"),
+        ('{"a" "x"}', 1, "lacks `:` behind a key"),
+        ('{"a": 01}', 1, "has no JSON value"),
+        ('{"a": NaN}', 1, "has no JSON value"),
+        ('\n{"a": "\t"}', 2, "Invalid control character"),
+        ('{"a": "x"} {', 1, "goes on behind the end"),
+        ('{\n<<<<<<< HEAD\n"a": "x"}', 2, "lacks a key in double quotes"),
+        ("[" * 100_000, 1, "deeper than 200 levels"),
+        ('{"a":' * 100_000, 1, "deeper than 200 levels"),
+    ],
+)
+def test_what_is_no_json_is_an_error_with_the_line(file: str, line: int, problem: str) -> None:
+    """A broken file is named with the place; nothing is read from it."""
+    with pytest.raises(RegionError, match=f"line {line}, column .*{problem}") as caught:
+        JsonStrings().find(file)
+
+    assert caught.value.line == line
+
+
+def test_thousands_of_keys_are_read_once() -> None:
+    """A catalogue of 5,000 keys is read, changed, filled and emptied without quadratic work."""
+    half = {f"group{number}": dict[str, str]() for number in range(70)}
+    names = [f"group{number % 70}.key{number}" for number in range(5_000)]
+    file = json.dumps(half, indent=2)
+
+    filled = JsonStrings().insert(file, dict.fromkeys(names, "x"), names)
+
+    assert len(JsonStrings().find(filled)) == 5_000
+    assert JsonStrings().replace(filled, dict.fromkeys(names, "y")).count('"y"') == 5_000
+    assert json.loads(JsonStrings().remove(filled, names)) == half
+    one_line = json.dumps(dict.fromkeys(names, "x" * 200))
+    assert len(JsonValues().find(one_line)) == 5_000
+
+
+@given(st.text(st.sampled_from("ab\n\ufeff"), max_size=8), st.sampled_from(("\n", "\r\n")))
+def test_a_whole_file_is_one_unit(text: str, line_end: str) -> None:
+    """Everything but a byte order mark and the last line end is the unit; it comes back exactly."""
+    file = text.replace("\n", line_end) or "x\n"
+    found = WholeFile().find(file)
+
+    changed = WholeFile().replace(file, {"file": text})
+
+    assert list(found) == ["file"]
+    assert WholeFile().replace(file, {"file": found["file"].text}) == file
+    assert WholeFile().find(changed)["file"].text == text
+
+
+def test_a_whole_file_begins_with_its_unit() -> None:
+    """A file that is not there has no unit; with one, it ends in a line end."""
+    assert not WholeFile().find("")
+    assert WholeFile().insert("", {"file": "x"}) == "x\n"
+
+
+def test_each_region_follows_the_protocol() -> None:
+    """What is shipped can be used where a region of one's own can."""
+    assert all(isinstance(one, Region) for one in (JsonStrings(), JsonValues(), WholeFile()))

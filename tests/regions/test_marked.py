@@ -1,0 +1,222 @@
+"""Marked regions: exact inverses on every text, one block changed at a time, clear errors."""
+
+import ast
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_regen.errors import RegionError
+from pytest_regen.regions import Marked, Region
+
+SIGNS = (
+    ("#", ""),
+    ("//", ""),
+    ("--", ""),
+    (";", ""),
+    ("%", ""),
+    ("<!--", " -->"),
+    ("/*", " */"),
+    ("{#", " #}"),
+    ("REM", ""),
+)
+LINES = st.sampled_from(
+    (
+        "# [REGEN:END a]",
+        "# [REGEN:BEGIN a]",
+        "  # [REGEN:END a #1]",
+        "// [REGEN:END a]",
+        "<!-- [REGEN:END a] -->",
+        "# [REGEN:END",
+        "\ufeff# [REGEN:END a]",
+        '"""',
+        "'''",
+        "`",
+        "'",
+        '"',
+        "\\",
+        "/*",
+        "*/",
+        "--",
+        "#",
+        "   ",
+        "",
+        "\tx = 1",
+        "foldl' f",
+    )
+)
+TEXTS = st.lists(LINES | st.text(st.characters(exclude_characters="\r\n"), max_size=6), max_size=9)
+TEXT = TEXTS.map("\n".join)
+INDENTS = st.sampled_from(("", " ", "    ", "\t", "\t  "))
+
+
+def block(name: str, text: str, *, indent: str = "", sign: tuple[str, str] = ("#", "")) -> str:
+    """Return an empty block with a text put into it."""
+    begin, end = (
+        f"{indent}{sign[0]} [REGEN:{edge} {name}]{sign[1]}\n" for edge in ("BEGIN", "END")
+    )
+    return Marked().replace(begin + end, {name: text})
+
+
+@given(text=TEXT, indent=INDENTS, sign=st.sampled_from(SIGNS), crlf=st.booleans())
+def test_a_text_comes_back_as_it_was_put_in(
+    text: str, indent: str, sign: tuple[str, str], *, crlf: bool
+) -> None:
+    """Whatever a text holds, quotes, markers or comments, it is found as it was written."""
+    file = block("a", "", indent=indent, sign=sign)
+    file = file.replace("\n", "\r\n") if crlf else file
+
+    written = Marked().replace(file, {"a": text})
+
+    assert Marked().find(written)["a"].text == text
+    assert Marked().replace(written, {"a": text}) == written
+
+
+@given(TEXT, TEXT, TEXT, INDENTS, st.sampled_from(SIGNS))
+def test_nothing_outside_of_a_block_changes(
+    old: str, new: str, other: str, indent: str, sign: tuple[str, str]
+) -> None:
+    """Neighbours and the text around a block keep every character, and come back when it does."""
+    first, second = (block(name, old, indent=indent, sign=sign) for name in "ab")
+    file = f"\ufeffbefore\r\n{first}\nbetween\n{second}\tafter"
+
+    changed = Marked().replace(file, {"b": new})
+
+    span, after = Marked().find(file)["b"], Marked().find(changed)["b"]
+    assert changed[: span.start] == file[: span.start]
+    assert changed[after.end :] == file[span.end :]
+    assert Marked().replace(changed, {"b": old}) == file
+    both = Marked().replace(file, {"a": other, "b": new})
+    assert both == Marked().replace(Marked().replace(file, {"a": other}), {"b": new})
+
+
+@given(st.text(st.sampled_from("# [REGEN:BEGINEND ab]\n\r\t\ufeff<!->")))
+def test_what_is_found_and_put_back_changes_nothing(text: str) -> None:
+    """A file written by hand is kept byte for byte, or refused with a line."""
+    try:
+        found = Marked().find(text)
+    except RegionError as error:
+        line, found = error.line, {}
+    else:
+        line = 1
+
+    assert line
+    if found:
+        assert Marked().replace(text, {name: span.text for name, span in found.items()}) == text
+
+
+def test_a_body_is_taken_out_and_put_back_with_the_indentation_of_its_marker() -> None:
+    """A model sees a function's body without indentation; blank lines get no blanks."""
+    file = textwrap.dedent("""\
+        def f(x):
+            # [REGEN:BEGIN f]
+            if x:
+                return 1
+
+            return 2
+            # [REGEN:END f]
+        """)
+
+    found = Marked().find(file)["f"]
+
+    assert found.text == "if x:\n    return 1\n\nreturn 2"
+    assert found.line == 3
+    changed = Marked().replace(file, {"f": "while x:\n    x -= 1\n\nreturn x"})
+    assert changed.splitlines()[2:6] == ["    while x:", "        x -= 1", "", "    return x"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['"""one\n  two\n\nthree"""', "r'''\nfour # \\\\'''", '"""a\\"""\nb"""', '"# not\\\nnew"'],
+)
+def test_lines_of_a_string_are_not_indented(value: str) -> None:
+    """The value of a multi-line string is the same at every indentation."""
+    text = f"# it's a comment\nx = {value}\nreturn x"
+
+    written = block("f", text, indent="        ")
+
+    body = ast.parse(f"def f():\n{written}").body[0]
+    assert isinstance(body, ast.FunctionDef)
+    assert isinstance(body.body[0], ast.Assign)
+    assert ast.literal_eval(body.body[0].value) == ast.literal_eval(value)
+    assert Marked().find(written)["f"].text == text
+
+
+def test_a_template_string_of_javascript_is_not_indented() -> None:
+    """Lines between backticks are part of a value in languages with ``//``."""
+    text = "const it = `\n<li>\n`; // it's one\nreturn it;"
+
+    written = block("f", text, indent="  ", sign=("//", ""))
+
+    assert "\n<li>\n`; // it's one\n  return it;" in written
+
+
+def test_a_string_of_sql_is_not_indented() -> None:
+    """A string may run over lines in SQL; an apostrophe in a comment opens none."""
+    text = "-- it's one\nSELECT 'a\nb'\nFROM t"
+
+    written = block("q", text, indent="  ", sign=("--", ""))
+
+    assert "  SELECT 'a\nb'\n  FROM t\n" in written
+
+
+def test_a_block_indented_less_than_its_marker_is_taken_as_it_stands() -> None:
+    """A line that lacks the indentation is seen by checks as it is, and is drift."""
+    file = "    # [REGEN:BEGIN f]\n  x\n    y\n    # [REGEN:END f]\n"
+
+    assert Marked().find(file)["f"].text == "  x\n    y"
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "problem"),
+    [
+        ("# [REGEN:BEGIN a]\n", 1, "never closed"),
+        ("x\n# [REGEN:END a]\n", 2, "was not opened"),
+        ("# [REGEN:BEGIN a]\n# [REGEN:END b]\n# [REGEN:END a]\n", 2, "stands inside"),
+        ("# [REGEN:BEGIN a]\n# [REGEN:BEGIN b]\n# [REGEN:END b]\n", 2, "stands inside"),
+        ("# [REGEN:BEGIN a]\n# [REGEN:END a]\n" * 2, 3, "line 1 opened already"),
+        ("# [REGEN:BEGIN a]\n// [REGEN:END a]\n", 2, "stands inside"),
+        ("# [REGEN:BEGIN a] now\n# [REGEN:END a]\n", 1, "is no marker"),
+        ("\n# [REGEN:BEGIN]\n", 2, "is no marker"),
+        ("<!-- [REGEN:BEGIN a]\n", 1, "is no marker"),
+        ("# [REGEN:BEGIN a b]\n", 1, "is no marker"),
+    ],
+)
+def test_broken_markers_are_an_error_with_the_line(file: str, line: int, problem: str) -> None:
+    """A marker that cannot be paired is named; nothing is guessed or passed over."""
+    with pytest.raises(RegionError, match=f"line {line}: .*{problem}") as caught:
+        Marked().find(file)
+
+    assert caught.value.line == line
+
+
+def test_a_marker_inside_of_a_line_is_text() -> None:
+    """Only a comment line of its own is a marker: strings and prose may name one."""
+    file = 'x = "# [REGEN:BEGIN a]"\nas in [REGEN:BEGIN b] here\n"// [REGEN:END c]"\n'
+
+    assert not Marked().find(file)
+
+
+def test_an_unknown_block_is_an_error_that_lists_names() -> None:
+    """Nothing is written where a name is wrong."""
+    with pytest.raises(RegionError, match="no unit 'c'") as caught:
+        Marked().replace(block("a", "x") + "\n" + block("b", "y"), {"c": "z"})
+
+    assert "a, b" in str(caught.value)
+
+
+def test_a_large_file_is_read_once() -> None:
+    """Thousands of blocks, or a long line full of markers, take no quadratic work."""
+    file = "\n".join(block(f"n{number}", "x") for number in range(5_000))
+    texts = dict.fromkeys(Marked().find(file), "y")
+
+    assert len(texts) == 5_000
+    assert Marked().replace(file, texts).count("\ny\n") == 5_000
+    assert not Marked().find("x # [REGEN:BEGIN a]" * 100_000)
+
+
+def test_a_marked_region_is_a_region_that_says_what_to_write() -> None:
+    """It cannot know where a new block belongs, so it names the lines."""
+    assert isinstance(Marked(), Region)
+    assert "[REGEN:BEGIN name]" in Marked().describe("name")
