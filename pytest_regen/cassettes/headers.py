@@ -35,8 +35,8 @@ __all__ = [
     "holds_credential",
     "identifies_account",
     "is_private_header",
-    "kept_request_headers",
-    "kept_response_headers",
+    "keep_request_headers",
+    "keep_response_headers",
     "public_address",
     "public_headers",
 ]
@@ -152,7 +152,7 @@ def is_private_header(name: str) -> bool:
     return is_private_name(name) and "idempot" not in name
 
 
-def kept_request_headers(
+def keep_request_headers(
     headers: Mapping[str, Iterable[str]], rules: HeaderRules, literal: tuple[str, ...] = ()
 ) -> dict[str, tuple[str, ...]]:
     """Return the request headers a cassette keeps, by name."""
@@ -163,7 +163,7 @@ def kept_request_headers(
     return dict(sorted(kept.items()))
 
 
-def kept_response_headers(
+def keep_response_headers(
     headers: Mapping[str, Iterable[str]],
     rules: HeaderRules,
     literal: tuple[str, ...] = (),
@@ -192,7 +192,7 @@ def kept_response_headers(
             kept[name] = values
         elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
             kept[name] = tuple(
-                _clean(name, _moved(_USER.sub("", value), origin, stable), literal)
+                _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
                 for value in _cookies(name, values, lower)
             )
     if is_emulated(headers):
@@ -291,7 +291,7 @@ def _origins(uri: str, headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
     return ("", "") if kept == asked else (asked, kept)
 
 
-def _moved(value: str, origin: str, other: str) -> str:
+def _replace_origin(value: str, origin: str, other: str) -> str:
     """Return a value that names another server where it named ``origin``."""
     if not origin or "//" not in value:
         return value
@@ -314,7 +314,7 @@ def at_origin(headers: Headers, kept: str, asked: str) -> Headers:
     origin = f"{then.scheme}://{then.netloc}"
     other = f"{now.scheme}://{now.netloc.rpartition('@')[2]}"
     return {
-        name: tuple(_moved(value, origin, other) for value in values)
+        name: tuple(_replace_origin(value, origin, other) for value in values)
         for name, values in headers.items()
     }
 
@@ -342,10 +342,10 @@ def _cookies(
     date = next((v for n, values in headers.items() if n.lower() == "date" for v in values), "")
     recorded = _moment(date) or datetime.now(UTC)
     # What has the shape of a credential first: it may hold the signs that part a cookie.
-    return [_kept_cookie(scrub_text(value), recorded) for value in values]
+    return [_blank_cookie(scrub_text(value), recorded) for value in values]
 
 
-def _kept_cookie(cookie: str, recorded: datetime) -> str:
+def _blank_cookie(cookie: str, recorded: datetime) -> str:
     """Return a cookie whose value says nothing, and that does not expire while it waits."""
     pair, *attributes = cookie.split(";")
     name, sign, value = pair.partition("=")

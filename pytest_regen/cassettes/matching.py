@@ -74,7 +74,7 @@ class Matching:
         """Whether bodies are compared as they are."""
         return not self.ignore and self.normalize is None and self.scrub is None
 
-    def normalized(self, body: bytes) -> bytes:
+    def normalize_body(self, body: bytes) -> bytes:
         """Return a request body as it is compared and kept.
 
         Raises:
@@ -83,53 +83,51 @@ class Matching:
         body = with_stable_boundary(unpack(body))
         value = None if self.is_plain else json_or_none(body)
         if value is None:
-            return self.scrubbed(body)
-        changed = self.normalized_json(value)
+            return self.scrub_body(body)
+        changed = self.normalize_json(value)
         return body if changed == value else json_bytes(changed)
 
-    def normalized_json(self, value: Any) -> Any:
+    def normalize_json(self, value: Any) -> Any:
         """Return the JSON of a request body as it is compared and kept; raises as above."""
         if self.normalize is not None:
             value = _call_normalize(self.normalize, value)
         for path in self._paths:
             value = replace_at(value, path, IGNORED)
-        return value if self.scrub is None else map_texts(value, self._scrubbed_text)
+        return value if self.scrub is None else map_texts(value, self._scrub_text)
 
-    def normalized_uri(self, uri: str) -> str:
+    def normalize_uri(self, uri: str) -> str:
         """Return an address as it is compared and kept; raises as above."""
-        return self._scrubbed_text(uri)
+        return self._scrub_text(uri)
 
-    def _scrubbed_text(self, text: str) -> str:
+    def _scrub_text(self, text: str) -> str:
         if self.scrub is None:
             return text
         try:
             clean = self.scrub(text)
         except Exception as error:
-            raise _function_failed("scrub", self.scrub, error) from error
+            raise _function_error("scrub", self.scrub, error) from error
         if not isinstance(clean, str):
-            raise _function_returned(
-                "scrub", self.scrub, clean, "return the text, changed or as it was"
-            )
+            raise _wrong_result("scrub", self.scrub, clean, "return the text, changed or as it was")
         return clean
 
-    def scrubbed(self, body: bytes) -> bytes:
+    def scrub_body(self, body: bytes) -> bytes:
         """Return a body without what the project's own function takes out; raises as above."""
         if self.scrub is None:
             return body
         value = json_or_none(body)
         if value is not None:
-            return rewrite_texts(body, value, map_texts(value, self._scrubbed_text))
+            return rewrite_texts(body, value, map_texts(value, self._scrub_text))
         try:
             text = body.decode()
         except UnicodeDecodeError:
             # No text: an image, or what a client compressed itself.
             return body
-        return self._scrubbed_text(text).encode()
+        return self._scrub_text(text).encode()
 
     def key_of(self, interaction: Interaction) -> str:
         """Return what a normalized request must equal to be given this recording."""
-        body = self.normalized(interaction.request_body)
-        return request_key(interaction.method, self.normalized_uri(interaction.uri), body)
+        body = self.normalize_body(interaction.request_body)
+        return request_key(interaction.method, self.normalize_uri(interaction.uri), body)
 
 
 def _call_normalize(normalize: Normalize, value: Any) -> Any:
@@ -139,21 +137,21 @@ def _call_normalize(normalize: Normalize, value: Any) -> Any:
     try:
         found = normalize(copy)
     except Exception as error:
-        raise _function_failed("normalize", normalize, error) from error
+        raise _function_error("normalize", normalize, error) from error
     if found is None:
         # All requests would be equal.
-        raise _function_returned(
+        raise _wrong_result(
             "normalize", normalize, None, "end the function with return and the JSON"
         )
     try:
         json.dumps(found)
     except (TypeError, ValueError) as error:
         hint = "return JSON: dict, list, str, int, float, bool"
-        raise _function_returned("normalize", normalize, found, hint) from error
+        raise _wrong_result("normalize", normalize, found, hint) from error
     return found
 
 
-def _function_failed(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
+def _function_error(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
     return CassetteError(
         f"{role}={_function_name(function)} failed on a request",
         why=f"{type(error).__name__}: {error}",
@@ -161,7 +159,7 @@ def _function_failed(role: str, function: Callable[..., object], error: Exceptio
     )
 
 
-def _function_returned(
+def _wrong_result(
     role: str, function: Callable[..., object], value: object, hint: str
 ) -> CassetteError:
     what = f"{role}={_function_name(function)} returned {type(value).__name__}"
@@ -209,9 +207,9 @@ class RecordingIndex:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
         index = self._next(self._waiting, key)
         if index is None:
-            index = self._next(self._by_scrubbed(), key)
+            index = self._next(self._index_by_scrubbed_key(), key)
         if index is None and self._rekey is not None:
-            index = self._next(self._normalized(self._rekey), key)
+            index = self._next(self._index_by_rule(self._rekey), key)
         return None if index is None else self._all[index]
 
     def take_in_order(
@@ -225,15 +223,15 @@ class RecordingIndex:
         for index in range(first, len(self._all)):
             if index in self._played or not fits(self._all[index].interaction):
                 continue
-            if self._claims(index):
+            if self._claim(index):
                 return index + 1, self._all[index]
         return None
 
     def mark(self, number: int) -> None:
         """Mark a recording played that was given out elsewhere, by its number."""
-        self._claims(number - 1)
+        self._claim(number - 1)
 
-    def _claims(self, index: int) -> bool:
+    def _claim(self, index: int) -> bool:
         """Mark a recording played; returns whether it was not before."""
         token = object()
         return self._played.setdefault(index, token) is token
@@ -245,11 +243,11 @@ class RecordingIndex:
                 index = indexes.popleft()
             except IndexError:
                 return None  # another thread took the last
-            if self._claims(index):
+            if self._claim(index):
                 return index
         return None
 
-    def _by_scrubbed(self) -> _Index:
+    def _index_by_scrubbed_key(self) -> _Index:
         """Return the index by the keys of requests without their credentials.
 
         In files of ours all requests are; of others it takes long, and few requests need it.
@@ -259,14 +257,14 @@ class RecordingIndex:
             self._scrubbed = _index((n, one.key) for n, one in every if one.key != one.first_key)
         return self._scrubbed
 
-    def _normalized(self, rekey: Callable[[Interaction], str]) -> _Index:
+    def _index_by_rule(self, rekey: Callable[[Interaction], str]) -> _Index:
         if self._rekeyed is None:
             self._rekeyed = _index(enumerate(rekey(one.interaction) for one in self._all))
         return self._rekeyed
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
-        known = (self._waiting, self._by_scrubbed(), self._rekeyed or {})
+        known = (self._waiting, self._index_by_scrubbed_key(), self._rekeyed or {})
         return any(key in index for index in known)
 
     @property
@@ -284,7 +282,7 @@ class RecordingIndex:
         )
 
     @property
-    def everything(self) -> tuple[tuple[int, StoredInteraction], ...]:
+    def numbered(self) -> tuple[tuple[int, StoredInteraction], ...]:
         """All recordings, each with its number."""
         return tuple(enumerate(self._all, 1))
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.reader import StoredInteraction
-from pytest_regen.cassettes.files.storage import partial_path, shown_path
+from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
@@ -301,7 +301,7 @@ class Drift:
     def __str__(self) -> str:
         line = f" (line {self.line})" if self.line else ""
         lines = [f"{self.request} was given interaction {self.interaction}{line}"]
-        return "\n".join([*lines, *_shown(self.differences, self.more, self.diff_file)])
+        return "\n".join([*lines, *_difference_lines(self.differences, self.more, self.diff_file)])
 
 
 def drift_of(
@@ -314,7 +314,7 @@ def drift_of(
     files: DiffFiles,
 ) -> Drift:
     """Return how a request differs from the recording that stood in its place."""
-    recorded = json_or_none(matching.normalized(stored.interaction.request_body))
+    recorded = json_or_none(matching.normalize_body(stored.interaction.request_body))
     found = _compare_request(path, recorded, asked.json, files, number)
     return found.drift(asked, number, stored.line)
 
@@ -334,7 +334,7 @@ def drift_between(
 
 def miss(
     path: Path,
-    tape: RecordingIndex,
+    index: RecordingIndex,
     asked: MissedRequest,
     *,
     key: str,
@@ -348,7 +348,7 @@ def miss(
 
     Args:
         path: the cassette.
-        tape: its recordings.
+        index: its recordings.
         asked: the request.
         key: its key.
         exists: whether there is a cassette at all.
@@ -360,17 +360,17 @@ def miss(
     if not exists:
         why = "replay sends nothing over the network"
         if is_left:
-            left = shown_path(partial_path(path))
+            left = display_path(partial_path(path))
             why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
-            f"no cassette at {shown_path(path)}, and {asked} needs one",
+            f"no cassette at {display_path(path)}, and {asked} needs one",
             why=why,
             hint=command or RECORD_COMMAND.format(mode="once"),
             host=asked.host,
             causes=["no cassette"],
         )
     try:
-        why, causes = _why(path, tape, key, asked, matching=matching, files=files)
+        why, causes = _reason(path, index, key, asked, matching=matching, files=files)
     except RecursionError:
         why, causes = "it is nested too deeply to be compared with what was recorded", ()
     return CassetteMissError(
@@ -426,9 +426,9 @@ def _words(message: object) -> str:
     return str(content or "")
 
 
-def _why(
+def _reason(
     path: Path,
-    tape: RecordingIndex,
+    index: RecordingIndex,
     key: str,
     asked: MissedRequest,
     *,
@@ -436,25 +436,29 @@ def _why(
     files: DiffFiles,
 ) -> tuple[str, tuple[str, ...]]:
     """Return why there is no answer, in full and in words that other misses share."""
-    place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
-    if tape.knows(key):
-        other = next((one for one in tape.unplayed if one[1].key == key), None)
+    place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
+    if index.knows(key):
+        other = next((one for one in index.unplayed if one[1].key == key), None)
         if other is None:
             played = "the same request was recorded and is played already, each answers once"
             return f"{played} ({place})", ("a request is made more often than it was recorded",)
-        return f"{_apart(asked, *other)} ({place})", ("what match_on compares differs",)
-    nearest = _nearest(tape.unplayed or tape.everything, asked, matching.normalized)
+        return f"{_address_difference(asked, *other)} ({place})", (
+            "what match_on compares differs",
+        )
+    nearest = _nearest(index.unplayed or index.numbered, asked, matching.normalize_body)
     if nearest is None:
         return f"nothing in it is like this request ({place})", ("nothing recorded is like it",)
     number, stored, recorded = nearest
     found = _compare_request(path, recorded, asked.value, files, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
-    lines = _shown(found.first, found.more, found.file) or ["    method, path or query differ"]
+    lines = _difference_lines(found.first, found.more, found.file) or [
+        "    method, path or query differ"
+    ]
     causes = found.causes or ("method, path or query differ",)
     return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines]), causes
 
 
-def _apart(asked: MissedRequest, number: int, stored: StoredInteraction) -> str:
+def _address_difference(asked: MissedRequest, number: int, stored: StoredInteraction) -> str:
     """Return why vcrpy did not take a recording whose method, path, query and body are equal."""
     recorded, sent = urlsplit(stored.interaction.uri), urlsplit(asked.uri)
     if (recorded.scheme, recorded.netloc) == (sent.scheme, sent.netloc):
@@ -471,12 +475,12 @@ def _value(body: bytes) -> object:
     return body.decode("utf-8", "replace") if value is None and body else value
 
 
-def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[str]:
+def _difference_lines(found: Iterable[Difference], more: int, file: Path | None) -> list[str]:
     lines = [f"    {difference}" for difference in found]
     if more:
         lines.append(f"    and {more} more")
     if file is not None:
-        lines.append(f"    in full: {shown_path(file)}")
+        lines.append(f"    in full: {display_path(file)}")
     return lines
 
 

@@ -15,8 +15,8 @@ from pytest_regen.cassettes.files.bodies import (
 from pytest_regen.cassettes.headers import (
     HeaderRules,
     cookie_credentials,
-    kept_request_headers,
-    kept_response_headers,
+    keep_request_headers,
+    keep_response_headers,
     public_address,
     public_headers,
 )
@@ -29,7 +29,7 @@ from pytest_regen.cassettes.interactions import (
 )
 from pytest_regen.cassettes.json_bodies import rewrite_texts, too_deep
 from pytest_regen.cassettes.scrubbing import (
-    hidden_in_stream,
+    credentials_across_events,
     is_emulated,
     is_private_parameter,
     scrub_lines,
@@ -43,7 +43,7 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["WireExchange", "clean_body", "cleaned", "kept_exchange"]
+__all__ = ["WireExchange", "clean_body", "clean_exchange", "clean_interaction"]
 
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
@@ -85,14 +85,14 @@ class WireExchange:
             chunks=found.chunks,
         )
 
-    def ended(
+    def with_answer(
         self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
     ) -> "WireExchange":
         """Return the exchange with its answer."""
         return replace(self, response_body=body, chunks=chunks, end=end)
 
     @property
-    def is_kept(self) -> bool:
+    def is_recordable(self) -> bool:
         """Whether a cassette keeps it: an answer that broke off is none, a stream that did is one.
 
         One whose client wanted no more than the head did not break off.
@@ -115,7 +115,7 @@ class WireExchange:
         return scrub_text(model) if isinstance(model, str) else ""
 
 
-def kept_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> Interaction:
+def clean_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> Interaction:
     """Return what a cassette keeps of ``exchange``.
 
     Args:
@@ -126,12 +126,12 @@ def kept_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> I
         CassetteError: the answer cannot be read, or its stream holds a credential in pieces.
     """
     try:
-        return _kept(exchange, rules or HeaderRules())
+        return _clean_exchange(exchange, rules or HeaderRules())
     except RecursionError:
         raise too_deep() from None
 
 
-def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
+def _clean_exchange(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
     try:
@@ -150,9 +150,9 @@ def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
         reason=scrub_literal(exchange.reason, literal),
         response_body=clean_body(content, literal),
         request_headers=with_stable_boundary_header(
-            kept_request_headers(exchange.request_headers, rules, literal)
+            keep_request_headers(exchange.request_headers, rules, literal)
         ),
-        response_headers=kept_response_headers(
+        response_headers=keep_response_headers(
             headers,
             rules,
             literal,
@@ -167,7 +167,7 @@ def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     return replace(interaction, chunks=exchange.chunks)
 
 
-def cleaned(found: Interaction) -> Interaction:
+def clean_interaction(found: Interaction) -> Interaction:
     """Return a recording of another recorder without its credentials; all else is as it was.
 
     Raises:
@@ -220,7 +220,7 @@ def _unreadable(part: str, error: UndecodableBodyError) -> CassetteError:
 
 
 def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
-    kinds = hidden_in_stream(body.decode("utf-8", "replace"), literal)
+    kinds = credentials_across_events(body.decode("utf-8", "replace"), literal)
     if kinds:
         raise CassetteError(
             f"a recording was not written: its stream holds a credential ({', '.join(kinds)})",

@@ -54,7 +54,7 @@ class Player:
         self._is_left = file is None and stamp_of(partial_path(path)) is not None
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder)
-        self.tape = RecordingIndex(
+        self.index = RecordingIndex(
             file.interactions if file else (), None if matching.is_plain else matching.key_of
         )
         self._command = command
@@ -82,12 +82,12 @@ class Player:
         """
         policy = self.matching.drift
         if policy != "ignore":
-            taken_by_key = map(self.tape.take, keys_of(method, uri, body))
+            taken_by_key = map(self.index.take, keys_of(method, uri, body))
             stored = next((one for one in taken_by_key if one is not None), None)
             if stored is not None or policy == "fail" or not in_place:
                 return stored
         asked = MissedRequest(method, uri, body)
-        taken = self.tape.take_in_order(asked.same_place)
+        taken = self.index.take_in_order(asked.same_place)
         if taken is None:
             return None
         number, stored = taken
@@ -98,11 +98,11 @@ class Player:
             self._drifts.append(drift)
         return stored
 
-    def missed(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
+    def miss(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
         """Return the error for a request that has no recording."""
         return miss(
             self.path,
-            self.tape,
+            self.index,
             MissedRequest(method, uri, body),
             key=request_key(method, uri, body),
             exists=self.exists,
@@ -157,14 +157,14 @@ class ReplayProvider:
         """
         body = request_body(request)
         body["model"] = request.model or self._model or DEFAULT_MODEL
-        player, sent = self._player, self._player.matching.normalized_json(body)
+        player, sent = self._player, self._player.matching.normalize_json(body)
         try:
             return replay_turn(
                 lambda: player.find("POST", self._uri, sent, in_place=True),
                 model=str(body["model"]),
                 max_retries=self._max_retries,
                 address=self._address,
-                missed=lambda: player.missed("POST", self._uri, sent),
+                missed=lambda: player.miss("POST", self._uri, sent),
             )
         finally:
             player.files.write()

@@ -16,7 +16,7 @@ from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift, with_exemption
-from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.cassettes.recording import WireExchange, clean_exchange
 from pytest_regen.cassettes.replay import Player, replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
@@ -66,7 +66,7 @@ class CassetteRun:
         file = self._file(path, mode)
         self.metadata: Mapping[str, Any] = file.metadata if file else {}
         self._player = Player(path, file, matching or Matching(), record_command)
-        self.tape = self._player.tape
+        self.index = self._player.index
         self._writer = CassetteWriter(path, mode, file)
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
@@ -91,7 +91,7 @@ class CassetteRun:
         return os.getpid() != self._process
 
     @property
-    def _lost(self) -> CassetteError | None:
+    def _fork_refusal(self) -> CassetteError | None:
         """Why nothing can be recorded in a copy of a forked process."""
         if not self._is_inherited:
             return None
@@ -102,7 +102,7 @@ class CassetteRun:
         )
 
     def __repr__(self) -> str:
-        played = f"{self.played} of {len(self.tape)} played"
+        played = f"{self.played} of {len(self.index)} played"
         return f"<cassette {self.path.name}, mode {self.mode}: {played}>"
 
     @staticmethod
@@ -113,7 +113,7 @@ class CassetteRun:
     @property
     def played(self) -> int:
         """Recordings given out."""
-        return self.tape.played
+        return self.index.played
 
     @property
     def recorded(self) -> int:
@@ -123,7 +123,7 @@ class CassetteRun:
     @property
     def unplayed(self) -> int:
         """Recordings nobody asked for."""
-        return len(self.tape.unplayed)
+        return len(self.index.unplayed)
 
     @property
     def drifts(self) -> tuple[Drift, ...]:
@@ -163,13 +163,13 @@ class CassetteRun:
         try:
             if not self.sends_everything:
                 matching = self._player.matching
-                sent, uri = matching.normalized(body), matching.normalized_uri(uri)
+                sent, uri = matching.normalize_body(body), matching.normalize_uri(uri)
                 stored = self._find(method, uri, sent)
                 if stored is not None:
-                    return _played_at(stored.interaction, uri)
+                    return _at_server(stored.interaction, uri)
                 if self.is_replay_only:
-                    raise self._player.missed(method, uri, sent)
-            refusal = self._refused or self._lost
+                    raise self._player.miss(method, uri, sent)
+            refusal = self._refused or self._fork_refusal
             if refusal is not None:
                 raise refusal
         except CassetteError as error:
@@ -188,19 +188,19 @@ class CassetteRun:
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
-        if not exchange.is_kept:
+        if not exchange.is_recordable:
             return
         try:
             is_kept = not self._is_finished and self._append(exchange)
         except CassetteError as error:
             raise self.signal(error) from None
-        other = None if is_kept else self._other()
+        other = None if is_kept else self._run_in_use_instead()
         if other is not None:
             other.record(exchange)
 
     def _append(self, exchange: WireExchange) -> bool:
         """Keep an exchange; return whether the run had not ended by then."""
-        interaction = self._kept(exchange)
+        interaction = self._clean_interaction(exchange)
         with self._writing:
             if self._is_finished:
                 return False
@@ -217,14 +217,14 @@ class CassetteRun:
             return self._apart.submit(self.record, exchange)
         except RuntimeError:
             # The block ended meanwhile.
-            other = self._other()
+            other = self._run_in_use_instead()
             if other is not None:
                 return other.record_apart(exchange)
             ended: Future[None] = Future()
             ended.set_result(None)
             return ended
 
-    def _other(self) -> "CassetteRun | None":
+    def _run_in_use_instead(self) -> "CassetteRun | None":
         """Return a run with the same cassette that is in use when this one has ended.
 
         Of threads that have a block each, the last to begin one serves all, and may end first.
@@ -234,13 +234,13 @@ class CassetteRun:
         )
         return next((run for run in runs if run.path == self.path), None)
 
-    def _kept(self, exchange: WireExchange) -> Interaction:
+    def _clean_interaction(self, exchange: WireExchange) -> Interaction:
         matching = self._player.matching
-        body = matching.normalized(exchange.request_body)
-        kept = kept_exchange(replace(exchange, request_body=body), self._headers)
+        body = matching.normalize_body(exchange.request_body)
+        kept = clean_exchange(replace(exchange, request_body=body), self._headers)
         # The answer is decoded by now.
-        answer = matching.scrubbed(kept.response_body)
-        return replace(kept, uri=matching.normalized_uri(kept.uri), response_body=answer)
+        answer = matching.scrub_body(kept.response_body)
+        return replace(kept, uri=matching.normalize_uri(kept.uri), response_body=answer)
 
     # What a provider of ours asks
 
@@ -255,23 +255,21 @@ class CassetteRun:
         """
         if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
-        sent = self._player.matching.normalized_json(body)
+        sent = self._player.matching.normalize_json(body)
         try:
             return replay_turn(
                 lambda: self._find("POST", path, sent),
                 model=str(body.get("model")),
                 max_retries=max_retries,
                 address=address,
-                missed=lambda: self._missed_turn(path, sent),
+                missed=lambda: self._turn_miss(path, sent),
             )
         except _NotRecordedError:
             return None
 
-    def _missed_turn(self, path: str, body: Mapping[str, Any]) -> Exception:
+    def _turn_miss(self, path: str, body: Mapping[str, Any]) -> Exception:
         # Asked beforehand, another thread could take the recording in between.
-        return (
-            self._player.missed("POST", path, body) if self.is_replay_only else _NotRecordedError()
-        )
+        return self._player.miss("POST", path, body) if self.is_replay_only else _NotRecordedError()
 
     def delivered(self, miss: CassetteMiss) -> None:
         """Note that the caller was given ``miss``."""
@@ -317,7 +315,7 @@ class CassetteRun:
             self._is_finished = True
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
-            unplayed = self.tape.unplayed if drops else ()
+            unplayed = self.index.unplayed if drops else ()
             self._writer.promote(drop=[stored.key for _, stored in unplayed])
         else:
             self._writer.leave()
@@ -327,7 +325,7 @@ class CassetteRun:
         """Where recordings of this run stand until the run ends well."""
         return self._writer.partial
 
-    def take_untold_miss(self) -> CassetteError | None:
+    def take_pending_miss(self) -> CassetteError | None:
         """Return the first miss that no caller was given, and take all of them as reported."""
         found = self._pending[:]
         del self._pending[: len(found)]
@@ -400,7 +398,7 @@ def use_cassette(
     """
     run = CassetteRun(
         Path(path),
-        _checked(Path(path), mode),
+        _check_mode(Path(path), mode),
         record_command=record_command,
         answers_turns=answers_turns,
         matching=Matching(drift, tuple(ignore), normalize, scrub, diff_folder),
@@ -417,14 +415,14 @@ def use_cassette(
         run.delivered(signal)
         raise signal.error from None
     except Exception as failure:
-        hidden = run.take_untold_miss()
+        hidden = run.take_pending_miss()
         if hidden is not None:
             # What the client made of it may be all that the block shows.
             failure.add_note(str(hidden))
         raise
     finally:
         run.finish(keep=keep_on_failure or not failed)
-    swallowed = run.take_untold_miss()
+    swallowed = run.take_pending_miss()
     if swallowed is not None:
         raise with_exemption(swallowed)
 
@@ -448,14 +446,14 @@ def journal(path: Path | str) -> Iterator[CassetteRun]:
         yield run
 
 
-def _played_at(found: Interaction, uri: str) -> Interaction:
+def _at_server(found: Interaction, uri: str) -> Interaction:
     """Return a recorded answer whose addresses lead to the server that is asked now."""
     headers = at_origin(found.response_headers, found.uri, uri)
     same = headers is found.response_headers
     return found if same else replace(found, response_headers=headers)
 
 
-def _checked(path: Path, mode: RecordMode) -> RecordMode:
+def _check_mode(path: Path, mode: RecordMode) -> RecordMode:
     if mode not in RECORD_MODES:
         raise UsageError(
             f"record mode {mode!r} is none",

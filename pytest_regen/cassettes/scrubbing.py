@@ -21,7 +21,7 @@ from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
-    "hidden_in_stream",
+    "credentials_across_events",
     "is_emulated",
     "is_private_parameter",
     "scrub_lines",
@@ -222,7 +222,7 @@ def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
     return text
 
 
-def hidden_in_stream(text: str, literal: tuple[str, ...] = ()) -> tuple[str, ...]:
+def credentials_across_events(text: str, literal: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the kinds of credential of which a stream holds pieces in several events.
 
     Of a key that is cut behind its first letters the first piece would be replaced, and the rest,

@@ -154,7 +154,7 @@ def _record_response(
 def _replay_stream_class(module: Any) -> Any:
     """Return the class of recorded bodies that a response of ``module`` accepts."""
 
-    class Played(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
+    class RecordedStream(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
         """A recorded body, in its pieces, with its end."""
 
         def __init__(self, taken: Interaction) -> None:
@@ -173,14 +173,14 @@ def _replay_stream_class(module: Any) -> Any:
             if self._taken.end != "complete":
                 raise module.RemoteProtocolError(BROKEN_OFF)
 
-    return Played
+    return RecordedStream
 
 
 @cache
 def _live_stream_class(module: Any) -> Any:
     """Return the class of live bodies that a response of ``module`` accepts."""
 
-    class Taped(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
+    class LiveStream(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
         """A live body, kept while it passes."""
 
         def __init__(self, inner: Any, answer: LiveAnswer) -> None:
@@ -219,4 +219,4 @@ def _live_stream_class(module: Any) -> Any:
             finally:
                 await self._answer.aend("closed")
 
-    return Taped
+    return LiveStream

@@ -155,7 +155,7 @@ class LiveAnswer:
         except IndexError:
             return None
         _open.remove(self)
-        return self._exchange.ended(b"".join(self._pieces), tuple(self._chunks), how)
+        return self._exchange.with_answer(b"".join(self._pieces), tuple(self._chunks), how)
 
 
 async def wait_until_recorded(future: Future[None]) -> None:

@@ -29,16 +29,16 @@ from pytest_regen.cassettes.files.parser import (
     unreadable,
 )
 from pytest_regen.cassettes.files.reader import content_of
-from pytest_regen.cassettes.files.storage import replace_cassette, shown_path, unwritable
+from pytest_regen.cassettes.files.storage import display_path, replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
 from pytest_regen.cassettes.recording import clean_body
-from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
+from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["Persister", "RewritePersister", "VcrpyCannotReadError", "lost_for_vcrpy"]
+__all__ = ["Persister", "RewritePersister", "VcrpyCannotReadError", "first_loss_for_vcrpy"]
 
 
 Deserialize = Callable[[str], Any]
@@ -73,12 +73,12 @@ class Persister:
     def save_cassette(self, cassette_path: str, cassette_dict: Any, serializer: Any) -> None:
         """Write the cassette without credentials."""
 
-        def serialized() -> tuple[str, str]:
+        def serialize_clean() -> tuple[str, str]:
             clean = _scrub_cassette(cassette_dict)
             text, rest = str(serialize(clean, serializer)), _without_large(clean)
             return text, text if rest is clean else str(serialize(rest, serializer))
 
-        _write_cassette(Path(cassette_path), serialized)
+        _write_cassette(Path(cassette_path), serialize_clean)
 
 
 class RewritePersister:
@@ -197,7 +197,7 @@ def _check_interactions(
     """Refuse what vcrpy would stumble over later, or not know what to do with."""
     if is_of_ruby(data):
         why = "it was written by VCR for Ruby, which vcrpy does not read"
-        shown = shown_path(path)
+        shown = display_path(path)
         hint = f"pytest-regen cassettes convert {shown} --out {path.stem}.converted.yaml"
         raise unreadable(path, why, line=1, hint=hint)
     for line, item in interactions_with_lines(data, lines, path):
@@ -260,18 +260,18 @@ def _size(body: object) -> int:
     return len(body) if isinstance(body, bytes | str) else 0
 
 
-def _write_cassette(path: Path, serialized: Callable[[], tuple[str, str]]) -> None:
+def _write_cassette(path: Path, serialize: Callable[[], tuple[str, str]]) -> None:
     """Write a cassette in one step; the old file stays until the new one is whole.
 
     Args:
         path: the cassette.
-        serialized: gives its text, and what of it is searched once more.
+        serialize: gives its text, and what of it is searched once more.
 
     Raises:
         CassetteError: it cannot be made text, or written, or holds a credential.
     """
     try:
-        text, searched = serialized()
+        text, searched = serialize()
     except UndecodableBodyError as error:
         raise CassetteError(
             f"{path.name}: the cassette is not written: one of its bodies cannot be searched for "
@@ -329,7 +329,7 @@ def _scrub_response(response: Mapping[str, Any]) -> dict[str, Any]:
         return {**response, "headers": headers}
     lower = by_lower_name(headers)
     plain, _ = decode_body(body, lower)
-    kinds = hidden_in_stream(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
+    kinds = credentials_across_events(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
     if kinds:
         raise UndecodableBodyError(
             f"a stream holds a credential in pieces of several events ({', '.join(kinds)})"
@@ -365,7 +365,7 @@ class VcrpyCannotReadError(Exception):
     """vcrpy itself cannot read a file, so whoever uses it has a serializer of their own."""
 
 
-def lost_for_vcrpy(
+def first_loss_for_vcrpy(
     old: str, new: str, answers: Sequence[bytes], *, is_json: bool, as_json: bool
 ) -> str:
     """Return which request of a cassette another one does not answer as well; empty for none.

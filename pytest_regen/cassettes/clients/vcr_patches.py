@@ -139,30 +139,30 @@ def patch_clients(run: ActiveCassette) -> Iterator[None]:
     Args:
         run: the cassette, which is in use by then; its open streams end with the block.
     """
-    with _patched.lock:
-        if not _patched.blocks:
+    with _patch_state.lock:
+        if not _patch_state.blocks:
             with ExitStack() as patches:
                 _patch(patches)
-                _patched.patches = patches.pop_all()
-        _patched.blocks += 1
+                _patch_state.patches = patches.pop_all()
+        _patch_state.blocks += 1
     try:
         yield
     finally:
-        with _patched.lock:
-            _patched.blocks -= 1
-            if not _patched.blocks:
-                _patched.patches.close()
+        with _patch_state.lock:
+            _patch_state.blocks -= 1
+            if not _patch_state.blocks:
+                _patch_state.patches.close()
         end_streams(run)
 
 
-class _Patched:
+class _PatchState:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.blocks = 0
         self.patches = ExitStack()
 
 
-_patched = _Patched()
+_patch_state = _PatchState()
 
 
 def _patch(patches: ExitStack) -> None:

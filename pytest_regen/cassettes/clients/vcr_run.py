@@ -63,36 +63,36 @@ def is_expected(
     prefixes = tuple(f"{package}." for package in outside)
     function = unwrap(test) if test is not None else None
     code = getattr(function, "__code__", None)
-    if code is not None and _names(code, getattr(function, "__globals__", {}), error):
+    if code is not None and _names_error(code, getattr(function, "__globals__", {}), error):
         return True
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - what `inspect` calls, without reading source files
     while frame is not None:
         home = f"{frame.f_globals.get('__name__')}."
         if not home.startswith(prefixes):
-            held = any(_is(value, error) for value in frame.f_locals.values())
-            if held or _names(frame.f_code, frame.f_globals, error):
+            held = any(_is_error(value, error) for value in frame.f_locals.values())
+            if held or _names_error(frame.f_code, frame.f_globals, error):
                 return True
         frame = frame.f_back
     return False
 
 
-def _names(code: CodeType, known: Mapping[str, Any], error: type[BaseException]) -> bool:
+def _names_error(code: CodeType, known: Mapping[str, Any], error: type[BaseException]) -> bool:
     """Return whether a function, or one inside it, names ``error`` by its name or an alias."""
     return any(
-        name == error.__name__ or _is(known.get(name), error)
-        for one in _with_inner(code)
+        name == error.__name__ or _is_error(known.get(name), error)
+        for one in _inner_code(code)
         for name in one.co_names
     )
 
 
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
+def _inner_code(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _with_inner(constant)
+            yield from _inner_code(constant)
 
 
-def _is(value: object, error: type[BaseException]) -> bool:
+def _is_error(value: object, error: type[BaseException]) -> bool:
     return value is error or (isinstance(value, tuple) and any(one is error for one in value))
 
 
@@ -108,7 +108,7 @@ def without_pauses() -> Iterator[None]:
     network the next attempt ends as this one did. Clients that find their pauses otherwise keep
     them.
     """
-    waiting = [client for client in _waiting() if _CALCULATES not in vars(client)]
+    waiting = [client for client in _clients_on_stack() if _CALCULATES not in vars(client)]
     for client in waiting:
         setattr(client, _CALCULATES, _no_pause)
     try:
@@ -122,7 +122,7 @@ def _no_pause(*_: object, **__: object) -> float:
     return 0.0
 
 
-def _waiting() -> Iterator[object]:
+def _clients_on_stack() -> Iterator[object]:
     """Yield the clients whose methods are running in this thread, each once."""
     seen = set[int]()
     frame = inspect.currentframe()
@@ -234,7 +234,7 @@ class VcrRun:
         self.refused.append(error)
         raise CassetteMiss(error) if self.signals_misses else error
 
-    def take_untold_miss(self, failure: BaseException | None) -> CassetteMissError | None:
+    def take_pending_miss(self, failure: BaseException | None) -> CassetteMissError | None:
         """Return the miss that is behind a failure, and take all of them as reported.
 
         A request that vcrpy would let through is one whatever became of it.
@@ -246,7 +246,7 @@ class VcrRun:
         if self.refused:
             refused, self.refused = self.refused, []
             return refused[0]
-        cause = next((one for one in _behind(failure) if isinstance(one, self.theirs)), None)
+        cause = next((one for one in _causes(failure) if isinstance(one, self.theirs)), None)
         if cause is None or not (self.missed or self.expected):
             return None
         request = getattr(cause, "failed_request", None)
@@ -263,16 +263,16 @@ class VcrRun:
         return list(missed.values())
 
     def _miss(self, asked: MissedRequest) -> CassetteMissError:
-        tape = RecordingIndex(self._stored())
+        index = RecordingIndex(self._stored_interactions())
         for number, count in self.cassette.play_counts.items():
             if count:
-                tape.mark(number + 1)
+                index.mark(number + 1)
         keys = list(keys_of(asked.method, asked.uri, asked.body))
         return miss(
             self.path,
-            tape,
+            index,
             asked,
-            key=next(filter(tape.knows, keys), keys[-1]),
+            key=next(filter(index.knows, keys), keys[-1]),
             exists=self.exists or self.total > 0,
             is_left=False,
             matching=_AS_SENT,
@@ -280,17 +280,17 @@ class VcrRun:
             command=self.command,
         )
 
-    def _stored(self) -> Iterator[StoredInteraction]:
+    def _stored_interactions(self) -> Iterator[StoredInteraction]:
         for request in self.cassette.requests:
             found = Interaction(
                 request.method, request.uri, comparable_bytes(request.body), 200, "", b""
             )
             # The cheap key: looking for credentials in each takes longer than all the rest.
             key = next(keys_of(found.method, found.uri, found.request_body))
-            yield StoredInteraction.parsed(self.path, 0, found, key)
+            yield StoredInteraction.with_interaction(self.path, 0, found, key)
 
 
-def _behind(failure: BaseException | None) -> Iterator[BaseException]:
+def _causes(failure: BaseException | None) -> Iterator[BaseException]:
     """Yield an exception and those that led to it, those in groups among them."""
     waiting, seen = [failure], set[int]()
     while waiting:
@@ -320,7 +320,7 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     rewrites = options.mode == "rewrite"
     mode = "new_episodes" if rewrites else options.mode
     engine = VCR(record_mode=VcrRecordMode(mode), cassette_library_dir=str(options.folder))
-    persister = Persister(_extra(options, config["path_transformer"]), rewrites=rewrites)
+    persister = Persister(_extra_paths(options, config["path_transformer"]), rewrites=rewrites)
     engine.register_persister(persister)
     options.configure(engine)
     merged = engine.get_merged_config(path=options.path, **config)
@@ -335,7 +335,7 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     if rewrites and merged["persister"] is not persister:
         merged["persister"] = RewritePersister(merged["persister"])
     passing = check_hosts(options.passing)
-    merged["before_record_request"] = _without(passing, merged["before_record_request"])
+    merged["before_record_request"] = _pass_hosts(passing, merged["before_record_request"])
     run = VcrRun(
         path,
         theirs=CannotOverwriteExistingCassetteException,
@@ -346,7 +346,7 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
     merged["custom_patches"] = (*merged["custom_patches"], *_refusals(run))
     with (
         keep_patches_while_sending(),
-        _raising_what_is_not_written(run),
+        _raise_write_failure(run),
         _VcrCassette.use(run=run, **merged) as cassette,
     ):
         run.cassette = cassette
@@ -359,7 +359,7 @@ def use_vcr_cassette(options: VcrOptions) -> Iterator[VcrRun]:
             run.files.write()
 
 
-def _without(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _pass_hosts(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return what vcrpy calls with each request, which leaves those to some hosts alone."""
     if not passing:
         return filtered
@@ -367,7 +367,7 @@ def _without(passing: Sequence[str], filtered: Callable[[Any], Any]) -> Callable
 
 
 @contextmanager
-def _raising_what_is_not_written(run: VcrRun) -> Iterator[None]:
+def _raise_write_failure(run: VcrRun) -> Iterator[None]:
     try:
         yield
     except BaseException as failure:
@@ -427,7 +427,7 @@ def _refusals(run: VcrRun) -> Iterator[tuple[Any, str, Any]]:
     yield httpx2.AsyncHTTPTransport, "handle_async_request", handle_async_request
 
 
-def _extra(options: VcrOptions, transformed: Callable[[str], str]) -> Iterator[Path]:
+def _extra_paths(options: VcrOptions, transformed: Callable[[str], str]) -> Iterator[Path]:
     """Yield the further cassettes, under the names they have."""
     for name in options.extra:
         path = options.folder / name
@@ -466,23 +466,25 @@ class _VcrCassette(Cassette):  # type: ignore[misc]  # vcrpy ships no types
             except UnhandledHTTPRequestError:
                 # Another thread was given it since vcrpy asked whether there is one.
                 if self.write_protected:
-                    self._run.refuse(_asked(request))
+                    self._run.refuse(_missed_request(request))
                 raise
             stored, _ = self.data[self._index]
             # As it would have been recorded: what a suite filters is no drift.
             sent = self._before_record_request(request) or request
-            self._run.note_drift(_asked(sent), self._index + 1, comparable_bytes(stored.body))
-            return _without_waiting(response)
+            self._run.note_drift(
+                _missed_request(sent), self._index + 1, comparable_bytes(stored.body)
+            )
+            return _hurry_retry(response)
 
     def filter_request(self, request: Any) -> Any:
         """Return the filtered request; vcrpy asks where it has no answer and may send nothing."""
         found = super().filter_request(request)
         if found and self.write_protected:
-            self._run.refuse(_asked(found))
+            self._run.refuse(_missed_request(found))
         return found
 
 
-def _without_waiting(response: Mapping[str, Any]) -> Mapping[str, Any]:
+def _hurry_retry(response: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an answer that makes no client wait before it asks again."""
     headers = response.get("headers") or {}
     if not is_retried_status(int(response["status"]["code"])):
@@ -492,5 +494,5 @@ def _without_waiting(response: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**response, "headers": {**kept, "retry-after-ms": ["1"]}}
 
 
-def _asked(request: Any) -> MissedRequest:
+def _missed_request(request: Any) -> MissedRequest:
     return MissedRequest(request.method, request.uri, comparable_bytes(request.body))

@@ -145,7 +145,7 @@ def _inflate(body: bytes, bits: int) -> tuple[bytes, bool]:
 
 
 def _brotli(body: bytes) -> tuple[bytes, bool]:
-    module = _installed("br")
+    module = _import_decoder("br")
     decoder = module.Decompressor()
     # One of the two packages of that name calls it otherwise.
     step = getattr(decoder, "process", None) or decoder.decompress
@@ -158,7 +158,7 @@ def _brotli(body: bytes) -> tuple[bytes, bool]:
 def _zstd(body: bytes) -> tuple[bytes, bool]:
     if not _ZSTD_MAGIC.startswith(body[:4]):
         return _plain_text(body, "it does not begin as zstd does"), True
-    module = _installed("zstd")
+    module = _import_decoder("zstd")
     try:
         return _frames(body, lambda: _zstd_decoder(module))
     except module.ZstdError as error:
@@ -195,7 +195,7 @@ def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[by
     return _join_bounded(steps()), decoder.eof
 
 
-def _installed(name: str) -> Any:
+def _import_decoder(name: str) -> Any:
     for module in _MODULES[name]:
         try:
             return import_module(module)

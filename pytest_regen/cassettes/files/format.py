@@ -70,19 +70,19 @@ def header_text(metadata: Mapping[str, Any]) -> str:
     """
     own = {name: value for name, value in metadata.items() if name in _OWN}
     noted = {name: value for name, value in metadata.items() if name not in _OWN}
-    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_written_mapping(own, "  ")]
+    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping_lines(own, "  ")]
     if noted:
-        lines += ["metadata:\n", *_written_mapping(noted, "  ")]
+        lines += ["metadata:\n", *_mapping_lines(noted, "  ")]
     return "".join(lines) + INTERACTIONS
 
 
-def _written_mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
+def _mapping_lines(values: Mapping[str, Any], indent: str) -> Iterable[str]:
     """Yield the lines of a mapping, which another recorder may have filled with anything."""
     for name, value in values.items():
         head = f"{indent}{_scalar(name)}:"
         if isinstance(value, Mapping):
             yield f"{head}\n" if value else f"{head} {{}}\n"
-            yield from _written_mapping(value, indent + "  ")
+            yield from _mapping_lines(value, indent + "  ")
         elif isinstance(value, list | tuple):
             yield f"{head}\n" if value else f"{head} []\n"
             yield from (f"{indent}- {_scalar(str(item))}\n" for item in value)
@@ -109,14 +109,14 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
         f"{layout}"
-        f"{_written_stream(interaction)}"
+        f"{_stream_line(interaction)}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
-        f"{_written_headers(interaction.request_headers)}"
+        f"{_headers_text(interaction.request_headers)}"
         f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_written_headers(_answer_headers(interaction, answer))}"
+        f"{_headers_text(_answer_headers(interaction, answer))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
@@ -143,7 +143,7 @@ def foreign_text(interaction: Interaction) -> str:
     }
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     listed = [{"request": request, "response": response}]
-    return str(yaml.dump(listed, Dumper=dumper)) + _written_stream(interaction)
+    return str(yaml.dump(listed, Dumper=dumper)) + _stream_line(interaction)
 
 
 def _tokens(interaction: Interaction) -> str:
@@ -155,7 +155,7 @@ def _tokens(interaction: Interaction) -> str:
     return f"  tokens: {{{listed}}}\n" if found else ""
 
 
-def _written_stream(interaction: Interaction) -> str:
+def _stream_line(interaction: Interaction) -> str:
     """Return how a stream arrived; JSON is YAML, and one line of it is no noise in a review."""
     if interaction.end == "complete" and not interaction.chunks:
         return ""
@@ -196,7 +196,7 @@ def _length(body: str | bytes) -> int:
     return len(body if isinstance(body, bytes) else body.encode())
 
 
-def _written_headers(headers: Headers) -> str:
+def _headers_text(headers: Headers) -> str:
     if not headers:
         return "    headers: {}\n"
     lines = ["    headers:\n"]

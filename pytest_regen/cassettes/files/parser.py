@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from pytest_regen.cassettes.files.storage import shown_path
+from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
@@ -23,7 +23,7 @@ __all__ = [
     "is_of_ruby",
     "parse_cassette",
     "parse_json",
-    "parsed_yaml",
+    "parse_yaml",
     "refuse_cut",
     "room_behind",
     "text_of",
@@ -113,7 +113,7 @@ def text_of(path: Path, data: bytes | memoryview, line: int = 1) -> str:
         raise unreadable(path, "the file is binary, not UTF-8 text", line=at) from None
 
 
-def parsed_yaml(
+def parse_yaml(
     text: str,
     path: Path,
     line: int = 1,
@@ -134,7 +134,7 @@ def parsed_yaml(
     Raises:
         CassetteUnreadableError: it is broken, or asks for more than values.
     """
-    node, value = _composed(text, path, line, loader)
+    node, value = _compose(text, path, line, loader)
     if _may_refer(text):
         _refuse_expanding(value, len(text), path, line)
     return value, [line + item.start_mark.line for item in _items(node)]
@@ -146,7 +146,7 @@ def parse_cassette(
     *,
     loader: Any = None,
 ) -> tuple[object, list[int]]:
-    """Parse the YAML of a whole cassette; takes, returns and raises as ``parsed_yaml`` does.
+    """Parse the YAML of a whole cassette; takes, returns and raises as ``parse_yaml`` does.
 
     Recordings that stand under each other, as vcrpy writes them, are parsed one by one: PyYAML
     keeps some thirty objects for each until it has seen the end of what it was given.
@@ -156,7 +156,7 @@ def parse_cassette(
     except CassetteUnreadableError:
         # Whatever is wrong is told by the parser that saw everything that stands before it.
         found = None
-    return parsed_yaml(text, path, loader=loader) if found is None else found[:2]
+    return parse_yaml(text, path, loader=loader) if found is None else found[:2]
 
 
 def room_behind(text: str, path: Path) -> tuple[int, str] | None:
@@ -207,7 +207,7 @@ def _parse_one_by_one(
     first, end = head.end(), tail.start() + 1 if tail else len(text)
     line = text.count("\n", 0, first) + 1
     frame = f"{text[: first - 1]} []\n{text[end:]}"
-    node, data = _composed(frame, path, 1, loader)
+    node, data = _compose(frame, path, 1, loader)
     if not isinstance(data, dict) or not _is_empty_at(node, "interactions", line - 2):
         return None
     items: list[object] = []
@@ -215,7 +215,7 @@ def _parse_one_by_one(
     referring: list[object] = [data] if _may_refer(frame) else []
     for start, stop in _pieces(text, first, end, "\n" + head[1] + "- "):
         piece = text[start:stop]
-        node, found = _composed(piece, path, line, loader)
+        node, found = _compose(piece, path, line, loader)
         if not isinstance(found, list):
             return None
         items += found
@@ -250,13 +250,13 @@ def _may_refer(text: str) -> bool:
     return "&" in text and _REFERENCE.search(text) is not None
 
 
-def _composed(
+def _compose(
     text: str,
     path: Path,
     line: int,
     loader: Any,
 ) -> tuple[Any, object]:
-    """Return the outermost node of YAML, and the value it stands for; raises as ``parsed_yaml``."""
+    """Return the outermost node of YAML, and the value it stands for; raises as ``parse_yaml``."""
     import yaml
 
     parser = None
@@ -310,7 +310,7 @@ def _items(node: Any) -> list[Any]:
 
 
 def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
-    """Parse a cassette that is JSON; returns and raises as ``parsed_yaml`` does."""
+    """Parse a cassette that is JSON; returns and raises as ``parse_yaml`` does."""
     try:
         value = strict_loads(text, constants=True)
     except json.JSONDecodeError as error:
@@ -329,7 +329,7 @@ def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
 def _line_of(problem: str, text: str, path: Path) -> int:
     """Return where JSON has a problem: it is YAML, and that parser knows where things stand."""
     try:
-        parsed_yaml(text, path)
+        parse_yaml(text, path)
     except CassetteUnreadableError as error:
         return (problem in error.why and error.line) or 1
     return 1
@@ -540,7 +540,7 @@ def _is_same_scalar(one: Any, other: Any) -> bool:
 def _locate_errors(construct: Any) -> Any:
     """Return a constructor whose errors say where they are."""
 
-    def constructed(loader: Any, node: Any) -> object:
+    def construct_or_refuse(loader: Any, node: Any) -> object:
         try:
             found: object = construct(loader, node)
         except (ValueError, ArithmeticError, LookupError, AttributeError):
@@ -548,7 +548,7 @@ def _locate_errors(construct: Any) -> Any:
             _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
         return found
 
-    return constructed
+    return construct_or_refuse
 
 
 def _exact_binary(loader: Any, node: Any) -> bytes:
@@ -562,7 +562,7 @@ def unreadable(
     path: Path, why: str, *, line: int | None = None, hint: str = "", is_edited: bool = False
 ) -> CassetteUnreadableError:
     """Return the error for a file that is no cassette, or must not be loaded."""
-    place = f"{shown_path(path)}:{line}" if line else shown_path(path)
+    place = f"{display_path(path)}:{line}" if line else display_path(path)
     return CassetteUnreadableError(
         f"{place}: the cassette cannot be read",
         why=why,

@@ -30,7 +30,7 @@ from pytest_regen.cassettes.files.parser import (
     interactions_with_lines,
     parse_cassette,
     parse_json,
-    parsed_yaml,
+    parse_yaml,
     refuse_cut,
     text_of,
     unreadable,
@@ -70,7 +70,7 @@ class StoredInteraction:
         self._data = data
 
     @classmethod
-    def parsed(
+    def with_interaction(
         cls, path: Path, line: int, interaction: Interaction, key: str = ""
     ) -> "StoredInteraction":
         """Return a recording that was read already, from a file that need not name its key."""
@@ -115,7 +115,7 @@ class StoredInteraction:
             # It could hide the line that says how a stream ended.
             why = "a comment stands before the request"
             raise unreadable(self.path, why, line=self.line, hint="delete the comment")
-        [data] = _parsed_list(text, self.path, self.line)
+        [data] = _parse_list(text, self.path, self.line)
         found = build_interaction(data, self.path, self.line)
         if self.key not in keys_of(found.method, found.uri, found.request_body):
             raise unreadable(
@@ -153,16 +153,16 @@ def read_cassette(path: Path) -> CassetteFile | None:
         return None
     size = len(data)
     if path.suffix == PARTIAL:
-        data = _complete(data)
+        data = _drop_unfinished(data)
     if data.startswith(FIRST_LINE.encode()) and b"python/" not in data:
         indexed = _index_text(path, data)
         if indexed is not None:
             # Behind a recording that was cut nothing can be put.
             return replace(indexed, stamp=stamp, is_laid_out=len(data) == size)
-    return replace(_whole(path, text_of(path, data)), stamp=stamp)
+    return replace(_read_whole_file(path, text_of(path, data)), stamp=stamp)
 
 
-def _complete(data: bytes) -> bytes:
+def _drop_unfinished(data: bytes) -> bytes:
     """Return a partial file without the recording that a killed run was writing, if any."""
     data = data[: data.rfind(b"\n") + 1]
     last = data.rfind(b"\n" + _START) + 1
@@ -246,7 +246,7 @@ def _head_metadata(head: str, path: Path) -> Mapping[str, Any]:
     if head not in _heads:
         if len(_heads) >= _MOST_HEADS:
             _heads.clear()
-        _heads[head] = MappingProxyType(dict(_metadata(parsed_yaml(head, path)[0])))
+        _heads[head] = MappingProxyType(dict(_metadata(parse_yaml(head, path)[0])))
     return _heads[head]
 
 
@@ -266,18 +266,20 @@ def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
     return parse_cassette(text, path)
 
 
-def _whole(path: Path, text: str) -> CassetteFile:
+def _read_whole_file(path: Path, text: str) -> CassetteFile:
     parsed, lines = _parse_text(path, text)
     items = interactions_with_lines(parsed, lines, path)
     refuse_cut(parsed, text, path)
     found = tuple(
-        StoredInteraction.parsed(path, line, _findable(build_interaction(item, path, line)))
+        StoredInteraction.with_interaction(
+            path, line, _with_stable_boundary(build_interaction(item, path, line))
+        )
         for line, item in items
     )
     return CassetteFile(path, _metadata(parsed), found)
 
 
-def _findable(found: Interaction) -> Interaction:
+def _with_stable_boundary(found: Interaction) -> Interaction:
     """Return a foreign recording with the boundary that requests are compared with."""
     body = with_stable_boundary(found.request_body)
     return found if body is found.request_body else replace(found, request_body=body)
@@ -291,23 +293,25 @@ def _metadata(data: object) -> Mapping[str, Any]:
         found.update(part if isinstance(part, Mapping) else {})
     if not found:
         return {}
-    text = json.dumps(_cut(found), ensure_ascii=False, skipkeys=True, default=str)
+    text = json.dumps(_limit_depth(found), ensure_ascii=False, skipkeys=True, default=str)
     # JSON may hold half a character; the YAML this is written to may not.
     plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"), parse_constant=str)
     return plain
 
 
-def _cut(value: Any, levels: int = _METADATA_LEVELS) -> Any:
+def _limit_depth(value: Any, levels: int = _METADATA_LEVELS) -> Any:
     """Return metadata without what is nested deeper than anything is that tells of recordings."""
     if isinstance(value, Mapping):
-        return {name: _cut(item, levels - 1) for name, item in value.items()} if levels else {}
+        return (
+            {name: _limit_depth(item, levels - 1) for name, item in value.items()} if levels else {}
+        )
     if isinstance(value, list | tuple):
-        return [_cut(item, levels - 1) for item in value] if levels else []
+        return [_limit_depth(item, levels - 1) for item in value] if levels else []
     return value
 
 
-def _parsed_list(text: str, path: Path, line: int) -> list[Any]:
-    data, _ = parsed_yaml(text, path, line)
+def _parse_list(text: str, path: Path, line: int) -> list[Any]:
+    data, _ = parse_yaml(text, path, line)
     if not isinstance(data, list) or len(data) != 1:
         raise unreadable(path, "this is not one interaction", line=line)
     return data

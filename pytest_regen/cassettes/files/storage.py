@@ -25,6 +25,7 @@ __all__ = [
     "append_or_nothing",
     "append_whole",
     "behind_links",
+    "display_path",
     "insert_whole",
     "is_packed",
     "move_file",
@@ -34,10 +35,9 @@ __all__ = [
     "read_whole",
     "recover",
     "replace_cassette",
-    "shown_path",
     "stamp_of",
+    "unused_reason",
     "unwritable",
-    "why_unused",
 ]
 
 
@@ -79,7 +79,7 @@ def note_folder() -> None:
         _noted[:] = [Path.cwd()]
 
 
-def shown_path(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path from the working directory where it lies below it, else the whole."""
     # Not imported here: where it is not loaded no loop runs.
     asyncio = sys.modules.get("asyncio")
@@ -250,7 +250,7 @@ def unwritable(path: Path, error: Exception) -> CassetteError:
     """Return the error for a cassette that the file system refuses."""
     code = error.errno if isinstance(error, OSError) else None
     return CassetteError(
-        f"{shown_path(path)}: the cassette cannot be written",
+        f"{display_path(path)}: the cassette cannot be written",
         why=str((isinstance(error, OSError) and error.strerror) or error),
         hint=_HINTS.get(code or 0, "make the folder writable, or record into another one"),
     )
@@ -273,7 +273,7 @@ _HASHED = re.compile(r"(.+)_[0-9a-f]{8}")
 """How names end that a file system would not take as they are."""
 
 
-def why_unused(path: Path) -> str:
+def unused_reason(path: Path) -> str:
     """Return why no test can use a cassette; nothing where one may.
 
     Only what lies where the fixture and the mark look for a module's cassettes is judged:

@@ -109,7 +109,7 @@ class CassetteWriter:
         try:
             if self._partial is None:
                 self._metadata = _metadata(source, model)
-                self._partial = self._claimed_partial()
+                self._partial = self._claim_partial()
                 self._partial.write_bytes(b"")
             # Head and recording in one: a cassette without any does not load.
             head = "" if self._recorded else header_text(self._metadata)
@@ -160,7 +160,7 @@ class CassetteWriter:
 
     def _promote(self, partial: Path, drop: Counter[str]) -> None:
         old = self._current()
-        kept = _without_last(self._kept(old), drop)
+        kept = _without_last(self._interactions_to_keep(old), drop)
         metadata = _merge_metadata(old.metadata if kept and old else {}, self._metadata)
         appends = old is not None and kept == old.interactions and self._can_append(old, metadata)
         day = str(metadata["recorded_at"])
@@ -223,7 +223,7 @@ class CassetteWriter:
         at = _start_of_last(data, text.count("\n", end))
         return _Room(at, indent, "\r\n" if data[:at].endswith(b"\r\n") else "\n")
 
-    def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
+    def _interactions_to_keep(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
         if old is None:
             return ()
         if self._mode != "all":
@@ -231,7 +231,7 @@ class CassetteWriter:
         again = {stored.key for stored in self._recorded}
         return tuple(stored for stored in old.interactions if stored.key not in again)
 
-    def _claimed_partial(self) -> Path:
+    def _claim_partial(self) -> Path:
         """Return a partial file no living run writes; one that a dead run left is taken over."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         for number in range(1, _PARTIAL_NAMES):
@@ -288,7 +288,7 @@ def keep_answers(path: Path) -> None:
 
 
 def _keep_answers(path: Path, left: Path | None) -> None:
-    files = [file for file in (read_cassette(path), _readable(left)) if file is not None]
+    files = [file for file in (read_cassette(path), _read_partial(left)) if file is not None]
     found = [stored for file in files for stored in file.interactions]
     kept = [stored for stored in found if _is_answered(stored.interaction)]
     if kept and (len(kept) < len(found) or len(files) > 1 or not path.exists()):
@@ -302,7 +302,7 @@ def _keep_answers(path: Path, left: Path | None) -> None:
         left.unlink(missing_ok=True)
 
 
-def _readable(partial: Path | None) -> CassetteFile | None:
+def _read_partial(partial: Path | None) -> CassetteFile | None:
     try:
         return None if partial is None else read_cassette(partial)
     except CassetteUnreadableError:
@@ -401,7 +401,7 @@ def _metadata(source: str, model: str) -> dict[str, Any]:
         "recorded_by": {
             name: installed
             for name in ("pytest-regen", "anthropic", "vcrpy")
-            if (installed := _installed(name))
+            if (installed := _installed_version(name))
         },
         "source": source,
         "models": [model] if model else [],
@@ -409,7 +409,7 @@ def _metadata(source: str, model: str) -> dict[str, Any]:
 
 
 @cache
-def _installed(name: str) -> str:
+def _installed_version(name: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -16,19 +16,19 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
-from pytest_regen.cassettes.files.parser import parsed_yaml, text_of
+from pytest_regen.cassettes.files.parser import parse_yaml, text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
     StoredInteraction,
     content_of,
     read_cassette,
 )
-from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, why_unused
+from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import leaves
 from pytest_regen.cassettes.misses import Difference, differences
-from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_and_values_in
+from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_and_values_in
 from pytest_regen.credentials.names import is_placeholder
 from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with_values
 from pytest_regen.errors import CassetteUnreadableError, UsageError
@@ -43,7 +43,7 @@ __all__ = [
     "Limits",
     "cassettes_in",
     "check_cassettes",
-    "outdated_in",
+    "outdated_findings",
 ]
 
 
@@ -124,7 +124,7 @@ class Baseline:
         self._met.add(found)
         return True
 
-    def outdated(self, checked: Iterable[Path]) -> tuple[AcceptedFinding, ...]:
+    def outdated_entries(self, checked: Iterable[Path]) -> tuple[AcceptedFinding, ...]:
         """Return entries that were not met although their cassette was checked, or is gone."""
         places = {self._place(path) for path in checked}
         folder = self.path.absolute().parent
@@ -142,7 +142,7 @@ class Baseline:
         Raises:
             UsageError: nothing can be written there.
         """
-        kept = sorted((self._known | self._met) - {*self.outdated(checked)})
+        kept = sorted((self._known | self._met) - {*self.outdated_entries(checked)})
         entries = [one._asdict() for one in kept]
         text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
         try:
@@ -296,7 +296,11 @@ def check_cassettes(
             file = read_cassette(path)
             if file is not None:
                 files.append(file)
-                found += [*_secrets(file, known), *_edited(file), *_notes(file, limits, drifted)]
+                found += [
+                    *_secrets(file, known),
+                    *_edit_findings(file),
+                    *_notes(file, limits, drifted),
+                ]
         except CassetteUnreadableError as error:
             layout = _other_layout(path)
             if layout:
@@ -304,14 +308,14 @@ def check_cassettes(
                 found += [one for one, _ in _secret_lines(path, known)]
             else:
                 found.append(_unreadable(path, error))
-    found += _varying(files)
+    found += _variation_findings(files)
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
 
 
-def outdated_in(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
+def outdated_findings(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
     """Return the entries of a baseline that no longer apply, one finding for each cassette."""
     kinds: defaultdict[str, list[str]] = defaultdict(list)
-    for one in baseline.outdated(checked):
+    for one in baseline.outdated_entries(checked):
         kinds[one.path].append(one.kind)
     return tuple(
         Finding(
@@ -342,7 +346,7 @@ def _other_layout(path: Path) -> str:
     its project understands. Empty where something is missing that should be there.
     """
     try:
-        data, _ = parsed_yaml(text_of(path, content_of(path)[0] or b""), path)
+        data, _ = parse_yaml(text_of(path, content_of(path)[0] or b""), path)
     except CassetteUnreadableError:
         return ""
     items = data.get("interactions") if isinstance(data, Mapping) else None
@@ -367,7 +371,7 @@ def _is_laid_out(half: object) -> bool:
 
 def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
     """Yield credentials in the text as it stands, each with its kind."""
-    for number, kind, value in _in_lines(_text_of(path)):
+    for number, kind, value in _secrets_by_line(_text_of(path)):
         if not known("SECRET", kind, value):
             yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
 
@@ -393,7 +397,7 @@ def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
             yield Finding("SECRET", "error", file.path, stored.line, message)
         if found.is_stream:
             text = found.response_body.decode("utf-8", "replace")
-            for kind in hidden_in_stream(text):
+            for kind in credentials_across_events(text):
                 if not known("SECRET", kind, text):
                     message = f"a credential in pieces, in several events of a stream ({kind})"
                     yield Finding("SECRET", "error", file.path, stored.line, message)
@@ -412,7 +416,7 @@ def _text_of(path: Path) -> str:
 def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterator[Finding]:
     telling: defaultdict[str, list[str]] = defaultdict(list)
     for name, values in (*found.request_headers.items(), *found.response_headers.items()):
-        if holds_credential(name, values) and not _says_nothing(name, values):
+        if holds_credential(name, values) and not _is_harmless_header(name, values):
             telling[name] += values
     for name, said in sorted(telling.items()):
         if known("HEADER", name, "\n".join(said)):
@@ -425,7 +429,7 @@ def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterato
             yield Finding("HEADER", "error", path, line, message)
 
 
-def _says_nothing(name: str, values: Iterable[str]) -> bool:
+def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
     """Whether a header holds placeholders, or cookies that tell nothing of an account."""
     if all(map(is_placeholder, values)):
         return True
@@ -440,7 +444,7 @@ def _pairs_in(name: str) -> int | None:
     return 1 if name == "set-cookie" else None
 
 
-def _in_lines(text: str) -> Iterator[tuple[int, str, str]]:
+def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield the number of each line with a credential, its kind and what stands there.
 
     What is none but for its name is looked at together with the lines it is folded with: YAML may
@@ -466,7 +470,7 @@ def _readable(stored: StoredInteraction) -> Interaction | None:
         return None
 
 
-def _edited(file: CassetteFile) -> Iterator[Finding]:
+def _edit_findings(file: CassetteFile) -> Iterator[Finding]:
     for stored in file.interactions:
         try:
             _ = stored.interaction
@@ -493,7 +497,7 @@ def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iter
         yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
     if os.path.relpath(path) in drifted:
         yield warning("DRIFT", "a request of the last test run was not what is recorded here")
-    unused = why_unused(path)
+    unused = unused_reason(path)
     if unused:
         yield warning("UNUSED", unused)
 
@@ -507,7 +511,7 @@ def _age(metadata: Mapping[str, Any]) -> int | None:
     return (date.today() - recorded).days  # noqa: DTZ011 - days suffice
 
 
-def _varying(files: Sequence[CassetteFile]) -> Iterator[Finding]:
+def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
     """Yield the paths in which requests differ that are otherwise the same."""
     groups: defaultdict[str, dict[str, tuple[StoredInteraction, Any]]] = defaultdict(dict)
     for file in files:
@@ -517,7 +521,7 @@ def _varying(files: Sequence[CassetteFile]) -> Iterator[Finding]:
             if isinstance(body, Mapping):
                 # What is nested hundreds of levels deep is compared with nothing.
                 with suppress(RecursionError):
-                    masked = [(path, _masked(value)) for path, value in leaves(body)]
+                    masked = [(path, _mask_volatile(value)) for path, value in leaves(body)]
                     groups[canonical_hash(masked)].setdefault(stored.key, (stored, body))
     told: set[tuple[Path, str]] = set()
     for group in groups.values():
@@ -541,5 +545,5 @@ def _remedy(body: Any, varying: Difference) -> str:
     )
 
 
-def _masked(value: object) -> object:
+def _mask_volatile(value: object) -> object:
     return _VOLATILE.sub("*", value) if isinstance(value, str) else value

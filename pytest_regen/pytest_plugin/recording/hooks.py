@@ -250,7 +250,7 @@ def _untold_miss(item: pytest.Item, failure: BaseException | None) -> CassetteEr
     if own is None:
         # A miss is vcrpy's exception there; the test does with it what it likes.
         return _miss_of_vcrpy(item, None)
-    missed = own.take_untold_miss()
+    missed = own.take_pending_miss()
     told = missed or failure
     if isinstance(told, CassetteMissError):
         _note_miss(item, own.path, told)
@@ -262,7 +262,7 @@ def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> Cassette
     run = item.stash.get(VCR_RUN, None)
     if run is None:
         return None
-    missed = run.take_untold_miss(failure)
+    missed = run.take_pending_miss(failure)
     if missed is not None:
         _note_miss(item, run.path, missed)
     return missed
