@@ -1,24 +1,23 @@
-"""Generate, regenerate and heal stores: plan, ask, judge, keep the better, stop with a reason.
+"""Generate, regenerate and heal stores: plan, ask, judge, keep the better, stop with a reason."""
 
-Names are resolved on first use: whoever only validates asks no model.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.flow import heal_type, regenerate_pages
     from pytest_regen.regeneration.generate import generate_store
-    from pytest_regen.regeneration.partial import (
+    from pytest_regen.regeneration.planning import StorePlan, plan_store
+    from pytest_regen.regeneration.policies import fixable, pages_at_fault
+    from pytest_regen.regeneration.regenerate import (
         heal_store,
-        merged,
+        heal_type,
+        merge_results,
         partial_regenerate,
+        regenerate_pages,
         summary_of,
         targets,
         write_summary,
     )
-    from pytest_regen.regeneration.planning import StorePlan, plan_store
-    from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.restore import (
         Rebuilt,
         Taken,
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
         StopReason,
         TurnSettings,
     )
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "Feedback",
@@ -54,7 +55,7 @@ __all__ = [
     "generate_store",
     "heal_store",
     "heal_type",
-    "merged",
+    "merge_results",
     "pages_at_fault",
     "partial_regenerate",
     "plan_store",
@@ -65,40 +66,3 @@ __all__ = [
     "targets",
     "write_summary",
 ]
-
-_HOMES = {
-    "Feedback": "values",
-    "GenerateResult": "values",
-    "HealResult": "values",
-    "PartialRegenResult": "values",
-    "Progress": "values",
-    "Rebuilt": "restore",
-    "StopReason": "values",
-    "StorePlan": "planning",
-    "Taken": "restore",
-    "TurnSettings": "values",
-    "adopt_edits": "restore",
-    "edited_types": "restore",
-    "fixable": "policies",
-    "generate_store": "generate",
-    "heal_store": "partial",
-    "heal_type": "flow",
-    "merged": "partial",
-    "pages_at_fault": "policies",
-    "partial_regenerate": "partial",
-    "plan_store": "planning",
-    "rebuild_source": "restore",
-    "regenerate_pages": "flow",
-    "restore_outputs": "restore",
-    "summary_of": "partial",
-    "targets": "partial",
-    "write_summary": "partial",
-}
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Import the module that holds ``name``."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

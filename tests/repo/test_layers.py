@@ -19,6 +19,7 @@ VALUES = {
 }
 LEVELS = {
     "errors": 0,
+    "facade": 0,
     "canonical": 0,
     "html": 0,
     "modes": 0,
@@ -26,7 +27,8 @@ LEVELS = {
     "text": 0,
     "regions": 1,
     "extras": 1,
-    "files": 1,
+    "files": 0,
+    "commit": 1,
     "network": 1,
     "credentials": 1,
     "turns": 2,
@@ -71,7 +73,7 @@ DOORS = {
     "referencing": ("documents.reading",),
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
-    "filelock": ("stores", "turns.budget", "files", "cassettes"),
+    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
     "hypothesis": ("strategies", "testing"),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
