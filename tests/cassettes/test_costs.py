@@ -197,7 +197,7 @@ def test_opening_the_cassettes_of_a_suite_parses_their_head_once(
         parsed.append(text)
         return parse_yaml(text, path)
 
-    monkeypatch.setattr(reader, "parsed_yaml", counted)
+    monkeypatch.setattr(reader, "parse_yaml", counted)
     monkeypatch.setattr(reader, "_heads", {})
     for path in paths:
         with use_cassette(path, http_clients=False):
