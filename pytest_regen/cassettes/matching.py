@@ -26,36 +26,36 @@ __all__ = ["IGNORED", "DriftPolicy", "Matching", "Normalize", "RecordingIndex", 
 
 
 DriftPolicy = Policy
-"""How a request is handled that is not what was recorded: it fails; or the recording that stands
-in its place answers, and the drift is reported; or it answers in silence, as in vcrpy."""
+"""What happens to a request that differs from its recording: it fails; it is answered by the
+recording in its place and reported as drift; or it is answered silently, as in vcrpy."""
 
 
 Normalize = Callable[[Any], Any]
 """Takes the JSON body of a request, returns the JSON that is compared and kept."""
 
 Scrub = Callable[[str], str]
-"""Takes a text and returns it without what must not be kept."""
+"""Takes a text and returns it without what must not be stored."""
 
 IGNORED = "[ignored]"
-"""Stands in a cassette where a path was declared to vary."""
+"""What a cassette holds where a path was declared to vary."""
 
 
 @dataclass(frozen=True)
 class Matching:
     """How requests are compared with recordings.
 
-    Not slotted: the parsed paths are kept.
+    Not slotted: the parsed paths are cached.
     """
 
     drift: DriftPolicy = "fail"
     ignore: Sequence[str] = ()
-    """Paths (``$.metadata.user_id``) whose values have no part in the comparison."""
+    """Paths (``$.metadata.user_id``) whose values are not compared."""
     normalize: Normalize | None = None
     scrub: Scrub | None = None
-    """Called with every text of requests and answers: what has the shape of no credential, and
-    must not be kept all the same, such as the names of customers."""
+    """Called with every text of requests and answers, to take out what is no credential but must
+    not be stored either, such as names of customers."""
     diff_folder: Path | None = None
-    """Where the whole of a long difference is written; nowhere by default."""
+    """Where long differences are written in full; nowhere by default."""
 
     def __post_init__(self) -> None:
         if self.drift not in POLICIES:
@@ -78,7 +78,8 @@ class Matching:
         """Return a request body as it is compared and kept.
 
         Raises:
-            CassetteError: the project's ``normalize`` or ``scrub`` failed, or gave no such value.
+            CassetteError: the project's ``normalize`` or ``scrub`` failed or returned something
+                unusable.
         """
         body = with_stable_boundary(unpack(body))
         value = None if self.is_plain else json_or_none(body)
@@ -111,7 +112,7 @@ class Matching:
         return clean
 
     def scrub_body(self, body: bytes) -> bytes:
-        """Return a body without what the project's own function takes out; raises as above."""
+        """Return a body with the project's ``scrub`` applied; raises as above."""
         if self.scrub is None:
             return body
         value = json_or_none(body)
@@ -120,7 +121,7 @@ class Matching:
         try:
             text = body.decode()
         except UnicodeDecodeError:
-            # No text: an image, or what a client compressed itself.
+            # Not text: an image, or a body that the client compressed itself.
             return body
         return self._scrub_text(text).encode()
 
@@ -131,7 +132,7 @@ class Matching:
 
 
 def _call_normalize(normalize: Normalize, value: Any) -> Any:
-    """Return what a project's function makes of a request, if that is JSON."""
+    """Return what the project's ``normalize`` returns for a request, if that is JSON."""
     # The function may change what it is given.
     copy = json.loads(json.dumps(value))
     try:
@@ -172,18 +173,18 @@ def _function_name(function: Callable[..., object]) -> str:
 
 
 _Index = dict[str, deque[int]]
-"""Key to the indexes of its recordings."""
+"""From a key to the positions of its recordings."""
 
 
 class RecordingIndex:
-    """Recordings in recorded order, each of them good for one request.
+    """Recordings in recorded order, each of which answers one request.
 
-    Callers know a recording by its number in the file, from 1; an index, from 0, stays inside.
+    Callers identify a recording by its number in the file, from 1; positions from 0 stay inside.
 
     Args:
         interactions: the recordings.
-        rekey: gives the key of a recording where requests are normalized; used, and every
-            recording parsed, only for a request whose key stands in no recording.
+        rekey: returns the key of a recording under the project's rules. Because it parses every
+            recording, it is used only for a request that no stored key matches.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class RecordingIndex:
         self._rekey = rekey
         self._rekeyed: _Index | None = None
         self._played: dict[int, object] = {}
-        """By index, what shows which of several callers was the first to want it."""
+        """By position: the token of the caller that claimed the recording first."""
         self._first_unplayed = 0
 
     def __len__(self) -> int:
@@ -228,11 +229,11 @@ class RecordingIndex:
         return None
 
     def mark(self, number: int) -> None:
-        """Mark a recording played that was given out elsewhere, by its number."""
+        """Mark a recording, by its number, as played elsewhere."""
         self._claim(number - 1)
 
     def _claim(self, index: int) -> bool:
-        """Mark a recording played; returns whether it was not before."""
+        """Mark a recording played; return whether this call was the one that did."""
         token = object()
         return self._played.setdefault(index, token) is token
 
@@ -248,9 +249,10 @@ class RecordingIndex:
         return None
 
     def _index_by_scrubbed_key(self) -> _Index:
-        """Return the index by the keys of requests without their credentials.
+        """Return the index by keys of scrubbed requests.
 
-        In files of ours all requests are; of others it takes long, and few requests need it.
+        In files written by this package all requests are scrubbed. For others it takes long, and
+        few requests need it.
         """
         if self._scrubbed is None:
             every = enumerate(self._all)
@@ -269,12 +271,12 @@ class RecordingIndex:
 
     @property
     def played(self) -> int:
-        """How many recordings were given out."""
+        """How many recordings were played."""
         return len(self._played)
 
     @property
     def unplayed(self) -> tuple[tuple[int, StoredInteraction], ...]:
-        """The recordings nobody asked for, each with its number."""
+        """The recordings that no request asked for, each with its number."""
         return tuple(
             (number, stored)
             for number, stored in enumerate(self._all, 1)
@@ -291,5 +293,5 @@ def _index(keys: Iterable[tuple[int, str]]) -> _Index:
     index: defaultdict[str, deque[int]] = defaultdict(deque)
     for at, key in keys:
         index[key].append(at)
-    # A plain one: looking up a key that is not there must not make it.
+    # A plain dict: looking up a missing key must not add it.
     return dict(index)

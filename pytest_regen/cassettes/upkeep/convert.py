@@ -1,4 +1,4 @@
-"""A foreign cassette written anew, decoded and without its credentials, if it plays as before."""
+"""Conversion of foreign cassettes: decoded, without credentials, and playing as before."""
 
 import re
 import tempfile
@@ -36,13 +36,13 @@ __all__ = ["Changes", "Conversion", "convert", "is_cleanable", "plan_conversion"
 
 _TOP: Final = frozenset({"version", "interactions", "metadata", RECORDING})
 _ITEM: Final = frozenset({"request", "response", "stream"})
-"""The last is what we note of streams that we add to a file of vcrpy."""
+"""The last one is ours, for streams that we add to a file of vcrpy."""
 
 _PARTS: Final[tuple[tuple[str, frozenset[str], frozenset[str]], ...]] = (
     ("request", frozenset({"method", "uri", "body", "headers"}), frozenset()),
     ("response", frozenset({"status", "headers", "body"}), frozenset({"url", "protocol"})),
 )
-"""What vcrpy writes of a recording, and what some of its stubs add."""
+"""The keys vcrpy writes for a recording, and those some of its stubs add."""
 
 _ENCODED = re.compile(r"""^\s*['"]?content-encoding['"]?:""", re.IGNORECASE | re.MULTILINE)
 _DAY = re.compile(r"^  recorded_at: .*\n", re.MULTILINE)
@@ -50,12 +50,12 @@ _DAY = re.compile(r"^  recorded_at: .*\n", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a conversion changes, besides the layout."""
+    """What a conversion changes beside the layout."""
 
     headers: tuple[str, ...] = ()
-    """Headers that go."""
+    """Headers that are removed."""
     replaced_headers: tuple[str, ...] = ()
-    """Headers whose value, or part of it, is replaced."""
+    """Headers whose value is replaced, at least in part."""
     credentials: tuple[str, ...] = ()
     """Kinds of credential that are replaced in bodies and addresses."""
     decompressed: bool = False
@@ -77,7 +77,7 @@ def _list_names(what: str, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What becomes of one cassette."""
+    """The conversion of one cassette."""
 
     path: Path
     target: Path
@@ -85,32 +85,32 @@ class Conversion:
     interactions: int
     changes: Changes = Changes()
     text: str = ""
-    """The new file."""
+    """The text of the new file."""
     why: str = ""
-    """What keeps it from being converted."""
+    """Why it cannot be converted."""
     hint: str = ""
 
 
 def plan_conversion(
     path: Path, out: Path | None = None, *, lays_out: bool = False, force: bool = False
 ) -> Conversion:
-    """Return what converting a cassette would make of it; nothing is written.
+    """Return what converting a cassette would do; nothing is written.
 
     The new file answers every request of the old one with the same decoded bytes, but for
-    credentials, through this package and through vcrpy as it is without a configuration; else it is
-    refused. So is a file that a suite's own serializer wrote, if it would be replaced: that
+    credentials, through this package and through an unconfigured vcrpy; otherwise the conversion is
+    refused. A file that a suite's own serializer wrote is not replaced either, because that
     serializer could not read the new one.
 
     Args:
         path: the cassette as vcrpy or a project's own serializer wrote it.
-        out: where to write; by default the same file, named ``.yaml`` if it was JSON.
-        lays_out: whether JSON gets a line for each member. This package plays the bytes as they
-            were, vcrpy the text that stands there.
-        force: whether to convert it although a test that is marked ``vcr`` may miss it.
+        out: the target; by default the same file, or ``.yaml`` beside it if it was JSON.
+        lays_out: whether JSON gets one line per member. This package plays the original bytes,
+            vcrpy the text in the file.
+        force: whether to convert it even if a test marked ``vcr`` may no longer find a recording.
 
     Raises:
-        UsageError: there is no such file, it holds nothing, or the target exists already.
-        CassetteUnreadableError: it is no cassette.
+        UsageError: there is no such file, it is empty, or the target exists already.
+        CassetteUnreadableError: it is not a cassette.
     """
     file = read_cassette(path)
     if file is None:
@@ -156,11 +156,11 @@ def _plan_text(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: b
 
 
 def convert(plan: Conversion, backup: Path | None = None) -> None:
-    """Write what was planned, in one step.
+    """Write the planned file, in one step.
 
     Args:
-        plan: a conversion that may be made.
-        backup: where the old file is kept.
+        plan: a conversion that is possible.
+        backup: where to keep the old file.
 
     Raises:
         CassetteError: it cannot be written.
@@ -176,7 +176,7 @@ def convert(plan: Conversion, backup: Path | None = None) -> None:
 
 
 def is_cleanable(path: Path) -> bool:
-    """Whether converting a cassette leaves none of the credentials that a check finds in it."""
+    """Whether converting a cassette would remove every credential that a check finds."""
     try:
         plan = plan_conversion(path)
     except RegenError:
@@ -209,14 +209,14 @@ def _converted_text(file: CassetteFile, kept: Sequence[Interaction], *, lays_out
 
 
 def _with_day(text: str, stored: StoredInteraction) -> str:
-    """Return a recording of ours with the day that it told before."""
+    """Return a recording of ours with the day that it named before."""
     head, _, rest = text.partition("\n")
     before = stored.text
     day = _DAY.search(before, 0, before.find("\n  request:") + 1)
     return f"{head}\n{day[0]}{rest}" if day else text
 
 
-# What changes
+# Changes
 
 
 def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction]) -> Changes:
@@ -238,11 +238,11 @@ def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction])
     return Changes(tuple(sorted(gone)), tuple(sorted(other)), tuple(sorted(kinds)), unpacked)
 
 
-# Whether it plays as before
+# Comparison of old and new
 
 
 def _own_serializer(text: str, path: Path) -> str:
-    """Return what vcrpy would not have written; empty where nothing shows another serializer."""
+    """Return signs of another serializer than vcrpy's; empty if there are none."""
     is_json = text.lstrip().startswith("{")
     suffix = name_parts(path)[1]
     if is_json and suffix != ".json":
@@ -275,7 +275,7 @@ def _unknown(part: Mapping[Any, Any], known: Iterable[str], place: str) -> Itera
 
 
 def _first_loss(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:
-    """Return which request the new file would not answer as well; empty for none."""
+    """Return the first request that the new file answers less well; empty if none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "c.yaml")
         path.write_text(made, "utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""A cassette as the conversation it holds, with tokens and what the prompt cache did."""
+"""A cassette shown as a conversation, with tokens and the effect of the prompt cache."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -93,7 +93,7 @@ def _answer(found: Interaction) -> dict[str, Any]:
 
 
 def _plain_answer(found: Interaction) -> str:
-    """Return an answer that is no message: an error, pieces of a text, or what it holds."""
+    """Return an answer other than a message: an error, the text of a stream, or its content."""
     body = json_or_none(found.response_body)
     error = body.get("error") if isinstance(body, Mapping) else None
     if isinstance(error, Mapping):
@@ -103,7 +103,7 @@ def _plain_answer(found: Interaction) -> str:
 
 
 def _pieces(stream: str) -> Iterator[str]:
-    """Yield the pieces of text in a stream of "chat completion chunks", as many servers send."""
+    """Yield the pieces of text in a stream of "chat completion chunks"."""
     for event in sse_events(stream):
         choices = event.get("choices")
         for choice in choices if isinstance(choices, list) else ():
