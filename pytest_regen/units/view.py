@@ -196,8 +196,9 @@ class FileUnits:
                 parts.append(one)
             else:
                 raise self._unusable("inputs", name, one, "each is a text, or a Path to hash")
-        system = self.system_sha256
-        return Inputs(system, canonical_hash([parts, system, self._settings_sha256]))
+        part = self.kind.system_inputs
+        system = self.system_sha256 if part is None else text_hash(part)
+        return Inputs(self.system_sha256, canonical_hash([parts, system, self._settings_sha256]))
 
     @cached_property
     def system_sha256(self) -> str:
