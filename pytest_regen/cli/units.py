@@ -1,5 +1,7 @@
-"""Commands on files with units: what ``generate``, ``validate`` and the others do with a file
-that a kind claims, and ``forget``, which only units have.
+"""Commands on files with units.
+
+What ``generate``, ``validate`` and the others do with a file that a kind claims; and ``forget``,
+which only units have.
 """
 
 import shlex
