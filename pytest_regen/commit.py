@@ -57,6 +57,9 @@ _PATIENCE: Final = 10.0
 _PROBE: Final = 0.1
 """Seconds a lock must be held to count as held: another reader's look at it takes far less."""
 
+_SETTLED: Final = 1_000_000_000
+"""Nanoseconds after which another change of a file has another time."""
+
 _MANIFEST: Final = "commit.json"
 _IGNORE: Final = ".gitignore"
 _TRIAL: Final = ".trial"
@@ -100,13 +103,38 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return what is another as soon as a file, or the list of names in a folder, is another."""
+def _names(folder: Path) -> set[str] | None:
     try:
-        facts = path.stat()
+        return {path.name for path in folder.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size
+
+
+class _Look:
+    """A file, or the names in a folder, as they were when they were read."""
+
+    def __init__(self, path: Path, read: Callable[[Path], object]) -> None:
+        self._path = path
+        self._read = read
+        # The stamp is taken first: a change between the two shows.
+        self._stamp = self._stamp_now()
+        self.found = read(path)
+        # A clock ticks every few milliseconds and numbers of files are used again: what was
+        # written just now may change once more without another stamp.
+        self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < _SETTLED
+
+    def is_current(self) -> bool:
+        """Return whether reading would find the same."""
+        if self._stamp != self._stamp_now() or (self._stamp is None) != (self.found is None):
+            return False
+        return not self._is_new or self._read(self._path) == self.found
+
+    def _stamp_now(self) -> tuple[int, int, int] | None:
+        try:
+            facts = self._path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +155,7 @@ class View:
     def __init__(self, files_: "AtomicFiles") -> None:
         self.root = files_.root
         self._files = files_
-        self._seen: dict[Path, object] = {}
+        self._looks: list[_Look] = []
         self._over: dict[str, bytes | None] = {}
         manifest = self._look(files_.staging / _MANIFEST)
         self._changes = {change.name: change for change in files_.changes_in(manifest)}
@@ -157,7 +185,7 @@ class View:
         """
         found = set()
         for place, _, names in os.walk(self.root / folder):
-            self._seen.setdefault(Path(place), _stamp(Path(place)))
+            self._looks.append(_Look(Path(place), _names))
             inside = Path(place).relative_to(self.root).as_posix()
             found |= {f"{inside}/{name}" for name in names}
         for name in (*self._changes, *self._over):
@@ -173,12 +201,12 @@ class View:
 
     def is_current(self) -> bool:
         """Return whether everything that was read is still as it was."""
-        return all(_stamp(path) == stamp for path, stamp in self._seen.items())
+        return all(look.is_current() for look in self._looks)
 
     def _look(self, path: Path) -> bytes | None:
-        # The stamp is taken first: a change between the two shows as one.
-        self._seen.setdefault(path, _stamp(path))
-        return _content(path)
+        look = _Look(path, _content)
+        self._looks.append(look)
+        return look.found  # type: ignore[return-value]  # of _content
 
 
 Undo = Callable[[Any, View], Contents]
@@ -508,7 +536,7 @@ class AtomicFiles:
 
     def _trial_lock(self, record: str) -> Path:
         """Return the lock that is held as long as the owner of a record is alive."""
-        part = record.removesuffix(_TRIAL).partition(".")[2].partition(".")[2]
+        part = Path(record).stem.removeprefix(".").partition(".")[2]
         name = f"{self.lock.name.removesuffix('.lock')}{part and '.'}{part}{_TRIAL}.lock"
         return self.lock.with_name(name)
 

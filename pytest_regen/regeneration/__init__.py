@@ -7,18 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.flow import heal_type, regenerate_pages
     from pytest_regen.regeneration.generate import generate_store
-    from pytest_regen.regeneration.partial import (
+    from pytest_regen.regeneration.planning import StorePlan, plan_store
+    from pytest_regen.regeneration.policies import fixable, pages_at_fault
+    from pytest_regen.regeneration.regenerate import (
         heal_store,
-        merged,
+        heal_type,
+        merge_results,
         partial_regenerate,
+        regenerate_pages,
         summary_of,
         targets,
         write_summary,
     )
-    from pytest_regen.regeneration.planning import StorePlan, plan_store
-    from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.restore import (
         Rebuilt,
         Taken,
@@ -54,7 +55,7 @@ __all__ = [
     "generate_store",
     "heal_store",
     "heal_type",
-    "merged",
+    "merge_results",
     "pages_at_fault",
     "partial_regenerate",
     "plan_store",
@@ -81,18 +82,18 @@ _HOMES = {
     "edited_types": "restore",
     "fixable": "policies",
     "generate_store": "generate",
-    "heal_store": "partial",
-    "heal_type": "flow",
-    "merged": "partial",
+    "heal_store": "regenerate",
+    "heal_type": "regenerate",
+    "merge_results": "regenerate",
     "pages_at_fault": "policies",
-    "partial_regenerate": "partial",
+    "partial_regenerate": "regenerate",
     "plan_store": "planning",
     "rebuild_source": "restore",
-    "regenerate_pages": "flow",
+    "regenerate_pages": "regenerate",
     "restore_outputs": "restore",
-    "summary_of": "partial",
-    "targets": "partial",
-    "write_summary": "partial",
+    "summary_of": "regenerate",
+    "targets": "regenerate",
+    "write_summary": "regenerate",
 }
 
 if not TYPE_CHECKING:
