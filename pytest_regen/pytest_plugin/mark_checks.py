@@ -41,7 +41,8 @@ def wrong_marks(collector: pytest.Collector, items: Sequence[pytest.Item]) -> st
         collector: what the items were collected from.
         items: the tests that have a mark of ours.
     """
-    if isinstance(collector, StoreNode):
+    # Nodes of ours mark their items themselves.
+    if isinstance(collector, StoreNode) or type(collector).__name__ == "UnitFileNode":
         return ""
     return "\n".join(dict.fromkeys(found for item in items for found in _found(item)))
 
@@ -74,6 +75,10 @@ def _found(item: pytest.Item) -> Iterator[str]:
 
 def _check_regen(item: pytest.Item) -> None:
     mark = regen_mark(item)
+    if mark.units:
+        from pytest_regen.pytest_plugin.units import marked_units
+
+        marked_units(item)
     if mark.store is None and not mark.types:
         return
     store = store_path(item)

@@ -10,15 +10,16 @@ from pytest_regen.commit import AtomicFiles, Contents
 from pytest_regen.commit import Trial as FilesTrial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import KindError, SourceError, UsageError
-from pytest_regen.prompts import estimate_tokens, with_correction
-from pytest_regen.regeneration.values import Feedback, TurnSettings
+from pytest_regen.prompts import correction_block, estimate_tokens, with_correction
+from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.places import Trial
+from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, TurnSettings
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.units.kind import Kind, Unit, call_kind
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.texts import find_texts
-from pytest_regen.units.values import FIRST_LIMIT, Answer, Ask, Rejected, write_corrections
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
 from pytest_regen.validation.issues import Issue
@@ -183,7 +184,7 @@ class UnitFile:
     @contextmanager
     def trial(
         self, view: FileUnits, candidate: FileUnits, answers: Sequence[Answer]
-    ) -> Iterator["_Trial"]:
+    ) -> Iterator[Trial]:
         """Put a candidate in place for a test that reads the file."""
         name = answers[0].ask.name
         del view  # The files are read again under the lock.
@@ -364,7 +365,7 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
     text = _text_of(units, name)
     if text and "\n" in text and len(text) <= _LONGEST_ANSWER:
         told.append("[ANSWER] The text that stands there now:\n" + text)
-    return write_corrections(told)
+    return correction_block(told)
 
 
 def _extract(unit: Unit, pieces: Sequence[str]) -> str:
@@ -390,7 +391,7 @@ def _taken_out(kind: Kind, place: str, now: str, texts: Mapping[str, Sequence[st
             if stands is None or stands.text != after:
                 continue
             if before is not None:
-                now = kind.region.replace(now, {name: before})
+                now = str(kind.region.replace(now, {name: before}))
             elif remove := getattr(kind.region, "remove", None):
                 now = str(remove(now, [name]))
         except SourceError:

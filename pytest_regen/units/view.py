@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.errors import KindError, SourceError
+from pytest_regen.regeneration.values import Answer, Score
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, quoted
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, moved_ledger, now
 from pytest_regen.units.naming import adopt_command, rebuild_command, unit_id
 from pytest_regen.units.texts import UnitText, find_texts, put_text, same_text, sides, texts_or_none
-from pytest_regen.units.values import Answer, Score
 from pytest_regen.validation.issues import Excerpt, Issue
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import unified_diff
 
 from pytest_regen.commit import AtomicFiles, new_id
 from pytest_regen.errors import RegionError, SourceError, StoreWriteError
@@ -21,21 +20,10 @@ from pytest_regen.units.ledger import (
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["UnitWrite", "file_diff", "hand_entry", "put_texts"]
+__all__ = ["UnitWrite", "hand_entry", "put_texts"]
 
 _HISTORY = ".regen/history"
 _IGNORED = b"*\n"
-
-
-def file_diff(before: str, after: str, place: str) -> str:
-    """Return the unified diff of two states of a file; empty where they agree."""
-    lines = unified_diff(
-        before.splitlines(keepends=True),
-        after.splitlines(keepends=True),
-        f"a/{place}",
-        f"b/{place}",
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def hand_entry(units: FileUnits, name: str, text: str) -> Entry:
