@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_regen.testing.agents import KNOWN_BAD, AgentFactory, Replies, completion
     from pytest_regen.testing.caching import assert_cache_prefix_stable
+    from pytest_regen.testing.conformance import KindConformance
     from pytest_regen.testing.failures import Feedback, FeedbackError, fail
     from pytest_regen.testing.stateless import (
         CHECKS,
@@ -41,6 +42,7 @@ __all__ = [
     "ContextLossError",
     "Feedback",
     "FeedbackError",
+    "KindConformance",
     "Replies",
     "TranscriptError",
     "assert_answers_in_place",
@@ -67,6 +69,7 @@ _HOMES = {
     "FeedbackError": "failures",
     "HOSTILE_TEXTS": "structure",
     "KNOWN_BAD": "agents",
+    "KindConformance": "conformance",
     "Replies": "agents",
     "TranscriptError": "transcripts",
     "assert_cache_prefix_stable": "caching",

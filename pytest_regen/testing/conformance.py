@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from typing import Any, ClassVar, Final
 
 import pytest
 
+from pytest_regen.emulator import Emulator
 from pytest_regen.errors import TransportError
 from pytest_regen.files import observe_effects
 from pytest_regen.regeneration.flow import Work, work
@@ -31,7 +33,7 @@ from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerat
 from pytest_regen.regeneration.values import TurnSettings
 from pytest_regen.settings import read_settings
 from pytest_regen.turns.values import Reply, TurnRequest, Usage
-from pytest_regen.units.kind import Example, Kind, Unit, extract_text
+from pytest_regen.units.kind import Example, Kind
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import load_kinds
 from pytest_regen.units.naming import unit_id
@@ -51,12 +53,13 @@ __all__ = ["KindConformance", "Replies"]
 _REPLIES: Final = "replies.json"
 _LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "venv", "cassettes", "tests")
 _MODEL: Final = "conformance"
+_URL: Final = "REGEN_CONFORMANCE_URL"
 _CONFTEST: Final = """\
-from pytest_regen.testing.conformance import Replies
+from pytest_regen.testing.conformance import EmulatedModel
 
 
 def pytest_regen_provider(config):
-    return Replies(config.rootpath)
+    return EmulatedModel()
 """
 
 
@@ -77,12 +80,44 @@ class Replies:
     def send(self, request: TurnRequest) -> Reply:
         """Return the text for the prompt that a request holds."""
         self.requests.append(request)
-        replies = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
-        asked = request.messages[-1].content
-        for prompt, text in replies.items():
-            if prompt in asked:
-                return Reply(text, usage=Usage(input_tokens=9, output_tokens=9), model=_MODEL)
-        raise TransportError("the model is away", hint="replay the recording")
+        text = self._text(request.messages[-1].content)
+        return Reply(text, usage=Usage(input_tokens=9, output_tokens=9), model=_MODEL)
+
+    def answer(self, body: Mapping[str, Any]) -> str:
+        """Return the text for a request to the emulator."""
+        return self._text(str(body["messages"][-1]["content"]))
+
+    def _text(self, asked: str) -> str:
+        replies: dict[str, str] = json.loads(self._file.read_text("utf-8"))
+        return next(text for prompt, text in replies.items() if prompt in asked)
+
+
+class EmulatedModel:
+    """A model behind HTTP, so that it can be recorded; asked with the standard library alone."""
+
+    reference = f"{__name__}:EmulatedModel"
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Ask the emulator that the environment names."""
+        body = {
+            "model": request.model,
+            "max_tokens": request.max_tokens,
+            "messages": [{"role": one.role, "content": one.content} for one in request.messages],
+        }
+        headers = {
+            "content-type": "application/json",
+            "x-api-key": "none-needed",
+            "anthropic-version": "2023-06-01",
+        }
+        data = json.dumps(body).encode()
+        asked = urllib.request.Request(f"{os.environ[_URL]}/v1/messages", data, headers)  # noqa: S310 - loopback
+        try:
+            with urllib.request.urlopen(asked) as response:  # noqa: S310 - as above
+                said = json.load(response)
+        except OSError as error:
+            raise TransportError("the model is away", why=str(error), hint="record again") from None
+        text = "".join(block.get("text", "") for block in said["content"])
+        return Reply(text, usage=Usage(input_tokens=9, output_tokens=9), model=_MODEL)
 
 
 @dataclass(frozen=True)
@@ -134,16 +169,23 @@ class _Project:
         self.path.write_bytes(made.encode("utf-8"))
 
     def take_out(self, name: str) -> None:
-        """Take a unit out of the file, as far as its region can; else leave a stub."""
-        file = self.file()
-        remove = getattr(file.kind.region, "remove", None)
-        text = file.open().text
+        """Let a unit be missing: taken out of the file where that leaves its name, else a stub.
+
+        A unit whose file has no name but those in it, and whose text cannot be blank, stays.
+        """
+        file, before = self.file(), self.path.read_bytes()
+        region, units = file.kind.region, file.open()
+        remove = getattr(region, "remove", None)
         if remove is not None:
-            self.path.write_bytes(remove(text, [name]).encode("utf-8"))
-        elif len(file.open().texts) == 1 and getattr(file.kind.region, "insert", None):
+            self.path.write_bytes(remove(units.text, [name]).encode("utf-8"))
+        elif len(units.texts) == 1 and hasattr(region, "insert"):
             self.path.unlink()
-        else:
-            self.put("", name)
+        if name in file.kind.units(self.path) and name not in self.file().open().texts:
+            return
+        self.path.write_bytes(before)
+        stub = put_text(file.kind, units.text, name, "", list(units.names), place=self.place)
+        if isinstance(stub, str):
+            self.path.write_bytes(stub.encode("utf-8"))
 
     def learn(self, which: int) -> Replies:
         """Return a model that answers with the good texts (1) or the bad ones (2)."""
@@ -155,9 +197,18 @@ class _Project:
         model.say(replies)
         return model
 
-    def ask(self, policy: Policy, model: Replies, rounds: int = 1) -> Work[FileUnits]:
-        """Let the engine work on the one unit."""
-        return work(self.file(), policy, TurnSettings(model), names=[self.name], rounds=rounds)
+    def ask(
+        self, policy: Policy, model: Replies, *, name: str = "", rounds: int = 1
+    ) -> Work[FileUnits]:
+        """Let the engine work on one unit."""
+        names = [name or self.name]
+        return work(self.file(), policy, TurnSettings(model), names=names, rounds=rounds)
+
+    def generate(self, model: Replies, name: str = "") -> None:
+        """Ask for a unit that is missing; for one that cannot be missing, all the same."""
+        name = name or self.name
+        is_missing = self.file().open().missing(name)
+        self.ask(Generate() if is_missing else Regenerate({name: {1: ()}}), model, name=name)
 
     def files(self) -> dict[str, bytes]:
         """Return the project's files without the ledger, the way they are."""
@@ -176,7 +227,7 @@ class _Project:
         shutil.copytree(self.root, root)
         return replace(self, root=root)
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, url: str = "") -> subprocess.CompletedProcess[str]:
         """Run Python in the project: outside CI, without a key, with no plugin but ours."""
         kept = {
             name: value
@@ -186,18 +237,24 @@ class _Project:
         return subprocess.run(
             [sys.executable, *command],
             cwd=self.root,
-            env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "NO_COLOR": "1", "COLUMNS": "200"},
+            env={
+                **kept,
+                _URL: url,
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+                "NO_COLOR": "1",
+                "COLUMNS": "200",
+            },
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
 
-    def pytest(self, *options: str) -> subprocess.CompletedProcess[str]:
+    def pytest(self, *options: str, url: str = "") -> subprocess.CompletedProcess[str]:
         """Run pytest on the units of the examples."""
         ids = [unit_id(self.place, example[0]) for example in self.examples]
         plugin = ("-p", "pytest_regen.pytest_plugin.plugin", "-p", "no:cacheprovider")
-        return self.run("-m", "pytest", *plugin, "-v", *options, *ids)
+        return self.run("-m", "pytest", *plugin, "-q", *options, *ids, url=url)
 
 
 class KindConformance:
@@ -215,22 +272,31 @@ class KindConformance:
     settings: ClassVar[str] = ""
     """``[tool.pytest-regen]`` for the copy, as TOML; by default it names the kind."""
 
-    @pytest.fixture(scope="class")
-    def _template(
-        self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-    ) -> Iterator[_Project]:
-        root = tmp_path_factory.mktemp("kind") / "project"
-        _copy_tree(Path(request.config.rootpath, self.project or ""), root)
-        settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{self._kind_name()}"]\n'
-        (root / "pyproject.toml").write_text(settings, "utf-8")
-        (root / "conftest.py").write_text(_CONFTEST, "utf-8")
-        with _fresh_import(self._kind_name().partition(":")[0]):
-            yield _written_by_a_model(root, self.examples)
+    _template: ClassVar[_Project]
 
     @pytest.fixture
-    def lab(self, _template: _Project, tmp_path: Path) -> _Project:
-        """A copy of the project for one test."""
-        return _template.copy(tmp_path / "project")
+    def lab(
+        self,
+        request: pytest.FixtureRequest,
+        tmp_path: Path,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> Iterator[_Project]:
+        """A copy of the project for one test; it is made once for all of them."""
+        cls = type(self)
+        with _fresh_import(self._kind_name().partition(":")[0]):
+            if "_template" not in vars(cls):
+                root = tmp_path_factory.mktemp("kind") / "project"
+                root.mkdir()
+                self.make_project(root, Path(request.config.rootpath, self.project or ""))
+                settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{cls._kind_name()}"]\n'
+                (root / "pyproject.toml").write_text(settings, "utf-8")
+                (root / "conftest.py").write_text(_CONFTEST, "utf-8")
+                cls._template = _written_by_a_model(root, self.examples)
+            yield cls._template.copy(tmp_path / "project")
+
+    def make_project(self, root: Path, project: Path) -> None:
+        """Fill the empty folder ``root`` with what the kind needs, by default with ``project``."""
+        _copy_tree(project, root)
 
     @classmethod
     def _kind_name(cls) -> str:
@@ -263,7 +329,10 @@ class KindConformance:
 
     def test_an_answer_is_no_input(self, lab: _Project) -> None:
         """What is asked and what it was made from do not depend on the answer."""
-        before = [(lab.file().open().prompt(one[0]), lab.file().open().inputs(one[0])) for one in lab.examples]
+        before = [
+            (lab.file().open().prompt(one[0]), lab.file().open().inputs(one[0]))
+            for one in lab.examples
+        ]
         for name, _, bad in lab.examples:
             lab.put(bad, name)
         units = lab.file().open()
@@ -316,17 +385,16 @@ class KindConformance:
 
     def test_what_is_missing_is_generated(self, lab: _Project) -> None:
         """A unit taken out is missed, asked for, and stands there again."""
-        kind = lab.file().kind
-        lab.take_out(lab.name)
-        if lab.name not in kind.units(lab.path):
-            pytest.skip("units are what the region finds: what is taken out is not missed")
         shutil.rmtree(lab.root / ".regen" / "units")
-        assert "MISSING_UNIT" in lab.codes()
+        lab.take_out(lab.name)
+        if not lab.file().open().missing(lab.name):
+            pytest.skip("units are what the region finds: what is taken out is not missed")
+        assert lab.codes() == ["MISSING_UNIT"]
 
         lab.ask(Generate(), lab.learn(1))
 
         assert lab.codes() == []
-        assert same_text(kind, lab.text() or "", lab.texts[0])
+        assert same_text(lab.file().kind, lab.text() or "", lab.texts[0])
 
     def test_text_from_before_the_ledger_is_unrecorded(self, lab: _Project) -> None:
         """It is checked, a warning says so, and ``adopt`` records it as written by hand."""
@@ -383,59 +451,51 @@ class KindConformance:
         assert same_text(lab.file().kind, lab.text() or "", lab.texts[1])
         assert "DRIFT" not in lab.codes()
 
-    @pytest.mark.parametrize("effort", ["heal", "generate", "adopt"])
     def test_a_kill_at_any_write_leaves_the_old_or_the_new(
-        self, lab: _Project, tmp_path: Path, effort: str
+        self, lab: _Project, tmp_path: Path
     ) -> None:
         """Whatever was left loads, and the work can be done again."""
         if not hasattr(os, "fork"):
             pytest.skip("the system cannot fork")
-        before = _prepare(lab, effort)
-        kind = lab.file().kind
-        after = lab.texts[1] if effort == "adopt" else lab.texts[0]
+        kind, before = lab.file().kind, {}
+        for effort in _EFFORTS:
+            before[effort] = _prepare(lab.copy(tmp_path / effort), effort)
 
-        done = lab.run("-m", __name__, str(tmp_path), str(lab.root), lab.place, lab.name, effort)
+        done = lab.run("-m", __name__, str(tmp_path), lab.place, lab.name)
 
         assert done.returncode == 0, done.stdout + done.stderr
-        killed = [(Path(folder), effect) for folder, effect in json.loads(done.stdout)]
-        assert len(killed) > 1, "nothing was written"
-        for folder, effect in killed:
-            left = replace(lab, root=folder)
-            codes = set(left.codes())
-            is_new = same_text(kind, left.text() or "", after) and "DRIFT" not in codes
-            assert is_new or codes == before, f"killed {effect}: {codes}, {left.text()!r}"
-            assert left.files().keys() <= {*lab.files(), lab.place}, f"killed {effect}"
-            _EFFORTS[effort](left)
-            assert same_text(kind, left.text() or "", after), f"killed {effect}"
+        for effort, killed in json.loads(done.stdout).items():
+            after = lab.texts[1] if effort == "adopt" else lab.texts[0]
+            assert len(killed) > 1, f"{effort}: nothing was written"
+            for folder, effect in killed:
+                left = replace(lab, root=Path(folder))
+                codes, text = set(left.codes()), left.text() or ""
+                is_new = same_text(kind, text, after) and "DRIFT" not in codes
+                assert is_new or codes == before[effort], f"{effort}, killed {effect}: {codes}"
+                assert left.files().keys() == lab.files().keys(), f"{effort}, killed {effect}"
+                _EFFORTS[effort](left)
+                assert same_text(kind, left.text() or "", after), f"{effort}, killed {effect}"
 
     def test_pytest_heals_and_replays_offline_with_workers(self, lab: _Project) -> None:
         """``--regen`` heals what fails, and does so again from its recording, without a model."""
         for name, _, bad in lab.examples:
             _let_be_wrong(lab, name, bad)
-        lab.learn(1)
-        broken = lab.files()
-
-        gate = lab.pytest()
-        healed = lab.pytest("--regen", "--regen-record", "once")
-        after = lab.files()
-
+        broken = lab.copy(lab.root.with_name("broken"))
         count = len(lab.examples)
-        assert f"{count} failed" in gate.stdout, gate.stdout + gate.stderr
+
+        with Emulator(lab.learn(1).answer) as emulator:
+            url = emulator.base_url
+            healed = lab.pytest("--regen", "--regen-record", "once", url=url)
+
         assert f"{count} regenerated" in healed.stdout, healed.stdout + healed.stderr
         assert all(lab.codes(one[0]) == [] for one in lab.examples)
 
-        again = lab.copy(lab.root.with_name("again"))
-        shutil.rmtree(again.root / ".regen")
-        for name, data in broken.items():
-            (again.root / name).write_bytes(data)
-        for name, _, bad in again.examples:
-            _let_be_wrong(again, name, bad)
-        Replies(again.root).say({})
+        shutil.copytree(lab.root / "cassettes", broken.root / "cassettes")
         workers = ("-p", "xdist.plugin", "-n", "2") if importlib.util.find_spec("xdist") else ()
-        replayed = again.pytest("--regen", *workers)
+        replayed = broken.pytest("--regen", *workers, url=url)
 
         assert f"{count} regenerated" in replayed.stdout, replayed.stdout + replayed.stderr
-        assert again.files() == after
+        assert broken.files() == lab.files()
 
 
 def _copy_tree(source: Path, target: Path) -> None:
@@ -445,11 +505,15 @@ def _copy_tree(source: Path, target: Path) -> None:
         return {
             name
             for name in names
-            if (name.startswith(".") or name in _LEFT_OUT or Path(folder, name, "pyvenv.cfg").exists())
+            if (
+                name.startswith(".")
+                or name in _LEFT_OUT
+                or Path(folder, name, "pyvenv.cfg").exists()
+            )
             and Path(folder, name).is_dir()
         }
 
-    shutil.copytree(source, target, ignore=left_out, symlinks=True)
+    shutil.copytree(source, target, ignore=left_out, symlinks=True, dirs_exist_ok=True)
 
 
 @contextmanager
@@ -485,13 +549,10 @@ def _written_by_a_model(root: Path, examples: Sequence[Example] | None) -> _Proj
     adopt_units(project.file())
     for name, *_ in project.examples:
         (root / entry_name(project.place, name)).unlink()
-        project.put("", name)
-    work(
-        project.file(),
-        Generate(),
-        TurnSettings(project.learn(1)),
-        names=[one[0] for one in project.examples],
-    )
+        project.take_out(name)
+    model = project.learn(1)
+    for name, *_ in project.examples:
+        project.generate(model, name)
     return project
 
 
@@ -520,11 +581,11 @@ def _let_be_wrong(project: _Project, name: str = "", text: str = "") -> None:
 
 
 def _prepare(project: _Project, effort: str) -> set[str]:
-    """Make work to do; return the codes of the unit before it is done."""
+    """Leave work to do; return the codes of the unit before it is done."""
     if effort == "heal":
         _let_be_wrong(project)
     elif effort == "generate":
-        project.put("")
+        project.take_out(project.name)
         (project.root / entry_name(project.place, project.name)).unlink()
     else:
         project.put(project.texts[1])
@@ -534,21 +595,21 @@ def _prepare(project: _Project, effort: str) -> set[str]:
 
 _EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
     "heal": lambda project: project.ask(Heal(), Replies(project.root)),
-    "generate": lambda project: project.ask(Generate(), Replies(project.root)),
+    "generate": lambda project: project.generate(Replies(project.root)),
     "adopt": lambda project: adopt_units(project.file(), [project.name]),
 }
 """What is killed; each may be done again."""
 
 
-def _kill_at_each_effect(project: _Project, space: Path, effort: str) -> list[tuple[str, str]]:
-    """Return the copies in which the work was killed, each one effect later than the last.
+def _kill_at_each_write(project: _Project, effort: str) -> list[tuple[str, str]]:
+    """Return copies in which the work was killed, each one write later than the last.
 
     The last copy is one whose work was left alone.
     """
     seen: list[tuple[str, str]] = []
     while True:
-        copy = project.copy(space / f"{effort}{len(seen)}")
-        note = space / f"{effort}{len(seen)}.effect"
+        copy = project.copy(project.root.with_name(f"{effort}{len(seen)}"))
+        note = copy.root.with_suffix(".effect")
         pid = os.fork()
         if not pid:
             _work_and_die(copy, effort, note, len(seen))
@@ -561,11 +622,11 @@ def _kill_at_each_effect(project: _Project, space: Path, effort: str) -> list[tu
 
 
 def _work_and_die(project: _Project, effort: str, note: Path, left: int) -> None:
-    """Do the work in this process, and kill it at an effect; it never returns."""
-    effects = iter(range(left, -1, -1))
+    """Do the work in this process, and kill it before one of its writes; it never returns."""
+    writes = iter(range(left, -1, -1))
 
     def observe(effect: str, path: Path) -> None:
-        if next(effects) == 0:
+        if effect.startswith("before") and next(writes) == 0:
             note.write_text(f"{effect} {path.name}", "utf-8")
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -578,10 +639,13 @@ def _work_and_die(project: _Project, effort: str, note: Path, left: int) -> None
     os._exit(0)
 
 
-def _main(space: str, root: str, place: str, name: str, effort: str) -> None:
-    project = _Project(Path(root), place, ((name, "", ""),))
-    project.file().open()  # Imports once here, instead of in each child.
-    sys.stdout.write(json.dumps(_kill_at_each_effect(project, Path(space), effort)))
+def _main(space: str, place: str, name: str) -> None:
+    killed = {}
+    for effort in _EFFORTS:
+        project = _Project(Path(space, effort), place, ((name, "", ""),))
+        project.file().open()  # Imports once here, instead of in each child.
+        killed[effort] = _kill_at_each_write(project, effort)
+    sys.stdout.write(json.dumps(killed))
 
 
 if __name__ == "__main__":
