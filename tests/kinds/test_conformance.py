@@ -82,7 +82,7 @@ class TestGuide(KindConformance):
 
     def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
         """A page with two blocks."""
-        page = "# Guide\n\n```python a_sum\n\n```\n\nThen:\n\n```python a_loop\n\n```\n\nThat is all.\n"
+        page = "# Guide\n\n```python a_sum\n\n```\n\nThen:\n\n```python a_loop\n\n```\n\nThe end.\n"
         write(root, {"regen_kinds.py": GUIDE, "guide.md": page})
 
 
