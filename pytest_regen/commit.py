@@ -103,38 +103,55 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _names(folder: Path) -> set[str] | None:
+_Stamp = tuple[int, int, int]
+
+
+def _stamp(facts: os.stat_result) -> _Stamp:
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
+
+
+def _read_file(path: Path) -> tuple[_Stamp | None, bytes | None]:
     try:
-        return {path.name for path in folder.iterdir()}
+        with path.open("rb", buffering=0) as file:
+            # The stamp is taken first: a change while it is read shows.
+            return _stamp(os.fstat(file.fileno())), file.read()
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return None, None
+
+
+def _read_folder(path: Path) -> tuple[_Stamp | None, frozenset[tuple[str, bool]] | None]:
+    """Return the names in a folder, each with whether it is a folder."""
+    try:
+        stamp = _stamp(path.stat())
+        with os.scandir(path) as entries:
+            return stamp, frozenset(
+                (one.name, one.is_dir(follow_symlinks=False)) for one in entries
+            )
+    except (FileNotFoundError, NotADirectoryError):
+        return None, None
 
 
 class _Look:
     """A file, or the names in a folder, as they were when they were read."""
 
-    def __init__(self, path: Path, read: Callable[[Path], object]) -> None:
+    __slots__ = ("_is_new", "_path", "_read", "_stamp", "found")
+
+    def __init__(self, path: Path, read: Callable[[Path], tuple[_Stamp | None, Any]]) -> None:
         self._path = path
         self._read = read
-        # The stamp is taken first: a change between the two shows.
-        self._stamp = self._stamp_now()
-        self.found = read(path)
+        self._stamp, self.found = read(path)
         # A clock ticks every few milliseconds and numbers of files are used again: what was
         # written just now may change once more without another stamp.
         self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < _SETTLED
 
     def is_current(self) -> bool:
         """Return whether reading would find the same."""
-        if self._stamp != self._stamp_now() or (self._stamp is None) != (self.found is None):
-            return False
-        return not self._is_new or self._read(self._path) == self.found
-
-    def _stamp_now(self) -> tuple[int, int, int] | None:
+        if self._is_new:
+            return self._read(self._path) == (self._stamp, self.found)
         try:
-            facts = self._path.stat()
+            return _stamp(self._path.stat()) == self._stamp
         except (FileNotFoundError, NotADirectoryError):
-            return None
-        return facts.st_ino, facts.st_mtime_ns, facts.st_size
+            return self._stamp is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +201,16 @@ class View:
             suffix: end of the names.
         """
         found = set()
-        for place, _, names in os.walk(self.root / folder):
-            self._looks.append(_Look(Path(place), _names))
-            inside = Path(place).relative_to(self.root).as_posix()
-            found |= {f"{inside}/{name}" for name in names}
+        folders = [folder.rstrip("/")]
+        while folders:
+            here = folders.pop()
+            look = _Look(self.root / here, _read_folder)
+            self._looks.append(look)
+            for name, is_folder in look.found or ():
+                if is_folder:
+                    folders.append(f"{here}/{name}")
+                else:
+                    found.add(f"{here}/{name}")
         for name in (*self._changes, *self._over):
             if name.startswith(folder):
                 (found.discard if self.read(name) is None else found.add)(name)
@@ -204,9 +227,10 @@ class View:
         return all(look.is_current() for look in self._looks)
 
     def _look(self, path: Path) -> bytes | None:
-        look = _Look(path, _content)
+        look = _Look(path, _read_file)
         self._looks.append(look)
-        return look.found  # type: ignore[return-value]  # of _content
+        content: bytes | None = look.found
+        return content
 
 
 Undo = Callable[[Any, View], Contents]

@@ -1,11 +1,8 @@
-"""IR to pages to prompts, and the correction block that goes before one.
+"""IR to pages to prompts, and the correction block that goes before one."""
 
-Names are resolved on first use: a language imports the values of this folder, and what builds
-prompts imports languages.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.prompts.correction import correction_block, with_correction
@@ -13,6 +10,8 @@ if TYPE_CHECKING:
     from pytest_regen.prompts.plan import Plan, page_content_hash, plan_from_entries, plan_pages
     from pytest_regen.prompts.render import build_prompts, estimated_input_tokens, system_prompt
     from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, output_mode
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "OutputMode",
@@ -30,24 +29,3 @@ __all__ = [
     "system_prompt",
     "with_correction",
 ]
-
-_HOMES = {
-    "Plan": "plan",
-    "build_prompts": "render",
-    "correction_block": "correction",
-    "estimate_tokens": "encoding",
-    "estimated_input_tokens": "render",
-    "page_content_hash": "plan",
-    "plan_pages": "plan",
-    "plan_from_entries": "plan",
-    "system_prompt": "render",
-    "with_correction": "correction",
-}
-
-if not TYPE_CHECKING:
-    # Hidden from the type checker, which would otherwise accept any name.
-    def __getattr__(name: str) -> Any:
-        """Import the module that holds ``name`` and return the object."""
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'values')}"), name)

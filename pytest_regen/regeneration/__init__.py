@@ -1,10 +1,8 @@
-"""Generate, regenerate and heal stores: plan, ask, judge, keep the better, stop with a reason.
+"""Generate, regenerate and heal stores: plan, ask, judge, keep the better, stop with a reason."""
 
-Names are resolved on first use: whoever only validates asks no model.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.regeneration.generate import generate_store
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
         StopReason,
         TurnSettings,
     )
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "Feedback",
@@ -66,40 +66,3 @@ __all__ = [
     "targets",
     "write_summary",
 ]
-
-_HOMES = {
-    "Feedback": "values",
-    "GenerateResult": "values",
-    "HealResult": "values",
-    "PartialRegenResult": "values",
-    "Progress": "values",
-    "Rebuilt": "restore",
-    "StopReason": "values",
-    "StorePlan": "planning",
-    "Taken": "restore",
-    "TurnSettings": "values",
-    "adopt_edits": "restore",
-    "edited_types": "restore",
-    "fixable": "policies",
-    "generate_store": "generate",
-    "heal_store": "regenerate",
-    "heal_type": "regenerate",
-    "merge_results": "regenerate",
-    "pages_at_fault": "policies",
-    "partial_regenerate": "regenerate",
-    "plan_store": "planning",
-    "rebuild_source": "restore",
-    "regenerate_pages": "regenerate",
-    "restore_outputs": "restore",
-    "summary_of": "regenerate",
-    "targets": "regenerate",
-    "write_summary": "regenerate",
-}
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Import the module that holds ``name``."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -11,13 +11,10 @@ from typing import Final
 from pytest_regen.errors import (
     BudgetError,
     CassetteError,
-    MissingKeyError,
     ProviderError,
     RefusedError,
     RegenError,
-    TransportError,
 )
-from pytest_regen.prompts import estimate_tokens
 from pytest_regen.regeneration.values import (
     Answer,
     Ask,
@@ -25,9 +22,8 @@ from pytest_regen.regeneration.values import (
     StopReason,
     TurnSettings,
 )
-from pytest_regen.turns.reply_text import whole_reply
-from pytest_regen.turns.steps import drive
-from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
+from pytest_regen.turns.exchange import Tally
+from pytest_regen.turns.values import provider_reference
 
 __all__ = [
     "ENDS_ALL",
@@ -145,11 +141,15 @@ def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
     A refusal, a spent budget, a provider without a reply and a cassette without an answer are
     ``failure`` of the answer, so that what other requests gave is kept.
     """
-    account = _Account(ask, settings)
+    tally = Tally()
     try:
-        whole = drive(whole_reply(ask.request, larger_limit=LARGER_LIMIT), account)
+        whole = settings.exchange().whole(
+            ask.request, larger_limit=LARGER_LIMIT, expected=ask.output_tokens, log=tally.add
+        )
+    except RefusedError as error:
+        return Answer(ask, usage=tally.usage, calls=tally.calls, failure=_refusal(ask, error))
     except (ProviderError, BudgetError, CassetteError) as error:
-        return Answer(ask, usage=account.usage, calls=account.calls, failure=error)
+        return Answer(ask, usage=tally.usage, calls=tally.calls, failure=error)
     reference = provider_reference(settings.provider)
     return Answer(
         ask,
@@ -157,79 +157,14 @@ def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
         whole.reply.stop_reason,
         whole.reply.model or reference or ask.request.model,
         reference,
-        account.usage,
-        account.calls,
+        tally.usage,
+        tally.calls,
     )
 
 
-class _Account:
-    """The calls made for one request, within the budget and counted."""
-
-    def __init__(self, ask: Ask, settings: TurnSettings) -> None:
-        self._ask = ask
-        self._settings = settings
-        self.usage = Usage()
-        self.calls = 0
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Make one call within the budget, and count it."""
-        if self._settings.before_turn:
-            self._settings.before_turn(request)
-        budget = self._settings.budget
-        reserved = budget.reserve(self._estimate(request))
-        try:
-            reply = _reply_of(self._settings.provider, request)
-        except ProviderError as error:
-            self.calls += not isinstance(error, MissingKeyError)
-            self.usage += error.usage or Usage()
-            budget.settle(reserved, error.usage)
-            raise
-        except Exception:
-            budget.settle(reserved, None)
-            raise
-        except BaseException:
-            # Stopped from outside while the provider was at work: what went out is paid.
-            budget.settle(reserved, Usage())
-            raise
-        budget.settle(reserved, reply.usage)
-        self.calls += 1
-        self.usage += reply.usage
-        if self._settings.after_turn:
-            self._settings.after_turn(request, reply)
-        if reply.is_refusal:
-            raise RefusedError(
-                f"the model {reply.model or self._ask.request.model} declined to write "
-                f"{self._ask.title}",
-                why="the API ended the reply with stop_reason 'refusal'",
-                hint="read the prompt in prompts.json, or try another model with --model",
-            )
-        return reply
-
-    def _estimate(self, request: TurnRequest) -> int:
-        asked = sum(estimate_tokens(message.content) for message in request.messages)
-        written = min(self._ask.output_tokens, request.max_tokens)
-        return estimate_tokens(request.system) + asked + written
-
-
-def _reply_of(provider: Provider, request: TurnRequest) -> Reply:
-    """Return the provider's reply; what goes wrong in somebody else's is told like any failure."""
-    name = type(provider).__name__
-    try:
-        reply: object = provider.send(request)
-    except RegenError:
-        raise
-    except Exception as error:
-        raise TransportError(
-            f"the provider {name} raised {type(error).__name__}",
-            why=str(error),
-            hint="correct the provider, then run again; what was finished is kept",
-        ) from error
-    said = reply.text if isinstance(reply, Reply) else reply
-    if not isinstance(reply, Reply) or not isinstance(said, str):
-        kind = f"a reply whose text is {said!r:.80}" if said is not reply else type(reply).__name__
-        raise TransportError(
-            f"the provider {name} returned {kind}",
-            why="send(request) returns a Reply, whose text is a string",
-            hint="correct the provider, then run again; what was finished is kept",
-        )
-    return reply
+def _refusal(ask: Ask, error: RefusedError) -> RefusedError:
+    return RefusedError(
+        f"{error.what.removesuffix('answer')}write {ask.title}",
+        why=error.why,
+        hint="read the prompt in prompts.json, or try another model with --model",
+    )

@@ -1,72 +1,62 @@
 """Conversations that learn from feedback, and the loop that verifies what they write."""
 
-from pytest_regen.sessions.groups import plan_groups
-from pytest_regen.sessions.input_schema import argument_problems, undecided_roles
-from pytest_regen.sessions.loop import (
-    acompile_verify_repair,
-    compile_verify_repair,
-)
-from pytest_regen.sessions.memory import format_feedback_message
-from pytest_regen.sessions.prompts import (
-    PROMPT_FORMAT,
-    build_generator_system_prompt,
-)
-from pytest_regen.sessions.protocols import (
-    AsyncJudge,
-    AsyncPolicyCompiler,
-    AsyncScenarioSource,
-    Attribution,
-    Engine,
-    ExecutionResult,
-    Judge,
-    Judgement,
-    LoopParts,
-    LoopSettings,
-    Policy,
-    PolicyCompiler,
-    RepairContext,
-    Ruling,
-    ScenarioSource,
-    StructuralFilter,
-    structural_conflict,
-)
-from pytest_regen.sessions.report import (
-    Disagreement,
-    LoopReport,
-    ScenarioFate,
-)
-from pytest_regen.sessions.scenario_session import (
-    ScenarioGenerationResult,
-    ScenarioGeneratorSession,
-    generate_scenarios,
-    generate_test_scenarios,
-    scenario_input_hash,
-)
-from pytest_regen.sessions.scenarios import (
-    ConditionalRoles,
-    DiscardedScenario,
-    RoleChoice,
-    ScenarioCorrection,
-    ScenarioFeedback,
-    ScenarioRequest,
-    TestScenario,
-    ToolAnnotation,
-    apply_corrections,
-    are_similar,
-    expectation_holds,
-    merge_replacements,
-    scenario_id,
-)
-from pytest_regen.sessions.session import (
-    GeneratorSession,
-)
-from pytest_regen.sessions.state import Artifact, content_hash, read_artifact, write_artifact
-from pytest_regen.sessions.transcript import (
-    CacheReport,
-    Exchange,
-    Transcript,
-    TurnReport,
-)
+from typing import TYPE_CHECKING
+
+from pytest_regen.facade import lazy
+
+if TYPE_CHECKING:
+    from pytest_regen.sessions.groups import plan_groups
+    from pytest_regen.sessions.input_schema import argument_problems, undecided_roles
+    from pytest_regen.sessions.loop import acompile_verify_repair, compile_verify_repair
+    from pytest_regen.sessions.memory import format_feedback_message
+    from pytest_regen.sessions.prompts import PROMPT_FORMAT, build_generator_system_prompt
+    from pytest_regen.sessions.protocols import (
+        AsyncJudge,
+        AsyncPolicyCompiler,
+        AsyncScenarioSource,
+        Attribution,
+        Engine,
+        ExecutionResult,
+        Judge,
+        Judgement,
+        LoopParts,
+        LoopSettings,
+        Policy,
+        PolicyCompiler,
+        RepairContext,
+        Ruling,
+        ScenarioSource,
+        StructuralFilter,
+        structural_conflict,
+    )
+    from pytest_regen.sessions.report import Disagreement, LoopReport, ScenarioFate
+    from pytest_regen.sessions.scenario_session import (
+        ScenarioGenerationResult,
+        ScenarioGeneratorSession,
+        generate_scenarios,
+        generate_test_scenarios,
+        scenario_input_hash,
+    )
+    from pytest_regen.sessions.scenarios import (
+        ConditionalRoles,
+        DiscardedScenario,
+        RoleChoice,
+        ScenarioCorrection,
+        ScenarioFeedback,
+        ScenarioRequest,
+        TestScenario,
+        ToolAnnotation,
+        apply_corrections,
+        are_similar,
+        expectation_holds,
+        merge_replacements,
+        scenario_id,
+    )
+    from pytest_regen.sessions.session import GeneratorSession
+    from pytest_regen.sessions.state import Artifact, content_hash, read_artifact, write_artifact
+    from pytest_regen.sessions.transcript import CacheReport, Exchange, Transcript, TurnReport
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "PROMPT_FORMAT",

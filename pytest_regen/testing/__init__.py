@@ -1,10 +1,8 @@
-"""What tests say and check with: failures whose content is feedback, checks of stateless agents.
+"""What tests say and check with: failures whose content is feedback, checks of stateless agents."""
 
-Names are resolved on first use: a test that only fails need not import what the checks need.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.testing.agents import KNOWN_BAD, AgentFactory, Replies, completion
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
         TranscriptError,
         verify_transcript,
     )
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "CHECKS",
@@ -61,27 +61,3 @@ __all__ = [
     "failing_checks",
     "verify_transcript",
 ]
-
-_HOMES = {
-    "ClarificationFlow": "transcripts",
-    "AgentFactory": "agents",
-    "Feedback": "failures",
-    "FeedbackError": "failures",
-    "HOSTILE_TEXTS": "structure",
-    "KNOWN_BAD": "agents",
-    "KindConformance": "conformance",
-    "Replies": "agents",
-    "TranscriptError": "transcripts",
-    "assert_cache_prefix_stable": "caching",
-    "completion": "agents",
-    "fail": "failures",
-    "verify_transcript": "transcripts",
-}
-
-if not TYPE_CHECKING:
-    # Hidden from the type checker, which would otherwise accept any name.
-    def __getattr__(name: str) -> Any:
-        """Import the module that holds ``name`` and return the object."""
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'stateless')}"), name)

@@ -1,10 +1,8 @@
-"""Turns with a model: requests and replies as values, and the providers that answer.
+"""Turns with a model: requests and replies as values, and the providers that answer."""
 
-Names are resolved on first use, so that importing this package costs no more than its values.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
     from pytest_regen.turns.anthropic import AnthropicProvider
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
         TurnRequest,
         Usage,
     )
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",
@@ -65,31 +65,3 @@ __all__ = [
     "provider_from_environment",
     "schema_to_prompt_hint",
 ]
-
-_HOMES = {
-    "Budget": "budget",
-    "AnthropicProvider": "anthropic",
-    "CallableProvider": "providers",
-    "DEFAULT_MAX_TOKENS": "values",
-    "DEFAULT_MODEL": "values",
-    "DryRunProvider": "providers",
-    "ObjectWithRepair": "structured",
-    "ScriptedProvider": "providers",
-    "agenerate_object_with_repair": "structured",
-    "cost_of": "models",
-    "describe_usage": "models",
-    "extract_json": "structured",
-    "generate_object_with_repair": "structured",
-    "load_provider": "providers",
-    "parse_json_with_schema": "structured",
-    "provider_from_environment": "providers",
-    "schema_to_prompt_hint": "structured",
-}
-
-if not TYPE_CHECKING:
-    # Hidden from the type checker, which would otherwise accept any name.
-    def __getattr__(name: str) -> Any:
-        """Import the module that holds ``name`` and return the object."""
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'values')}"), name)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_regen import AnthropicProvider, Emulator, Fault, use_cassette
+from pytest_regen import AnthropicProvider, Emulator, use_cassette
 from pytest_regen.cassettes import journal
+from pytest_regen.emulator import Fault
 from pytest_regen.errors import ProviderError, TransportError
 from pytest_regen.turns import Message, TurnRequest
 

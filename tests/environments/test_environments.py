@@ -161,7 +161,8 @@ SUITE = """
     @needs_anthropic
     @pytest.mark.parametrize("limit", [99, 30_000], ids=["whole", "stream"])
     def test_provider(cassette, limit):
-        from pytest_regen import AnthropicProvider, Message, TurnRequest
+        from pytest_regen import AnthropicProvider, TurnRequest
+        from pytest_regen.turns import Message
 
         schema = {
             "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],

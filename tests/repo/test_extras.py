@@ -24,12 +24,14 @@ USES = """
 import asyncio, json, os
 from pathlib import Path
 import pytest_regen as regen
+from pytest_regen.context import Sealer
 from pytest_regen.errors import MissingExtraError
+from pytest_regen.turns import Message
 
 def server():
     from pytest_regen.server import create_app
 
-message = regen.Message("user", "x")
+message = Message("user", "x")
 request = regen.TurnRequest("", (message,), "m", 9)
 os.environ["ANTHROPIC_API_KEY"] = "sk-ant-test"
 ir = json.loads(Path(STORE, "ir.json").read_text("utf-8"))
@@ -37,7 +39,7 @@ provider = regen.AnthropicProvider(base_url="http://127.0.0.1:1")
 for extra, use in [
     ("openapi", lambda: regen.read_document(Path("api.yaml"))),
     ("openapi", lambda: regen.validate_generated_code("class A {}", ir)),
-    ("server", lambda: regen.Sealer({"1": os.urandom(32)})),
+    ("server", lambda: Sealer({"1": os.urandom(32)})),
     ("server", server),
     ("anthropic", lambda: provider.send(request)),
     ("anthropic", lambda: asyncio.run(provider.asend(request))),
