@@ -11,7 +11,7 @@ from pytest_regen.canonical import file_hash
 from pytest_regen.documents.ir import FORMAT, DocumentRef, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError
 from pytest_regen.files import store_slug
-from pytest_regen.languages import find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.validation.by_type import Verdicts, validate_by_type, validate_split
@@ -93,7 +93,7 @@ def update_command(store: RegenStore) -> str:
     words.append(_from_here(store.path.absolute().parent) if is_named else "DIR")
     if endpoint.status != "200":
         words += ["--status", endpoint.status]
-    if store.ir.language != "csharp":
+    if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
     return shlex.join(words)
 
@@ -126,7 +126,6 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
             document.find(f"{endpoint.method} {endpoint.path}"),
             language=find_language(store.ir.language),
             status=endpoint.status,
-            language_name=store.ir.language,
         )
     except UnknownOperationError:
         return {}

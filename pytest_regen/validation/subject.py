@@ -233,6 +233,7 @@ class Subject:
         where: str,
         unit: EnumValue | None = None,
         *,
+        line: int,
         advice: str = "",
     ) -> Iterator[Issue]:
         """Yield the types in ``reference`` that exist nowhere.
@@ -242,6 +243,7 @@ class Subject:
             known: names that exist all the same, such as type parameters.
             where: what uses it, as a message begins.
             unit: the field or value at fault.
+            line: where that stands, if the reference does not say where it does.
             advice: what to do about it; else the declared types are listed.
         """
         around, reported = self.around, set(known)
@@ -252,8 +254,13 @@ class Subject:
             spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name
             message = f"{where} uses type {spelled!r}, which is not declared"
             detail = advice or f"declared types: {', '.join(sorted(around.types))}"
-            line = inner.line or reference.line
-            yield self.issue("UNDECLARED_TYPE", message, line=line, unit=unit, detail=detail[:1000])
+            yield self.issue(
+                "UNDECLARED_TYPE",
+                message,
+                line=inner.line or reference.line or line,
+                unit=unit,
+                detail=detail[:1000],
+            )
 
     def matches(self) -> Iterator[tuple[FieldIR, Member]]:
         """Yield each field of the type with the first member that carries it."""
