@@ -168,26 +168,43 @@ def test_a_refusal_ends_the_work_on_its_type_alone(wrong: Path, jobs: int) -> No
     assert done.stop_reasons == {"Owner": "refused", "Berth": "clean", "Tide": "clean"}
 
 
+CONVERTED = {
+    key: text.replace(
+        "public State?",
+        "[JsonConverter(typeof(JsonStringEnumConverter<State>))]\n    public State?",
+    )
+    for key, text in HARBOUR.items()
+}
+"""Outputs in which each use of the enum names its converter, so that the enum needs none."""
+
+BARE = {("State", 1): HARBOUR["State", 1].partition("\n")[2]}
+
+
 def test_a_type_that_another_one_healed_is_not_asked_for(tmp_path: Path) -> None:
     """With one job each type is asked in view of what the one before it changed."""
-    converter = "[JsonConverter(typeof(JsonStringEnumConverter<State>))]\n    "
-    converted = {
-        key: text.replace("public State?", f"{converter}public State?")
-        for key, text in HARBOUR.items()
-    }
-    bare = HARBOUR["State", 1].partition("\n")[2]
-    wrong = {
-        ("State", 1): bare,
-        ("Owner", 1): WRONG["Owner", 1],
-        ("Berth", 1): converted["Berth", 1],
-    }
+    wrong = {**BARE, ("Owner", 1): WRONG["Owner", 1], ("Berth", 1): CONVERTED["Berth", 1]}
     path = harbour_store(tmp_path / "store", wrong).path
-    model = Model(lambda name: converted[name, 1])
+    model = Model(lambda name: CONVERTED[name, 1])
 
     done = heal_store(path, settings=TurnSettings(model))
 
     assert model.asked == ["Owner"]
     assert done.stop_reasons == {"Owner": "clean", "State": "clean"}
+
+
+def test_a_finding_asks_for_its_page_and_no_other(tmp_path: Path) -> None:
+    """Whether that is the first page or the last."""
+    root = "ProjectDataObject"
+    for page, wire in ((1, "id"), (2, "tags")):
+        right = HARBOUR[root, page]
+        wrong = {(root, page): right.replace(f'("{wire}")', '("wrong")')}
+        path = harbour_store(tmp_path / wire, wrong).path
+        model = Model(lambda _, right=right: right)  # type: ignore[misc]
+
+        done = heal_store(path, settings=TurnSettings(model), attempts=1)
+
+        assert done.regenerated == [(root, page)]
+        assert model.asked == [root]
 
 
 def test_an_output_with_as_many_errors_is_not_kept(wrong: Path) -> None:
