@@ -145,7 +145,7 @@ class Work(Generic[V]):
             findings = self._findings(name, piece)
             if isinstance(policy, Heal) and not piece.seen:
                 piece.seen.append(signature(findings))
-            wanted = policy.wanted(self.view, name, findings)
+            wanted = policy.pages_to_ask(self.view, name, findings)
             asks = self._place.asks(self.view, name, wanted, settings) if wanted else []
             if policy.is_draft:
                 drafts += asks
@@ -218,7 +218,7 @@ class Work(Generic[V]):
     def keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.
 
-        The test may take its time and may read or write the place, so nobody is locked out while
+        The test may take its time and may read or write the place, so it is not locked while
         it runs.
         """
         name = replies[0].ask.name

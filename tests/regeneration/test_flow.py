@@ -13,7 +13,7 @@ import pytest
 from harbour_store import HARBOUR, harbour_store
 
 from pytest_regen.errors import TransportError
-from pytest_regen.regeneration import TurnSettings, heal_store, partial_regenerate
+from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.validation import by_type
@@ -30,12 +30,14 @@ class Model:
     def __init__(self, answer: Callable[[str], str] | None = None) -> None:
         self._answer = answer or (lambda name: HARBOUR[name, 1])
         self.asked: list[str] = []
+        self.prompts: list[str] = []
 
     def send(self, request: TurnRequest) -> Reply:
         """Answer for the type that the prompt names."""
         found = re.search(r'^TYPE: "(\w+)"$', request.messages[-1].content, re.MULTILINE)
         assert found
         self.asked.append(found[1])
+        self.prompts.append(request.messages[-1].content)
         return Reply(self._answer(found[1]), model="model-a")
 
 
@@ -227,3 +229,35 @@ def test_an_output_that_makes_another_type_wrong_is_not_kept(tmp_path: Path) -> 
 
     assert not done.regenerated
     assert done.stop_reasons == {"Owner": "attempts"}
+
+
+def test_the_next_correction_begins_with_what_was_wrong_with_the_rejected_output(
+    tmp_path: Path,
+) -> None:
+    """The model has just said it; what only the stored output lacks comes after it."""
+    path = harbour_store(tmp_path / "store", {("Tide", 1): WRONG["Tide", 1]}).path
+    worse = HARBOUR["Tide", 1].replace('("berth")', '("quay")').replace("Berth?", "Quay?")
+    model = Model(lambda _: worse if len(model.asked) == 1 else HARBOUR["Tide", 1])
+
+    done = heal_store(path, settings=TurnSettings(model), attempts=2)
+
+    first, second = model.prompts
+    assert "quay" not in first
+    assert "quay" in second
+    assert done.stop_reasons == {"Tide": "clean"}
+
+
+def test_pages_asked_in_one_round_are_one_attempt(tmp_path: Path) -> None:
+    """However many pages of a type are at fault."""
+    root = "ProjectDataObject"
+    wrong = {
+        (root, page): HARBOUR[root, page].replace("JsonPropertyName", "JsonName") for page in (1, 2)
+    }
+    path = harbour_store(tmp_path / "store", wrong).path
+    pages = iter([HARBOUR[root, 1], HARBOUR[root, 2]])
+
+    result = heal_type(path, root, settings=TurnSettings(Model(lambda _: next(pages))))
+
+    assert (result.attempts, result.calls) == (1, 2)
+    assert result.regenerated == ((root, 1), (root, 2))
+    assert result.is_clean
