@@ -19,6 +19,7 @@ from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estim
 from pytest_regen.units.kind import Kind, Unit, call_kind
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds
+from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import find_texts
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
@@ -95,6 +96,11 @@ class UnitFile:
     def path(self) -> Path:
         """The file."""
         return self.root / self.place
+
+    @property
+    def here(self) -> str:
+        """The file as commands name it."""
+        return from_here(self.path)
 
     @property
     def file_name(self) -> str:

@@ -176,7 +176,11 @@ def foreign_types(subject: Subject) -> Iterator[Issue]:
 def _is_at_home(subject: Subject, entry: Declaration) -> bool:
     """Return whether a nested type of the store stands here and nowhere else."""
     around = subject.around
-    return entry.outer is not None and entry.name in around.types.keys() - around.top_level
+    return (
+        entry.outer is not None
+        and entry.name in around.types
+        and not around.is_top_level(entry.name)
+    )
 
 
 def undeclared_types(subject: Subject) -> Iterator[Issue]:

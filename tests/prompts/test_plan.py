@@ -21,8 +21,8 @@ from pytest_regen.prompts.plan import (
     _FULL,
     HARD_LIMIT,
     TARGET_INPUT_TOKENS,
-    _Page,
     _filled,
+    _Page,
     _placed,
     unit_lines,
 )
