@@ -20,17 +20,17 @@ from pytest_regen.errors import RegenError, UsageError
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "generate": ("generate", "Generate or update the types of a response, or the units of a file."),
+    "generate": ("generate", "Generate or update types of an API, or units of a file."),
     "regenerate": (
         "regenerate",
-        "Regenerate types of a store, or units of a file, from their prompts.",
+        "Regenerate types of a store, or units of a file.",
     ),
     "validate": ("stores", "Validate stores and units; no model."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
     "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),
     "rebuild": ("stores", "Put back what is recorded; drops edits, asks no model."),
-    "forget": ("units", "Drop units that nothing asks for: ledger, and text where it can be."),
+    "forget": ("units", "Drop units that nothing asks for any more."),
     "cassettes": ("cassettes", "Check, show and convert recordings."),
     "emulator": ("emulator", "Run a local fake of the Messages API, until stopped."),
 }

@@ -45,6 +45,7 @@ from pytest_regen.errors import (
     StoreError,
     UsageError,
 )
+from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.regeneration import GenerateResult, generate_store
 from pytest_regen.stores import store_slug
@@ -197,7 +198,9 @@ def generate(
             '"/admin/*"; may be repeated.',
         ),
     ] = None,
-    language: Annotated[str, typer.Option("--language", help="Target language.")] = "csharp",
+    language: Annotated[
+        str, typer.Option("--language", help="Target language.")
+    ] = DEFAULT_LANGUAGE,
     status: Annotated[
         str | None, typer.Option("--status", help="Response to read, exactly.")
     ] = None,
@@ -207,7 +210,9 @@ def generate(
     namespace: Annotated[
         str | None, typer.Option("--namespace", help="Namespace of the source.")
     ] = None,
-    profile: Annotated[str | None, typer.Option("--profile", help="default or xchange.")] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="Profile of the language.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Rebuild changed types edited by hand.")

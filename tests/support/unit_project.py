@@ -1,6 +1,7 @@
 """A project with the kind of the documentation, run by pytest and commands."""
 
 import json
+import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,10 @@ import pytest
 from unit_work import ENGLISH, GERMAN, write_json
 
 from pytest_regen.emulator import EmulatedReply
+from pytest_regen.settings import read_settings
+from pytest_regen.units.loading import load_kinds
+from pytest_regen.units.place import open_units
+from pytest_regen.units.work import adopt_units
 
 __all__ = ["ANSWERS", "KIND", "UnitProject", "translate"]
 
@@ -108,8 +113,7 @@ class UnitProject:
 
     def adopted(self) -> "UnitProject":
         """Record what stands there."""
-        from command_line import run
-
-        done = run("adopt", "locales/de.json", cwd=self.path)
-        assert done.returncode == 0, done.stderr
+        adopt_units(open_units(load_kinds(self.path, read_settings(self.path)), self.german_file))
+        # Each run imports the kinds of its own project.
+        sys.modules.pop("regen_kinds", None)
         return self
