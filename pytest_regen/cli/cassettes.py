@@ -56,7 +56,7 @@ def check(
         Limits,
         cassettes_in,
         check_cassettes,
-        outdated_in,
+        outdated_findings,
     )
 
     files, others = cassettes_in(paths)
@@ -66,7 +66,7 @@ def check(
         count = known.write(files)
         say(f"{known.path}: {plural(count, 'finding')}")
     elif known:
-        found += outdated_in(known, files)
+        found += outdated_findings(known, files)
     errors = [one for one in found if one.severity == "error"]
     if as_json:
         emit_json(
@@ -127,9 +127,9 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
 def _say_next(found: "tuple[Finding, ...]") -> None:
     leaking = list(dict.fromkeys(one.path for one in found if one.code in {"SECRET", "HEADER"}))
     if leaking:
-        from pytest_regen.cassettes.upkeep.convert import can_be_cleaned
+        from pytest_regen.cassettes.upkeep.convert import is_cleanable
 
-        mendable = next((path for path in leaking[:_TRIED] if can_be_cleaned(path)), None)
+        mendable = next((path for path in leaking[:_TRIED] if is_cleanable(path)), None)
         if mendable:
             say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
         else:

@@ -86,7 +86,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
     place = StorePlace(output_dir, ignore, discard_edits=discard_edits)
     before = place.open()
     pages = targets(before.store, type_names, page_numbers or {}, correction_context or {})
-    _refuse_blocked(before.store, pages, discard_edits=discard_edits)
+    _refuse_edits(before.store, pages, discard_edits=discard_edits)
     if discard_edits:
         rebuild_source(place.path, list(pages), keep_lost=True)
     done = work(
@@ -280,7 +280,7 @@ def _pages_of(
     return asked
 
 
-def _refuse_blocked(store: RegenStore, names: Iterable[str], *, discard_edits: bool) -> None:
+def _refuse_edits(store: RegenStore, names: Iterable[str], *, discard_edits: bool) -> None:
     """Refuse to ask what may not be asked, or what could not be put into the source.
 
     Raises:

@@ -141,7 +141,7 @@ class StoreUpdate(Generic[StoreT]):
                 contents[SCHEMA_FILE] = schema.encode()
             contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
         files.commit(contents)
-        self.store = type(self.store).open(self.store.path, known=self.store)
+        self.store = type(self.store).open(self.store.path)
         return (*(entry.id for entry in change.history), *sources)
 
 

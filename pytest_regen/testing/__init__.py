@@ -7,7 +7,9 @@ from pytest_regen.facade import lazy
 if TYPE_CHECKING:
     from pytest_regen.testing.agents import KNOWN_BAD, AgentFactory, Replies, completion
     from pytest_regen.testing.caching import assert_cache_prefix_stable
+    from pytest_regen.testing.conformance import KindConformance
     from pytest_regen.testing.failures import Feedback, FeedbackError, fail
+    from pytest_regen.testing.languages import LanguageConformance
     from pytest_regen.testing.stateless import (
         CHECKS,
         ContextLossError,
@@ -41,6 +43,8 @@ __all__ = [
     "ContextLossError",
     "Feedback",
     "FeedbackError",
+    "KindConformance",
+    "LanguageConformance",
     "Replies",
     "TranscriptError",
     "assert_answers_in_place",

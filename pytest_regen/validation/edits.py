@@ -14,7 +14,7 @@ from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.pieces import Piece, Split, stitched
+from pytest_regen.validation.pieces import Piece, Split, stitch_pages
 
 __all__ = [
     "Edit",
@@ -53,7 +53,7 @@ class Edit:
 
     @property
     def issue(self) -> Issue:
-        """The DRIFT that tells it."""
+        """The DRIFT issue of this edit."""
         detail = _WAYS_OUT
         if self.where in {"both", "apart"}:
             detail = _NO_WAY_BACK
@@ -71,7 +71,7 @@ class Edit:
 
 
 def broken_file(store: RegenStore, found: Split) -> str:
-    """Return why no type can be told in the source of a store; empty where all can."""
+    """Return why the types of a source cannot be found; empty where they can."""
     # A type is written to the source as soon as it has all of its pages.
     is_written = any(_is_complete(store, name) for name in store.type_names)
     if not store.has_source:
@@ -86,7 +86,7 @@ def broken_file(store: RegenStore, found: Split) -> str:
 def edits(store: RegenStore, found: Split) -> Iterator[Edit]:
     """Yield the types whose block, or whose pages, are not as they were stored.
 
-    White space between tokens is no edit. A source that cannot be told apart into types is one edit
+    White space between tokens is no edit. A source that cannot be split into types is one edit
     of the first type.
     """
     broken = broken_file(store, found)
@@ -119,13 +119,13 @@ def _in_pages(store: RegenStore, name: str, pages: tuple[int, ...], block: str, 
     """Return the edit of a type of which outputs were edited in pages.json."""
     numbers = ", ".join(map(str, pages))
     words = ("page", "was") if len(pages) == 1 else ("pages", "were")
-    said = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
+    what = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
     if split_block(store, name, block, pages) is not None:
         source = store.envelope.source_file
-        return Edit(name, "pages", f"{said}; {source} is as it was written", None, pages)
+        return Edit(name, "pages", f"{what}; {source} is as it was written", None, pages)
     if _is_same(store, name, block):
-        return Edit(name, "both", f"{said}, and the source with it", line, pages)
-    return Edit(name, "apart", f"{said}, and the source in another way", line, pages)
+        return Edit(name, "both", f"{what}, and the source with it", line, pages)
+    return Edit(name, "apart", f"{what}, and the source in another way", line, pages)
 
 
 def split_block(
@@ -183,7 +183,7 @@ def _is_same(store: RegenStore, name: str, block: str) -> bool:
     outputs = tuple(page.output for page in store.pages_of(name))
     type_ = store.ir.type_named(name)
     is_enum = type_ is not None and type_.kind == "enum"
-    joined = stitched(store.envelope.language, outputs, name, is_enum).text
+    joined = stitch_pages(store.envelope.language, outputs, name, is_enum).text
     return joined == block or same_leaves(joined, block, language=store.envelope.language)
 
 
@@ -214,7 +214,7 @@ def file_issues(store: RegenStore, found: Split) -> Iterator[Issue]:
         return
     pieces = {piece.name: piece for piece in found.pieces}
     language = find_language(store.envelope.language)
-    yield from _declared_beside(found, pieces, language)
+    yield from _redeclarations(found, pieces, language)
     yield from _missing_header_lines(store, found, language, root)
 
 
@@ -259,14 +259,14 @@ def _home(found: Split, line: int) -> str | None:
     return None
 
 
-def _declared_beside(found: Split, pieces: dict[str, Piece], language: Language) -> Iterator[Issue]:
+def _redeclarations(found: Split, pieces: dict[str, Piece], language: Language) -> Iterator[Issue]:
     """Yield types that are declared in their block and outside of it."""
     for entry in found.outside:
         piece = pieces.get(entry.name)
         if piece is None or entry.outer is not None:
             continue
-        own = [one for one in piece.facts.declarations if _is_same_type(one, entry)]
-        if own and not (entry.is_partial and all(one.is_partial for one in own)):
+        own = [known for known in piece.facts.declarations if _is_same_type(known, entry)]
+        if own and not (entry.is_partial and all(known.is_partial for known in own)):
             yield Issue.of(
                 "REDECLARED",
                 f"{entry.name!r} is declared outside of its block, too; line "

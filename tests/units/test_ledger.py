@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_work import ENGLISH, GERMAN, PLACE, German, codes, entry_of, kinds_with, project
 
+from pytest_regen.errors import StoreWriteError
 from pytest_regen.units.ledger import Entry, as_bytes, entry_name, system_name
 from pytest_regen.units.place import open_units
 from pytest_regen.units.work import adopt_units, forget_units, rebuild_units, unit_history
@@ -44,6 +45,7 @@ def test_one_file_per_unit_and_one_per_system_prompt(tmp_path: Path) -> None:
     assert system.read_text("utf-8") == file.kind.system
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=300))
 def test_any_name_has_a_file_name_that_every_system_takes(name: str) -> None:
     """Short, in lower case, without what any file system minds; and different from every other."""
@@ -158,7 +160,7 @@ def test_a_copied_file_does_not_take_the_ledger_away(tmp_path: Path) -> None:
 
     copied = open_units(kinds_with(tmp_path, Copied()), "other/de.json")
 
-    assert codes(copied.open()) == dict.fromkeys(ENGLISH, ["UNRECORDED"])
+    assert codes(copied.open()) == {name: ["UNRECORDED"] for name in ENGLISH}
 
 
 def test_another_format_makes_nothing_stale(tmp_path: Path) -> None:
@@ -172,8 +174,6 @@ def test_another_format_makes_nothing_stale(tmp_path: Path) -> None:
 
 def test_a_link_in_the_place_of_the_file_is_not_written(tmp_path: Path) -> None:
     """What it points at may lie anywhere."""
-    from pytest_regen.errors import StoreWriteError
-
     file = project(tmp_path)
     outside = tmp_path / "outside.json"
     outside.write_text('{"berth": "x"}', "utf-8")

@@ -122,8 +122,11 @@ class _CassetteHooks:
     ) -> Generator[None, object, object]:
         """Let a miss be an ordinary error once it has left the fixture that asked.
 
-        Of anything else pytest does not remember that the fixture failed; the next test that
-        wants it would end in an assertion of pytest's own.
+        pytest remembers that a fixture failed only if it raised an ``Exception`` or a failure of
+        pytest's own, which a miss cannot be: a task group would wrap either in something else. The
+        next test that wants the fixture would end in an assertion inside pytest. So what pytest
+        would have remembered of the ordinary error is written where pytest looks for it; a test
+        that holds on every version of pytest asks for such a fixture twice.
         """
         try:
             return (yield)
@@ -247,7 +250,7 @@ def _untold_miss(item: pytest.Item, failure: BaseException | None) -> CassetteEr
     if own is None:
         # A miss is vcrpy's exception there; the test does with it what it likes.
         return _miss_of_vcrpy(item, None)
-    missed = own.take_untold_miss()
+    missed = own.take_pending_miss()
     told = missed or failure
     if isinstance(told, CassetteMissError):
         _note_miss(item, own.path, told)
@@ -259,7 +262,7 @@ def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> Cassette
     run = item.stash.get(VCR_RUN, None)
     if run is None:
         return None
-    missed = run.take_untold_miss(failure)
+    missed = run.take_pending_miss(failure)
     if missed is not None:
         _note_miss(item, run.path, missed)
     return missed
