@@ -95,6 +95,7 @@ def generate_store(
         profile=profile,
         force=force,
         allow_defects=allow_defects,
+        resolve=not dry_run,
     )
     if dry_run:
         return replace(_result(plan), is_stored=False)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+from pytest_regen.canonical import source_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
 from pytest_regen.errors import UsageError
 from pytest_regen.files import lock_file, safe_file_name
@@ -20,6 +21,7 @@ __all__ = [
     "history",
     "history_entry",
     "history_files",
+    "source_name",
     "store_files",
 ]
 
@@ -106,6 +108,12 @@ class HistoryEntry:
 def store_files(path: Path) -> AtomicFiles:
     """Return the files of the store in the folder ``path``, which are written together."""
     return AtomicFiles(path, what=f"the store {path}", lock=lock_file(path), aside=HISTORY)
+
+
+def source_name(source: str, file: str) -> str:
+    """Return a name for a whole source in the history that no other state of it has."""
+    moment = new_id().partition("-")[0]
+    return f"{moment}-{source_hash(source)[-8:]}-{file}"
 
 
 def history_files(

@@ -358,26 +358,28 @@ class Snapshot:
 
         Types of which a page is missing are left out.
         """
-        from pytest_regen.languages import find_language
-        from pytest_regen.sources import assemble, stitch
+        from pytest_regen.sources import assemble
 
-        language = find_language(self.envelope.language)
-        stitched = [
-            (name, stitch(outputs, name=name, is_enum=self._is_enum(name), language=language).text)
-            for name in self.type_names
-            if len(outputs := [page.output for page in self.pages_of(name)])
-            == len(self.prompts_of(name))
-        ]
+        stitched = [(name, self.stitch_type(name)) for name in self.type_names]
         return assemble(
-            stitched,
+            [(name, text) for name, text in stitched if text is not None],
             self.envelope.language,
             namespace=self.envelope.namespace,
             profile=self.envelope.profile,
         )
 
-    def _is_enum(self, type_name: str) -> bool:
-        type_ = self._types.get(type_name)
-        return type_ is not None and type_.kind == "enum"
+    def stitch_type(self, name: str) -> str | None:
+        """Return a type as its stored pages make it; ``None`` while a page is missing."""
+        from pytest_regen.languages import find_language
+        from pytest_regen.sources import stitch
+
+        outputs = [page.output for page in self.pages_of(name)]
+        if not outputs or len(outputs) < len(self.prompts_of(name)):
+            return None
+        type_ = self._types.get(name)
+        is_enum = type_ is not None and type_.kind == "enum"
+        language = find_language(self.envelope.language)
+        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
 
 
 def _same_pages(known: Snapshot | None, data: bytes) -> PagesEnvelope | None:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pytest_regen.canonical import source_hash
-from pytest_regen.commit import LOCK_TIMEOUT, new_id
+from pytest_regen.commit import LOCK_TIMEOUT
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import UnknownPageError
 from pytest_regen.files import refuse_obstacle
@@ -23,7 +22,7 @@ from pytest_regen.stores.formats import (
     describe_page,
     ir_as_json,
 )
-from pytest_regen.stores.history import HISTORY, HistoryEntry, history_files, store_files
+from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
 from pytest_regen.stores.snapshot import Snapshot, refuse_no_store
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.trials import take_out
@@ -129,7 +128,7 @@ class StoreUpdate(Generic[StoreT]):
         """
         change = PageChange(self.store, tuple(pages), prompts, tuple(replaced))
         contents: dict[str, bytes | None] = {}
-        sources = {_kept_name(self.store): self.store.source.encode()} if keeps_source else {}
+        sources = _kept_source(self.store) if keeps_source else {}
         files = store_files(self.store.path)
         with files.explain_errors():
             contents.update(history_files(self.store.path, change.history, sources))
@@ -154,10 +153,8 @@ def _with_findings(ir: IR, old: IR) -> IR:
     return ir.model_copy(update={"validation": found})
 
 
-def _kept_name(store: Snapshot) -> str:
-    """Return a name in the history that no other state of the source has."""
-    moment = new_id().partition("-")[0]
-    return f"{moment}-{source_hash(store.source)[-8:]}-{store.envelope.source_file}"
+def _kept_source(store: Snapshot) -> dict[str, bytes]:
+    return {source_name(store.source, store.envelope.source_file): store.source.encode()}
 
 
 class PageChange:
@@ -223,7 +220,7 @@ def pages_and_source(
         kept = store.source.encode()
         contents.setdefault(new.source_file, kept)
         contents[old.source_file] = None
-        contents[f"{HISTORY}/{_kept_name(store)}"] = kept
+        contents |= history_files(store.path, (), _kept_source(store))
     contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
     return contents
 
