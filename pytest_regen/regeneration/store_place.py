@@ -26,7 +26,7 @@ from pytest_regen.sources import (
     stitch,
 )
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
-from pytest_regen.stores.snapshot import PAGES_FILE
+from pytest_regen.stores.snapshot import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
@@ -287,6 +287,7 @@ def ask_for_page(
         entry.page,
         TurnRequest(entry.system, (Message("user", user),), model, limit, cache="5m"),
         output_tokens=_TOKENS_PER_UNIT * (len(entry.fields) + 3),
+        prompt_file=PROMPTS_FILE,
         title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
