@@ -161,7 +161,7 @@ def _write_plan(plan: StorePlan) -> None:
         return
     with RegenStore.update(plan.path) as tx:
         tx.write(
-            ir=plan.ir.model_copy(update={"validation": tx.store.ir.validation}),
+            ir=plan.ir,
             prompts=plan.prompts,
             pages=plan.carry_over(tx.store).values(),
             source=without_types(tx.store.source, plan.removed) if plan.removed else None,

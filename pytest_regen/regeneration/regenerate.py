@@ -20,7 +20,7 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Ignore, ValidationResult
+from pytest_regen.validation.issues import Ignore, Issue, ValidationResult
 
 __all__ = [
     "heal_store",
@@ -325,13 +325,18 @@ def merge_results(results: Mapping[str, ValidationResult]) -> ValidationResult:
 
 
 def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
-    """Return the ``validation`` of ``ir.json``; no time in it, so that it can be compared."""
-    whole = merge_results(results)
-    return {
-        "is_clean": whole.is_clean,
-        "errors": [issue.to_json() for issue in whole.errors],
-        "warnings": [issue.to_json() for issue in whole.warnings],
-    }
+    """Return the ``validation`` of ``ir.json``: what was found, by type.
+
+    No totals, no time and no line of the file: what is found in one type changes nothing in what is
+    said of another.
+    """
+    return {name: [_finding(issue) for issue in result.issues] for name, result in results.items()}
+
+
+def _finding(issue: Issue) -> dict[str, Any]:
+    named = {"page": issue.page, "field": issue.field}
+    facts = {"code": issue.code, "severity": issue.severity, "message": issue.message}
+    return facts | {key: value for key, value in named.items() if value is not None}
 
 
 def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) -> bool:

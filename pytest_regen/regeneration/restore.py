@@ -21,12 +21,12 @@ from pytest_regen.stores import (
     history,
     history_entry,
 )
+from pytest_regen.stores.formats import HAND
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, has_conflict, split_block
 from pytest_regen.validation.pieces import split
 
 __all__ = [
-    "HAND",
     "RebuildResult",
     "RestoredOutputs",
     "adopt_edits",
@@ -38,9 +38,6 @@ __all__ = [
 
 _UNKNOWN: Final = "unknown"
 """Stands for the hash of an IR that was not recorded; equal to no hash."""
-
-HAND = "hand"
-"""The model of a page whose output a person wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +170,6 @@ def _rebuild_blocks(
         pages=restored,
         source=candidate.source,
         replaced=dropped,
-        is_unedited={edit.type_name for edit in edited} >= set(edited_types(store)),
     )
     return RebuildResult(
         tuple(edit.type_name for edit in edited), ids, _diff(store, candidate.source)
@@ -184,7 +180,7 @@ def _write_anew(tx: StoreUpdate[RegenStore]) -> RebuildResult:
     """Write the whole source; what the file held is kept as it is."""
     store = tx.store
     source = store.assembly()
-    kept = tx.write(source=source, is_unedited=True, keeps_source=store.has_source)
+    kept = tx.write(source=source, keeps_source=store.has_source)
     return RebuildResult(store.type_names, kept, _diff(store, source))
 
 
@@ -317,7 +313,6 @@ def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Re
             pages=[*pages, *fresh],
             source=changed.source,
             replaced=replaced,
-            is_unedited=len(edited) == len(every),
         )
         return RestoredOutputs(tuple(pages), _diff(store, changed.source))
 

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.canonical import source_hash
 from pytest_regen.errors import EditedPromptError, HandEditError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
@@ -229,7 +228,6 @@ class _Update:
                 pages=[candidate.store.pages[_entry(answer).key] for answer in kept],
                 source=candidate.store.source or None,
                 replaced=entries,
-                is_unedited=self._is_unedited(candidate),
             )
         else:
             ids = self._transaction.write(replaced=entries)
@@ -238,13 +236,6 @@ class _Update:
             self._transaction.store.memo.update(candidate.store.memo)
         self.view = self._place.view_of(self._transaction.store)
         return ids[: len(entries)]
-
-    def _is_unedited(self, candidate: StoreView) -> bool:
-        """Return whether the candidate's source is what its pages make, whatever it was before."""
-        store = self.view.store
-        if store.envelope.source_sha256 in (None, source_hash(store.source)):
-            return False  # It was not edited before: no need to look.
-        return not any(map(is_edited, candidate.results.values()))
 
 
 def _entry(answer: Answer) -> PromptEntry:

@@ -1,11 +1,12 @@
 """What somebody edited in a store by hand: blocks of the source, pages.json, prompts.json."""
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pytest_regen.canonical import source_hash, text_hash
+from pytest_regen.canonical import text_hash
 from pytest_regen.errors import RegenError
 from pytest_regen.languages import Language, find_language
 from pytest_regen.languages.base import Declaration
@@ -71,13 +72,13 @@ class Edit:
 
 def broken_file(store: RegenStore, found: Split) -> str:
     """Return why the types of a source cannot be found; empty where they can."""
+    # A type is written to the source as soon as it has all of its pages.
+    is_written = any(_is_complete(store, name) for name in store.type_names)
     if not store.has_source:
-        # Without a hash nothing was ever written that could be missing.
-        name = store.envelope.source_file
-        return f"the source file {name} is missing" if store.envelope.source_sha256 else ""
+        return f"the source file {store.envelope.source_file} is missing" if is_written else ""
     if found.broken:
         return found.broken
-    if not found.has_boundaries and any(_is_complete(store, name) for name in store.type_names):
+    if not found.has_boundaries and is_written:
         return f"the boundary lines are gone from {store.envelope.source_file}"
     return ""
 
@@ -98,9 +99,8 @@ def edits(store: RegenStore, found: Split) -> Iterator[Edit]:
     tampered: dict[str, list[int]] = {}
     for key in store.tampered_pages:
         tampered.setdefault(key.type_name, []).append(key.page)
-    is_as_written = store.envelope.source_sha256 == source_hash(store.source)
     pieces = {piece.name: piece for piece in found.pieces}
-    for name in tuple(tampered) if is_as_written else store.type_names:
+    for name in store.type_names:
         if not _is_complete(store, name):
             continue
         piece, pages = pieces.get(name), tuple(tampered.get(name, ()))
@@ -133,8 +133,8 @@ def split_block(
 ) -> dict[int, str] | None:
     """Return the outputs of ``pages`` as the block still holds them.
 
-    ``None`` where the block does not prove what pages.json lost: neither has the source the hash it
-    was written with, nor each output that of what was stored.
+    ``None`` where the block does not prove what pages.json lost: an output in it has another hash
+    than what was stored.
     """
     prompts = store.prompts_of(name)
     outputs: Sequence[str] = (block,)
@@ -144,16 +144,17 @@ def split_block(
             outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
         except RegenError:
             return None
-    found = {
-        entry.page: output
-        for entry, output in zip(prompts, outputs, strict=True)
-        if entry.page in pages
-    }
-    if store.envelope.source_sha256 == source_hash(store.source):
-        return found
     stored = {page.page: page.output_hash for page in store.pages_of(name)}
-    is_proven = all(text_hash(output) == stored[page] for page, output in found.items())
-    return found if is_proven else None
+    found = {}
+    for entry, output in zip(prompts, outputs, strict=True):
+        if entry.page in pages:
+            # Members stand deeper in the block than on a page of their own.
+            forms = (output, textwrap.dedent(output))
+            found[entry.page] = next(
+                (form for form in forms if text_hash(form) == stored[entry.page]), None
+            )
+    proven = {page: output for page, output in found.items() if output is not None}
+    return proven if len(proven) == len(found) else None
 
 
 def edited_prompts(store: RegenStore) -> Iterator[Issue]:
