@@ -201,7 +201,7 @@ class StorePlace:
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""
-        store = self.open().store
+        store = (self._view or self.open()).store
         return (store.source_path, store.path / PAGES_FILE)
 
 
