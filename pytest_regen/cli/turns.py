@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from pytest_regen.cli.output import RecordChoice, Tell
 from pytest_regen.cli.project import Project
 from pytest_regen.errors import UsageError
 from pytest_regen.regeneration import TurnSettings
-from pytest_regen.turns import Budget
-from pytest_regen.turns.values import Provider, Reply, TurnRequest
+from pytest_regen.turns import AnthropicProvider, Budget, load_provider
+from pytest_regen.turns.providers import require_api_key
 
 __all__ = ["TurnOptions"]
 
@@ -52,14 +51,13 @@ class TurnOptions:
                 hint="name a file with --cassette FILE",
             )
         with self._cassette():
-            api = _FromEnvironment(self._model)
             yield TurnSettings(
-                self._named() if self.provider else api,
+                load_provider(self.provider) if self.provider else AnthropicProvider(self._model),
                 model=self._model,
                 budget=Budget(self.budget),
                 jobs=self.jobs,
                 progress=progress,
-                ready=None if self.provider else api.ready,
+                ready=None if self.provider else require_api_key,
             )
 
     @property
@@ -85,29 +83,3 @@ class TurnOptions:
             passthrough_hosts=settings.passthrough_hosts,
         ):
             yield
-
-    def _named(self) -> Provider:
-        from pytest_regen.turns import load_provider
-
-        return load_provider(self.provider or "")
-
-
-class _FromEnvironment:
-    """The API of the environment, looked for by the first page: no page, no key."""
-
-    def __init__(self, model: str | None) -> None:
-        self._model = model
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the reply of the API; raises as ``AnthropicProvider.send`` does."""
-        return self._api.send(request)
-
-    def ready(self) -> None:
-        """Raise ``MissingKeyError`` where a page could not be asked."""
-        _ = self._api
-
-    @cached_property
-    def _api(self) -> Provider:
-        from pytest_regen.turns import provider_from_environment
-
-        return provider_from_environment(self._model)

@@ -1,7 +1,7 @@
 """Who answers turns, within which budget, and through which cassette."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -17,64 +17,20 @@ from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, shared_ledger
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.settings import Price
-from pytest_regen.turns import AnthropicProvider, Budget, ScriptedProvider, cost_of
-from pytest_regen.turns.interception import CassetteMiss
-from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage, provider_reference
+from pytest_regen.turns import AnthropicProvider, Budget, cost_of
+from pytest_regen.turns.exchange import CallRecord, TurnExchange
+from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 
 __all__ = [
-    "RecordedProvider",
     "RegenerationTurns",
     "budget_of",
     "cost_in",
+    "hooks_of",
     "provider_of",
     "provider_of_run",
     "recorded_in",
     "turn_settings",
 ]
-
-
-class RecordedProvider:
-    """Sends turns with a cassette in use.
-
-    Args:
-        provider: who answers what is not recorded.
-        run: the cassette.
-    """
-
-    def __init__(self, provider: Provider, run: CassetteRun) -> None:
-        self._provider = provider
-        self.run = run
-        self.is_spoilt = False
-        """Whether the line failed. Replaying that would fail for ever, and ``once`` would never
-        record over it. Refusals do not count: they are what the model said."""
-
-    @property
-    def reference(self) -> str | None:
-        """Who answers what is not recorded."""
-        return provider_reference(self._provider)
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the recorded reply, or the provider's.
-
-        Raises:
-            CassetteMissError: nothing was recorded, and the mode forbids asking.
-            ProviderError: there is no reply.
-        """
-        try:
-            with self._used():
-                return self._provider.send(request)
-        except CassetteMiss as signal:
-            self.run.delivered(signal)
-            raise signal.error from None
-        except ProviderError as error:
-            if not isinstance(error, RefusedError):
-                self.is_spoilt = True
-            raise
-
-    def _used(self) -> AbstractContextManager[None]:
-        # Our own providers need no patched client to replay; anyone else's may hold one.
-        is_ours = isinstance(self._provider, AnthropicProvider | ScriptedProvider)
-        return self.run.in_use(http_clients=not is_ours)
 
 
 @contextmanager
@@ -85,16 +41,29 @@ def recorded_in(
     *,
     record_command: str,
     scrub: Scrub | None = None,
-) -> Iterator[RecordedProvider]:
-    """Yield a provider with a cassette of its own; what it recorded is kept unless it is spoilt."""
+) -> Iterator[tuple[TurnExchange, CassetteRun]]:
+    """Yield a provider whose turns, and nothing but its turns, go through a cassette of its own.
+
+    Between two turns the body of a test may be called again; its own requests are none of the
+    cassette's, which would record them, or block them where it only replays.
+
+    What was recorded is kept unless a call failed: replaying that would fail for ever, and ``once``
+    would never record over it. A refusal is no failure: it is what the model said.
+    """
+    is_spoilt = False
+
+    def note(call: CallRecord) -> None:
+        nonlocal is_spoilt
+        if isinstance(call.error, ProviderError) and not isinstance(call.error, RefusedError):
+            is_spoilt = True
+
     run = CassetteRun(path, mode, record_command=record_command, matching=Matching(scrub=scrub))
-    recorded = RecordedProvider(provider, run)
     finished = False
     try:
-        yield recorded
+        yield TurnExchange(provider, cassette=run, log=note), run
         finished = True
     finally:
-        run.finish(keep=finished and not recorded.is_spoilt)
+        run.finish(keep=finished and not is_spoilt)
 
 
 _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
@@ -125,17 +94,26 @@ def provider_of_run(config: pytest.Config) -> Provider:
     return AnthropicProvider(choices_of(config).model)
 
 
-@contextmanager
-def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["RegenerationTurns"]:
-    """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``."""
-    config = item.config
-    choices = choices_of(config)
+def hooks_of(
+    config: pytest.Config,
+) -> tuple[Callable[[TurnRequest], None], Callable[[TurnRequest, Reply], None]]:
+    """Return what calls the hooks before and after a turn."""
 
     def before(request: TurnRequest) -> None:
         config.hook.pytest_regen_before_turn(config=config, request=request)
 
     def after(request: TurnRequest, reply: Reply) -> None:
         config.hook.pytest_regen_after_turn(config=config, request=request, reply=reply)
+
+    return before, after
+
+
+@contextmanager
+def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["RegenerationTurns"]:
+    """Yield with what the pages of ``unit`` are asked; turns go through ``cassette``."""
+    config = item.config
+    choices = choices_of(config)
+    before, after = hooks_of(config)
 
     with _recorded_provider(item, cassette, unit) as (provider, run):
         settings = TurnSettings(
@@ -181,7 +159,7 @@ def _recorded_provider(
     command = recording_command(item.config, unit, path)
     scrub = scrubber_of(item.config)
     with recorded_in(provider, path, mode, record_command=command, scrub=scrub) as recorded:
-        yield recorded, recorded.run
+        yield recorded
 
 
 def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:

@@ -1,6 +1,5 @@
 """Sessions as tests hold them: what failed in one call of the body is told in the next."""
 
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -9,7 +8,7 @@ import pytest
 from pytest_regen.canonical import canonical_json
 from pytest_regen.errors import NoProgressError, UsageError
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.providers import budget_of
+from pytest_regen.pytest_plugin.providers import budget_of, hooks_of
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 from pytest_regen.sessions import (
     GeneratorSession,
@@ -22,8 +21,8 @@ from pytest_regen.sessions import (
     merge_replacements,
 )
 from pytest_regen.sessions.scenarios import ScenarioIndex
+from pytest_regen.turns.exchange import Tally, TurnExchange
 from pytest_regen.turns.reply_text import load_json
-from pytest_regen.turns.steps import asend
 from pytest_regen.turns.structured import (
     Schema,
     adapter_of,
@@ -31,7 +30,7 @@ from pytest_regen.turns.structured import (
     parse_json_with_schema,
     schema_to_prompt_hint,
 )
-from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import DEFAULT_MODEL, Usage
 
 __all__ = [
     "GeneratorSessionMaker",
@@ -261,46 +260,23 @@ def _mended(
     )
 
 
-class _HookedProvider:
-    """Lets the hooks around a turn be heard."""
-
-    def __init__(self, provider: Provider, config: pytest.Config) -> None:
-        self._provider = provider
-        self._config = config
-        self._lock = threading.Lock()
-        self.calls = 0
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Return the provider's reply."""
-        self._before(request)
-        return self._after(request, self._provider.send(request))
-
-    async def asend(self, request: TurnRequest) -> Reply:
-        """Return the provider's reply without blocking the event loop."""
-        self._before(request)
-        return self._after(request, await asend(self._provider, request))
-
-    def _before(self, request: TurnRequest) -> None:
-        self._config.hook.pytest_regen_before_turn(config=self._config, request=request)
-        with self._lock:
-            self.calls += 1
-
-    def _after(self, request: TurnRequest, reply: Reply) -> Reply:
-        hook = self._config.hook
-        hook.pytest_regen_after_turn(config=self._config, request=request, reply=reply)
-        return reply
-
-
 class SessionMaker:
     """Makes the sessions of one test; the n-th call of a body called again gets the n-th."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         config = request.config
-        self.provider = _HookedProvider(request.getfixturevalue("regen_provider"), config)
+        self.tally = Tally()
+        before, after = hooks_of(config)
+        provider = TurnExchange(
+            request.getfixturevalue("regen_provider"),
+            before=before,
+            after=after,
+            log=self.tally.add,
+        )
         self._defaults: dict[str, Any] = {
             "model": choices_of(config).model or DEFAULT_MODEL,
             "shared_budget": budget_of(config),
-            "provider": self.provider,
+            "provider": provider,
         }
         self._made: list[tuple[object, Any]] = []
         self._position = 0

@@ -4,30 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from pytest_regen.errors import (
-    BudgetError,
-    CassetteError,
-    MissingKeyError,
-    ProviderError,
-    RefusedError,
-    RegenError,
-    TransportError,
-)
+from pytest_regen.errors import BudgetError, CassetteError, ProviderError, RefusedError
 from pytest_regen.languages.base import Language
-from pytest_regen.prompts import correction_block, estimate_tokens, with_correction
+from pytest_regen.prompts import correction_block, with_correction
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.regeneration.values import Feedback, PageAnswer, TurnSettings
 from pytest_regen.sources import extract_code
-from pytest_regen.turns.reply_text import join_text, whole_reply
-from pytest_regen.turns.steps import drive
-from pytest_regen.turns.values import (
-    Message,
-    Provider,
-    Reply,
-    TurnRequest,
-    Usage,
-    provider_reference,
-)
+from pytest_regen.turns.exchange import Tally
+from pytest_regen.turns.reply_text import join_text
+from pytest_regen.turns.values import Message, TurnRequest, provider_reference
 
 __all__ = ["FIRST_LIMIT", "LARGER_LIMIT", "Ask", "ask_page", "ask_pages"]
 
@@ -58,7 +43,7 @@ def ask_page(
     user = entry.user
     if corrections:
         user = with_correction(user, correction_block(corrections, user))
-    asking = _Asking(entry, settings, model)
+    tally = Tally()
     request = TurnRequest(
         entry.system,
         (Message("user", user),),
@@ -67,9 +52,16 @@ def ask_page(
         cache="5m",
     )
     try:
-        whole = drive(whole_reply(request, larger_limit=LARGER_LIMIT), asking)
+        whole = settings.exchange().whole(
+            request,
+            larger_limit=LARGER_LIMIT,
+            expected=_TOKENS_PER_UNIT * (len(entry.fields) + 3),
+            log=tally.add,
+        )
+    except RefusedError as error:
+        return PageAnswer(entry, "", "", model, tally.usage, tally.calls, _refusal(entry, error))
     except (ProviderError, BudgetError, CassetteError) as error:
-        return PageAnswer(entry, "", "", model, asking.usage, asking.calls, error)
+        return PageAnswer(entry, "", "", model, tally.usage, tally.calls, error)
     code = _code_in(whole.pieces, entry, language)
     reference = provider_reference(settings.provider)
     return PageAnswer(
@@ -77,9 +69,19 @@ def ask_page(
         code,
         whole.reply.stop_reason,
         whole.reply.model or reference or model,
-        asking.usage,
-        asking.calls,
+        tally.usage,
+        tally.calls,
         provider=reference,
+    )
+
+
+def _refusal(entry: PromptEntry, error: RefusedError) -> RefusedError:
+    key = entry.key
+    return RefusedError(
+        f"{error.what.removesuffix('answer')}write {key.type_name}, page {key.page} of "
+        f"{key.total_pages}",
+        why=error.why,
+        hint="read the prompt in prompts.json, or try another model with --model",
     )
 
 
@@ -102,81 +104,6 @@ def _code_in(pieces: Sequence[str], entry: PromptEntry, language: Language) -> s
             break
     assert best is not None  # noqa: S101 - there is at least one text
     return best[1]
-
-
-class _Asking:
-    """The calls made for one page, counted."""
-
-    def __init__(self, entry: PromptEntry, settings: TurnSettings, model: str) -> None:
-        self._entry = entry
-        self._settings = settings
-        self._model = model
-        self.usage = Usage()
-        self.calls = 0
-
-    def send(self, request: TurnRequest) -> Reply:
-        """Make one call within the budget, and count it."""
-        if self._settings.before_turn:
-            self._settings.before_turn(request)
-        budget = self._settings.budget
-        reserved = budget.reserve(self._estimate(request))
-        try:
-            reply = _reply_of(self._settings.provider, request)
-        except ProviderError as error:
-            self.calls += not isinstance(error, MissingKeyError)
-            self.usage += error.usage or Usage()
-            budget.settle(reserved, error.usage)
-            raise
-        except Exception:
-            budget.settle(reserved, None)
-            raise
-        except BaseException:
-            # Stopped from outside while the provider was at work: what went out is paid.
-            budget.settle(reserved, Usage())
-            raise
-        budget.settle(reserved, reply.usage)
-        self.calls += 1
-        self.usage += reply.usage
-        if self._settings.after_turn:
-            self._settings.after_turn(request, reply)
-        if reply.is_refusal:
-            key = self._entry.key
-            raise RefusedError(
-                f"the model {reply.model or self._model} declined to write "
-                f"{key.type_name}, page {key.page} of {key.total_pages}",
-                why="the API ended the reply with stop_reason 'refusal'",
-                hint="read the prompt in prompts.json, or try another model with --model",
-            )
-        return reply
-
-    def _estimate(self, request: TurnRequest) -> int:
-        asked = sum(estimate_tokens(message.content) for message in request.messages)
-        written = _TOKENS_PER_UNIT * (len(self._entry.fields) + 3)
-        return estimate_tokens(request.system) + asked + min(written, request.max_tokens)
-
-
-def _reply_of(provider: Provider, request: TurnRequest) -> Reply:
-    """Return the provider's reply; what goes wrong in somebody else's is told like any failure."""
-    name = type(provider).__name__
-    try:
-        reply: object = provider.send(request)
-    except RegenError:
-        raise
-    except Exception as error:
-        raise TransportError(
-            f"the provider {name} raised {type(error).__name__}",
-            why=str(error),
-            hint="correct the provider, then run again; what was finished is kept",
-        ) from error
-    said = reply.text if isinstance(reply, Reply) else reply
-    if not isinstance(reply, Reply) or not isinstance(said, str):
-        kind = f"a reply whose text is {said!r:.80}" if said is not reply else type(reply).__name__
-        raise TransportError(
-            f"the provider {name} returned {kind}",
-            why="send(request) returns a Reply, whose text is a string",
-            hint="correct the provider, then run again; what was finished is kept",
-        )
-    return reply
 
 
 @dataclass(frozen=True, slots=True)

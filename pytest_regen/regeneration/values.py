@@ -10,6 +10,7 @@ from pytest_regen.documents.ir import IR
 from pytest_regen.errors import RegenError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.turns.budget import Budget
+from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Issue, ValidationResult
 
@@ -69,6 +70,15 @@ class TurnSettings:
     ready: Callable[[], None] | None = None
     """Called before a store is begun whose pages are to be asked; raises what would stop the first
     of them, a missing key for one."""
+
+    def exchange(self) -> TurnExchange:
+        """Return how turns are taken with these settings."""
+        return TurnExchange(
+            self.provider,
+            budgets=(self.budget,),
+            before=self.before_turn,
+            after=self.after_turn,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,19 @@
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
-from pytest_regen.errors import BudgetError, ProviderError, UsageError
-from pytest_regen.prompts import estimate_tokens
+from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript, TurnReport, report_turn
 from pytest_regen.text import plural
-from pytest_regen.turns.reply_text import CONTINUE
+from pytest_regen.turns.budget import Budget, TokenBudget
+from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
 from pytest_regen.turns.steps import Progress, Steps, tell
 from pytest_regen.turns.structured import object_steps
-from pytest_regen.turns.values import CacheTtl, Message, Provider, Reply, TurnRequest, Usage
+from pytest_regen.turns.values import CacheTtl, Message, Provider, TurnRequest, Usage
 
 __all__ = [
     "Account",
@@ -29,7 +29,6 @@ __all__ = [
     "Draft",
     "SessionBase",
     "SessionSettings",
-    "TokenBudget",
     "Turn",
     "TurnLog",
     "check_limits",
@@ -38,23 +37,6 @@ __all__ = [
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-_USUAL_REPLY = 1_000
-"""Tokens a reply is expected to take as long as none was seen, for the budget's estimate."""
-
-_STOPPED = "the reply was not waited for: the turn was cancelled or interrupted"
-
-
-class TokenBudget(Protocol):
-    """A limit shared with others; ``pytest_regen.Budget`` is one."""
-
-    def reserve(self, estimate: int) -> int:
-        """Take tokens before a call, or raise ``BudgetError``."""
-        ...
-
-    def settle(self, reserved: int, usage: Usage | None) -> None:
-        """Replace a reservation by what was used, ``None`` if the call was not made."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,82 +102,53 @@ class Draft(Generic[T]):
     assistant: Message
 
 
+class _SessionBudget(Budget):
+    """The tokens that one session may spend."""
+
+    def _refusal(self, spent: int, estimate: int) -> BudgetError:
+        return BudgetError(
+            f"the session's budget of {self.limit:,} tokens does not cover the next call: "
+            f"{spent:,} are spent, about {estimate:,} more are needed",
+            needed=spent + estimate,
+            why="a call is made only while its estimate fits the budget",
+            hint="raise token_budget, or ask for less",
+        )
+
+
 class Account:
-    """Calls counted and paid, for all conversations of a session."""
+    """The turn exchange of a session, and what went through it, for all its conversations."""
 
     def __init__(self, settings: SessionSettings) -> None:
-        self._settings = settings
         self.usage = Usage()
         self.transcript = Transcript()
-        self._reply_size = _USUAL_REPLY
-        self._reserved = 0
         self._lock = threading.Lock()
+        self._own = _SessionBudget(settings.token_budget)
+        shared = (settings.shared_budget,) if settings.shared_budget else ()
+        self.exchange = TurnExchange(settings.provider, budgets=(*shared, self._own))
 
     def restore(self, usage: Usage) -> None:
         """Go on from what was spent before."""
         self.usage = usage
+        self._own.settle(0, usage)
 
-    def reserve(self, request: TurnRequest) -> int:
-        """Take what a call is estimated to need, and return it.
+    def entered(self, steps: Steps[R], turn: int, branch: str) -> Steps[R]:
+        """Return ``steps`` with each of their calls paid and entered in the transcript."""
+        is_first = True
 
-        Raises:
-            BudgetError: it cannot.
-        """
-        estimate = _size_of(request) + min(self._reply_size, request.max_tokens)
-        shared = self._settings.shared_budget
-        if shared:
-            shared.reserve(estimate)
-        try:
-            self._reserve(estimate)
-        except BudgetError:
-            self._settle_shared(estimate, None)
-            raise
-        return estimate
+        def enter(call: CallRecord) -> None:
+            nonlocal is_first
+            purpose: Purpose = "ask"
+            if not is_first:
+                is_continuation = call.request.messages[-1].content == CONTINUE
+                purpose = "continuation" if is_continuation else "repair"
+            is_first = False
+            sent = None if call.reply else call.usage
+            exchange = Exchange(turn, purpose, call.request, call.reply, call.failure, branch, sent)
+            with self._lock:
+                self.transcript.add(exchange)
+                self.usage += exchange.usage or Usage()
 
-    def _reserve(self, estimate: int) -> None:
-        limit = self._settings.token_budget
-        with self._lock:
-            spent = self.usage.total_tokens + self._reserved
-            if limit is not None and spent + estimate > limit:
-                raise BudgetError(
-                    f"the session's budget of {limit:,} tokens does not cover the next call: "
-                    f"{spent:,} are spent, about {estimate:,} more are needed",
-                    why="a call is made only while its estimate fits the budget",
-                    hint="raise token_budget, or ask for less",
-                )
-            self._reserved += estimate
-
-    def settle(self, reserved: int, exchange: Exchange) -> None:
-        """Enter a call that was made, or tried."""
-        usage = exchange.usage
-        with self._lock:
-            self._reserved -= reserved
-            self.transcript.add(exchange)
-            if usage is not None:
-                self.usage += usage
-                self._reply_size = usage.output_tokens or self._reply_size
-        self._settle_shared(reserved, usage)
-
-    def _settle_shared(self, reserved: int, usage: Usage | None) -> None:
-        if self._settings.shared_budget:
-            self._settings.shared_budget.settle(reserved, usage)
-
-
-def _spent_by(error: Exception, request: TurnRequest) -> Usage | None:
-    """Return what a failed call took: as far as it was told, else its input; ``None`` if nothing.
-
-    A reply that broke off has been asked for and, in part, written.
-    """
-    usage = error.usage if isinstance(error, ProviderError) else None
-    if usage is None or usage.total_tokens:
-        return usage
-    return Usage(input_tokens=_size_of(request))
-
-
-def _size_of(request: TurnRequest) -> int:
-    """Return the tokens of ``request``, estimated."""
-    asked = sum(estimate_tokens(message.content) for message in request.messages)
-    return estimate_tokens(request.system) + asked
+        return self.exchange.around(steps, log=enter)
 
 
 class Conversation:
@@ -265,7 +218,7 @@ class Conversation:
             salvage=salvage,
             progress=self._settings.tell,
         )
-        parsed = yield from _watched(steps, self._account, turn, self.branch)
+        parsed = yield from self._account.entered(steps, turn, self.branch)
         return Draft(parsed.value, message, Message("assistant", parsed.text))
 
     def commit(self, draft: Draft[Any]) -> None:
@@ -275,39 +228,6 @@ class Conversation:
     def restore(self, history: Sequence[Message]) -> None:
         """Go on from the turns of an earlier time."""
         self.history = tuple(history)
-
-
-def _watched(steps: Steps[R], account: Account, turn: int, branch: str) -> Steps[R]:
-    """Pass requests and replies through, and enter each call in ``account``."""
-    purpose: Purpose = "ask"
-    # To send None is to start.
-    started = cast("Generator[TurnRequest, Reply | None, R]", steps)
-    answer: Reply | None = None
-    failure: Exception | None = None
-    while True:
-        try:
-            request = started.throw(failure) if failure else started.send(answer)
-        except StopIteration as end:
-            return cast("R", end.value)
-        if answer is not None:
-            purpose = "continuation" if request.messages[-1].content == CONTINUE else "repair"
-        reserved = account.reserve(request)
-        answer = failure = None
-        try:
-            answer = yield request
-        except Exception as error:  # noqa: BLE001 - the steps decide
-            failure = error
-            sent = _spent_by(error, request)
-            account.settle(
-                reserved, Exchange(turn, purpose, request, None, str(error), branch, sent)
-            )
-        except GeneratorExit:
-            # Stopped from outside while the provider was at work: what went out is paid.
-            sent = Usage(input_tokens=_size_of(request))
-            account.settle(reserved, Exchange(turn, purpose, request, None, _STOPPED, branch, sent))
-            raise
-        else:
-            account.settle(reserved, Exchange(turn, purpose, request, answer, "", branch))
 
 
 @dataclass(slots=True)

@@ -5,17 +5,10 @@ group of tools has a conversation of its own. They share the system prompt, whic
 the first call writes it to the cache, and the others, in parallel, read it.
 """
 
-import asyncio
-import contextvars
 import itertools
 import math
-import threading
-from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import cast
 
 from pytest_regen.errors import BudgetError, NoProgressError, ProviderError, ReplyFormatError
 from pytest_regen.sessions.conversation import Conversation, Draft, SessionSettings, check_limits
@@ -28,8 +21,8 @@ from pytest_regen.sessions.scenarios import (
     TestScenario,
     ToolAnnotation,
 )
-from pytest_regen.turns.steps import Steps, adrive, drive
-from pytest_regen.turns.values import Message, Provider, Reply, TurnRequest
+from pytest_regen.turns.steps import Steps
+from pytest_regen.turns.values import Message
 
 __all__ = [
     "Branch",
@@ -38,9 +31,7 @@ __all__ = [
     "Group",
     "Part",
     "Waves",
-    "adrive_waves",
     "branch_steps",
-    "drive_waves",
     "plan_groups",
     "route",
     "run_wave",
@@ -168,110 +159,6 @@ def run_wave(wave: list[Steps[BranchAnswer]]) -> Waves:
         if isinstance(one, Exception):
             raise one
     return [one for one in done if isinstance(one, BranchAnswer)]
-
-
-def drive_waves(waves: Waves, provider: Provider, parallel: int) -> list[BranchAnswer]:
-    """Run each wave, ``parallel`` groups at a time, and return the answers.
-
-    An interruption ends it at once. What was not asked yet never is; of what is under way nobody
-    waits for the answer: it counts with what was sent.
-    """
-    try:
-        wave = next(waves)
-        while True:
-            if min(parallel, len(wave)) <= 1:
-                done: list[Result] = [_result(_outcome(steps, provider)) for steps in wave]
-            else:
-                done = [_result(one) for one in _in_threads(wave, provider, parallel)]
-            wave = waves.send(done)
-    except StopIteration as end:
-        return cast("list[BranchAnswer]", end.value)
-
-
-class _Stopped(Exception):  # noqa: N818 - not raised past this module
-    """A call is not made any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Stoppable:
-    """A provider that is asked nothing after a turn was interrupted."""
-
-    provider: Provider
-    stop: threading.Event
-
-    def send(self, request: TurnRequest) -> Reply:
-        if self.stop.is_set():
-            raise _Stopped("the turn was interrupted before this call")
-        return self.provider.send(request)
-
-
-def _in_threads(
-    wave: list[Steps[BranchAnswer]], provider: Provider, parallel: int
-) -> list[BranchAnswer | BaseException]:
-    """Drive steps in threads for which neither an interruption nor the end of the process waits.
-
-    A pool of ``concurrent.futures`` would: its threads are joined at exit.
-    """
-    stop = threading.Event()
-    waiting = deque(enumerate(wave))
-    ended: SimpleQueue[tuple[int, BranchAnswer | BaseException]] = SimpleQueue()
-    asked = _Stoppable(provider, stop)
-
-    def work() -> None:
-        while not stop.is_set():
-            try:
-                number, steps = waiting.popleft()
-            except IndexError:
-                return
-            ended.put((number, _outcome(steps, asked)))
-
-    for _ in range(min(parallel, len(wave))):
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(work,), daemon=True).start()
-    try:
-        found = dict(ended.get() for _ in wave)
-    except BaseException:
-        stop.set()
-        for steps in wave:
-            with suppress(ValueError):  # It reads an answer just now, and will ask nothing more.
-                steps.close()
-        raise
-    return [found[number] for number in range(len(wave))]
-
-
-def _outcome(steps: Steps[BranchAnswer], provider: Provider) -> BranchAnswer | BaseException:
-    try:
-        return drive(steps, provider)
-    except BaseException as error:  # noqa: BLE001 - raised where the wave ends
-        return error
-
-
-def _result(outcome: BranchAnswer | BaseException) -> Result:
-    if isinstance(outcome, BranchAnswer | Exception):
-        return outcome
-    raise outcome
-
-
-async def adrive_waves(waves: Waves, provider: Provider, parallel: int) -> list[BranchAnswer]:
-    """Run each wave in the event loop, ``parallel`` at a time, and return the answers."""
-    gate = asyncio.Semaphore(max(1, parallel))
-
-    async def run(steps: Steps[BranchAnswer]) -> BranchAnswer:
-        async with gate:
-            return await adrive(steps, provider)
-
-    try:
-        wave = next(waves)
-        while True:
-            done = await asyncio.gather(*map(run, wave), return_exceptions=True)
-            stopped = next(
-                (one for one in done if not isinstance(one, BranchAnswer | Exception)), None
-            )
-            if isinstance(stopped, BaseException):
-                raise stopped
-            wave = waves.send(cast("list[Result]", list(done)))
-    except StopIteration as end:
-        return cast("list[BranchAnswer]", end.value)
 
 
 class FirstTurn:

@@ -11,7 +11,6 @@ from pytest_regen.sessions.conversation import (
     Conversation,
     SessionBase,
     SessionSettings,
-    TokenBudget,
     Turn,
     check_limits,
 )
@@ -21,9 +20,7 @@ from pytest_regen.sessions.groups import (
     FirstTurn,
     Part,
     Waves,
-    adrive_waves,
     branch_steps,
-    drive_waves,
     route,
     run_wave,
 )
@@ -49,7 +46,8 @@ from pytest_regen.sessions.state import (
 )
 from pytest_regen.sessions.transcript import usage_to_json
 from pytest_regen.text import plural
-from pytest_regen.turns.steps import Progress, tell
+from pytest_regen.turns.budget import TokenBudget
+from pytest_regen.turns.steps import Parallel, Progress, adrive, drive, tell
 from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, CacheTtl, Message, Provider
 
 __all__ = [
@@ -128,7 +126,7 @@ class ScenarioGeneratorSession(SessionBase):
         self.annotations = checked_tools(annotations)
         self.handwritten = checked_handwritten(handwritten)
         self._batch_size = batch_size
-        self._parallel = parallel
+        self._side_by_side = Parallel[BranchAnswer](self._account.exchange.wire, parallel)
         self._branches: tuple[Branch, ...] = ()
         self._memory = Memory.of(self.handwritten)
         self._first = FirstTurn(
@@ -174,7 +172,7 @@ class ScenarioGeneratorSession(SessionBase):
         with self._turn(on_progress) as turn:
             self._check_first()
             waves = self._first_waves(turn)
-            answers = drive_waves(waves, self._settings.provider, self._parallel)
+            answers = drive(waves, self._side_by_side)
             return self._commit_first(turn, answers)
 
     async def agenerate(self, on_progress: Progress | None = None) -> list[TestScenario]:
@@ -182,7 +180,7 @@ class ScenarioGeneratorSession(SessionBase):
         with self._turn(on_progress) as turn:
             self._check_first()
             waves = self._first_waves(turn)
-            answers = await adrive_waves(waves, self._settings.provider, self._parallel)
+            answers = await adrive(waves, self._side_by_side)
             return self._commit_first(turn, answers)
 
     def regenerate(
@@ -207,7 +205,7 @@ class ScenarioGeneratorSession(SessionBase):
         with self._turn(on_progress) as turn:
             parts = self._parts(feedback)
             waves = self._next_waves(parts, turn)
-            answers = drive_waves(waves, self._settings.provider, self._parallel)
+            answers = drive(waves, self._side_by_side)
             return self._commit_next(turn, answers, parts, feedback)
 
     async def aregenerate(
@@ -217,7 +215,7 @@ class ScenarioGeneratorSession(SessionBase):
         with self._turn(on_progress) as turn:
             parts = self._parts(feedback)
             waves = self._next_waves(parts, turn)
-            answers = await adrive_waves(waves, self._settings.provider, self._parallel)
+            answers = await adrive(waves, self._side_by_side)
             return self._commit_next(turn, answers, parts, feedback)
 
     def to_json(self) -> dict[str, Any]:

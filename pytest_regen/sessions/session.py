@@ -12,7 +12,6 @@ from pytest_regen.sessions.conversation import (
     Draft,
     SessionBase,
     SessionSettings,
-    TokenBudget,
     Turn,
 )
 from pytest_regen.sessions.state import (
@@ -23,6 +22,7 @@ from pytest_regen.sessions.state import (
     opened,
 )
 from pytest_regen.sessions.transcript import usage_to_json
+from pytest_regen.turns.budget import TokenBudget
 from pytest_regen.turns.steps import Progress, Steps, adrive, drive
 from pytest_regen.turns.structured import (
     Schema,
@@ -230,14 +230,14 @@ class GeneratorSession(SessionBase, Generic[T]):
         _check_message(message)
         with self._log.turn() as turn:
             steps = self._steps(message, turn, check)
-            return self._committed(turn, drive(steps, self._settings.provider))
+            return self._committed(turn, drive(steps, self._account.exchange.wire))
 
     async def aask(self, message: str, *, check: Check[T] | None = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
         _check_message(message)
         with self._log.turn() as turn:
             steps = self._steps(message, turn, check)
-            return self._committed(turn, await adrive(steps, self._settings.provider))
+            return self._committed(turn, await adrive(steps, self._account.exchange.wire))
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``: history, turns, usage.

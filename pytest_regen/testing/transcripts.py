@@ -6,7 +6,7 @@ meant, and shows, section by section, where a prompt is no longer the one that w
 
 import difflib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -21,7 +21,7 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import RegenError, UsageError
 from pytest_regen.testing.agents import AgentFactory, completed, plain_result
 from pytest_regen.text import plural
-from pytest_regen.turns.steps import asend
+from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = [
@@ -222,14 +222,21 @@ class ClarificationFlow:
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         number = len(self._turns)
         expected = self._expected(number)
-        watched = _Watched(self._provider, lambda at, call: self._compare(expected, at, call))
-        agent = self._make(watched)
+        calls: list[Call] = []
+
+        def compare(asked: TurnRequest) -> None:
+            self._compare(expected, len(calls), _call(asked))
+
+        def keep(asked: TurnRequest, reply: Reply) -> None:
+            calls.append(_call(asked, reply.text))
+
+        agent = self._make(TurnExchange(self._provider, before=compare, after=keep))
         turn = agent.turn if hasattr(agent, "turn") else agent
         result = completed(turn(parse_request(json.loads(json.dumps(wire)))))
         # A transcript is kept beside the cassette, and holds as little of a credential.
         taken = Turn(
             input=scrub_value(wire),
-            calls=watched.calls,
+            calls=calls,
             result=scrub_value(plain_result(result)),
         )
         if expected is not None and taken.result != expected.result:
@@ -291,6 +298,14 @@ def _prompt(request: TurnRequest) -> str:
     return "\n\n".join(f"[{one.role}]\n{one.content}" for one in request.messages)
 
 
+def _call(request: TurnRequest, reply: str = "") -> Call:
+    return Call(
+        system_sha256=text_hash(request.system),
+        prompt=scrub_text(_prompt(request)),
+        reply=scrub_text(reply),
+    )
+
+
 def _as_ask(result: object) -> Ask | None:
     if isinstance(result, Ask):
         return result
@@ -298,33 +313,6 @@ def _as_ask(result: object) -> Ask | None:
     if isinstance(plain, Mapping) and plain.get("needs_clarification"):
         return Ask.model_validate(plain)
     return None
-
-
-class _Watched:
-    """Sends on, once ``seen`` has had a look at the call, its reply still empty."""
-
-    def __init__(self, provider: Provider, seen: Callable[[int, Call], None]) -> None:
-        self._provider = provider
-        self._seen = seen
-        self.calls: list[Call] = []
-
-    def send(self, request: TurnRequest) -> Reply:
-        call = self._asked(request)
-        return self._answered(call, self._provider.send(request))
-
-    async def asend(self, request: TurnRequest) -> Reply:
-        call = self._asked(request)
-        return self._answered(call, await asend(self._provider, request))
-
-    def _asked(self, request: TurnRequest) -> Call:
-        prompt = scrub_text(_prompt(request))
-        call = Call(system_sha256=text_hash(request.system), prompt=prompt, reply="")
-        self._seen(len(self.calls), call)
-        return call
-
-    def _answered(self, call: Call, reply: Reply) -> Reply:
-        self.calls.append(call.model_copy(update={"reply": scrub_text(reply.text)}))
-        return reply
 
 
 class _Recorded:

@@ -85,6 +85,9 @@ class AnthropicProvider:
         timeout: seconds to wait for a reply, or for the next piece of a streamed one.
     """
 
+    asks_cassettes = True
+    """A cassette in use is asked by the provider itself, without an HTTP client to be patched."""
+
     def __init__(
         self,
         model: str | None = None,

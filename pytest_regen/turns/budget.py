@@ -9,11 +9,24 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from pytest_regen.errors import BudgetError
 from pytest_regen.turns.values import Usage
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "TokenBudget"]
+
+
+class TokenBudget(Protocol):
+    """What limits the tokens of calls; ``Budget`` is one."""
+
+    def reserve(self, estimate: int) -> int:
+        """Take tokens before a call and return them, or raise ``BudgetError``."""
+        ...
+
+    def settle(self, reserved: int, usage: Usage | None) -> None:
+        """Replace a reservation by what was used, ``None`` if the call was not made."""
+        ...
 
 
 class Budget:
@@ -48,14 +61,7 @@ class Budget:
         with self._exclusive():
             spent = self._sum()
             if self.limit is not None and spent + estimate > self.limit:
-                raise BudgetError(
-                    f"the token budget of {self.limit:,} does not cover the next call: "
-                    f"{spent:,} are spent, about {estimate:,} more are needed",
-                    needed=spent + estimate,
-                    why="a call is made only while its estimate fits the budget",
-                    hint=f"run again with a budget of {2 * (spent + estimate)}, --regen-budget in "
-                    "pytest and --budget in commands, or narrow the run",
-                )
+                raise self._refusal(spent, estimate)
             self._append(estimate)
         return estimate
 
@@ -73,6 +79,16 @@ class Budget:
         if actual != reserved:
             with self._exclusive():
                 self._append(actual - reserved)
+
+    def _refusal(self, spent: int, estimate: int) -> BudgetError:
+        return BudgetError(
+            f"the token budget of {self.limit:,} does not cover the next call: "
+            f"{spent:,} are spent, about {estimate:,} more are needed",
+            needed=spent + estimate,
+            why="a call is made only while its estimate fits the budget",
+            hint=f"run again with a budget of {2 * (spent + estimate)}, --regen-budget in "
+            "pytest and --budget in commands, or narrow the run",
+        )
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

@@ -23,6 +23,7 @@ __all__ = [
     "ScriptedProvider",
     "load_provider",
     "provider_from_environment",
+    "require_api_key",
 ]
 
 
@@ -146,6 +147,8 @@ class ScriptedProvider:
 
     reference = "script"
     """What stands for a model where outputs say who wrote them."""
+    asks_cassettes = True
+    """Nothing is sent, so that no HTTP client need be patched for a replay."""
 
     def __init__(self, replies: Iterable[ScriptLine] | Callable[[TurnRequest], ScriptLine]) -> None:
         if isinstance(replies, str):
@@ -217,6 +220,16 @@ def provider_from_environment(
     Raises:
         MissingKeyError: no key is set, and no cassette in use replays without one.
     """
+    require_api_key()
+    return AnthropicProvider(model, max_retries=max_retries, timeout=timeout)
+
+
+def require_api_key() -> None:
+    """Check that turns with the real API can be taken.
+
+    Raises:
+        MissingKeyError: no key is set, and no cassette in use replays without one.
+    """
     interceptor = current_interceptor()
     replays = interceptor is not None and interceptor.is_replay_only
     if not replays and not os.environ.get("ANTHROPIC_API_KEY"):
@@ -226,7 +239,6 @@ def provider_from_environment(
             hint="export ANTHROPIC_API_KEY=..., name another provider with --provider "
             "module:attribute, or replay from a cassette",
         )
-    return AnthropicProvider(model, max_retries=max_retries, timeout=timeout)
 
 
 def load_provider(reference: str) -> Provider:

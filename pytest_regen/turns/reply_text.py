@@ -1,37 +1,33 @@
-"""JSON values in the midst of prose: where they begin, where they end, which of them are whole.
+"""What a reply says: the JSON values in it, and one text of the pieces of a reply that was cut.
 
-Standard library only. Values are found in the order in which they stand in the text, fenced or
-not, so that neither braces in prose nor a fence around something else can hide them.
+Values are found in the order in which they stand in the text, fenced or not, so that neither braces
+in prose nor a fence around something else can hide them.
+
+Models asked to go on sometimes say so first, open the fence again, repeat the last words, begin the
+whole reply again, or write what is left as a value of its own. The last of these must not be taken
+for the whole.
 """
 
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_regen.errors import RefusedError
 from pytest_regen.strict_json import strict_loads
 from pytest_regen.text import pieces_without_thinking, without_thinking
-from pytest_regen.turns.steps import Progress, Steps
-from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
 
 __all__ = [
-    "CONTINUATIONS",
-    "CONTINUE",
     "Joined",
     "JsonText",
-    "Whole",
     "complete_items",
     "cut_value",
     "end_of_value",
-    "extended",
     "first_value",
     "join",
     "join_text",
     "json_texts",
     "load_json",
-    "whole_reply",
 ]
 
 
@@ -225,16 +221,6 @@ def _without_comma(match: re.Match[str]) -> str:
     return "" if match[0] == "," else match[0]
 
 
-CONTINUATIONS = 3
-"""Calls spent on the rest of a reply that a limit cut."""
-
-CONTINUE = (
-    "Your reply was cut off by a length limit. Continue exactly where it stopped, in the middle of "
-    "a word if need be. Repeat nothing and add no introduction."
-)
-_NOTHING = "(no text)"
-"""Stands for an empty reply that is shown to the model; the API refuses empty messages."""
-
 _OPENING_FENCE = re.compile(r"\A\s*(?:```+|~~~+)[^\n]*\n")
 _ANY_FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[^\n]*\n", re.MULTILINE)
 _INTRODUCTION = re.compile(
@@ -259,77 +245,6 @@ _MOST_AGAIN = 60
 _WORD = re.compile(r"\w+|[^\w\s]")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _WHOLE_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A reply and what was asked for it."""
-
-    pieces: tuple[str, ...]
-    """The reply's text as it came, and that of each continuation."""
-    is_truncated: bool
-    """Whether the last piece was cut as well."""
-    usage: Usage
-    request: TurnRequest
-    """The last request made for it."""
-    reply: Reply
-    """What was said to that."""
-
-
-def whole_reply(
-    request: TurnRequest, *, larger_limit: int = 0, progress: Progress | None = None
-) -> Steps[Whole]:
-    """Ask, and have a reply that a limit cut continued.
-
-    The conversation only grows, so that each call reads the one before it from the cache.
-
-    Args:
-        request: what is asked.
-        larger_limit: output tokens with which a reply is asked for again that the limit of the
-            request cut; where that limit is as large, the reply is continued at once.
-        progress: called with one line per further call.
-
-    Raises:
-        RefusedError: the model declined.
-    """
-    tell = progress or (lambda _: None)
-    reply = yield request
-    usage = reply.usage
-    if reply.stop_reason == "max_tokens" and request.max_tokens < larger_limit:
-        tell("The reply was cut; asking again with more room...")
-        request = replace(request, max_tokens=larger_limit)
-        reply = yield request
-        usage += reply.usage
-    pieces = [_said(reply)]
-    for number in range(1, CONTINUATIONS + 1):
-        # A full context window has no room for a continuation either.
-        if reply.stop_reason != "max_tokens" or not "".join(pieces).strip():
-            break
-        tell(f"The reply was cut; asking for its rest ({number}/{CONTINUATIONS})...")
-        request = extended(request, reply.text, CONTINUE)
-        reply = yield request
-        usage += reply.usage
-        pieces.append(_said(reply))
-    return Whole(tuple(pieces), reply.is_truncated, usage, request, reply)
-
-
-def extended(request: TurnRequest, said: str, ask: str) -> TurnRequest:
-    """Return ``request`` with a reply and a further message; the breakpoint moves to the end."""
-    cache: CacheTtl | None = request.messages[-1].cache
-    before = [replace(message, cache=None) for message in request.messages]
-    said = said.rstrip() or _NOTHING
-    messages = (*before, Message("assistant", said), Message("user", ask, cache))
-    return replace(request, messages=messages)
-
-
-def _said(reply: Reply) -> str:
-    if reply.is_refusal:
-        raise RefusedError(
-            f"the model {reply.model} declined to answer".replace("  ", " "),
-            why="the API ended the reply with stop_reason 'refusal'",
-            hint="read the prompt that was sent, or try another model",
-        )
-    return reply.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,9 +323,15 @@ def _appended(text: str, piece: str) -> str:
     """Return ``text`` with ``piece`` behind it.
 
     What was sent back had no white space at its end, which the API refuses: white space at the seam
-    is said again.
+    is said again. A line that ended there stays ended, though: a fence that is opened again, and
+    taken out, leaves the indentation of the next line alone.
     """
-    return (text.rstrip() if piece[:1].isspace() else text) + piece
+    if not piece[:1].isspace():
+        return text + piece
+    before = text.rstrip()
+    has_line_end = "\n" in piece[: len(piece) - len(piece.lstrip())]
+    line_end = "" if has_line_end else text[len(before) : text.rfind("\n", len(before)) + 1]
+    return before + line_end + piece
 
 
 def _overlapped(text: str, piece: str) -> str:

@@ -1,20 +1,34 @@
 """Steps: what takes several calls, written once and driven by threads or by an event loop.
 
-Steps are a generator that yields requests, is sent replies and returns a result. What a provider
-raises is thrown into it, so that it can account for the call.
+Steps are a generator that yields questions, is sent answers and returns a result. What answering
+raises is thrown into it, so that it can account for the call and decide whether to go on. The
+questions are requests to a model, answered by a provider; batches of such steps, answered by
+``Parallel``; or calls of the parts of a loop.
 """
 
 import contextvars
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Generator
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar, cast
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Generic, Protocol, TypeVar, cast
 
-from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
-__all__ = ["Progress", "Sender", "Steps", "adrive", "asend", "drive", "in_thread", "tell"]
-
+__all__ = [
+    "Parallel",
+    "Progress",
+    "Sender",
+    "Steps",
+    "adrive",
+    "asend",
+    "drive",
+    "in_thread",
+    "tell",
+]
 
 R = TypeVar("R")
 Question = TypeVar("Question")
@@ -25,16 +39,6 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 Steps = Generator[TurnRequest, Reply, R]
 Progress = Callable[[str], None]
 """Called with one line per step."""
-
-
-def tell(progress: Progress | None, message: str) -> None:
-    """Pass one line on to whoever watches. What a watcher raises ends no turn: it is warned of."""
-    if progress is None:
-        return
-    try:
-        progress(message)
-    except Exception as error:  # noqa: BLE001 - what was paid must not be lost for a line
-        warnings.warn(f"on_progress raised {error!r} at {message!r}", RuntimeWarning, stacklevel=3)
 
 
 class Sender(Protocol[Question_contra, Answer_co]):
@@ -77,6 +81,107 @@ async def adrive(steps: Generator[Question, Answer, R], sender: Sender[Question,
         return cast("R", end.value)
     finally:
         steps.close()
+
+
+class Parallel(Generic[R]):
+    """Answers batches: drives the steps of a batch at the same time.
+
+    Steps that yield batches (lists of ``Steps``), and are sent a list with a result or an exception
+    for each, are driven by it as those that yield requests are by a provider.
+
+    Args:
+        provider: who answers the steps.
+        limit: how many run at the same time.
+    """
+
+    def __init__(self, provider: Provider, limit: int) -> None:
+        self._provider = provider
+        self._limit = max(1, limit)
+
+    def send(self, batch: Sequence[Steps[R]], /) -> list[R | Exception]:
+        """Return the outcome of each, in order.
+
+        An interruption ends it at once. What was not asked yet never is; what is under way is not
+        waited for, and counts with what was sent.
+        """
+        if min(self._limit, len(batch)) <= 1:
+            return [_raised(_outcome(steps, self._provider)) for steps in batch]
+        return [_raised(outcome) for outcome in self._in_threads(batch)]
+
+    async def asend(self, batch: Sequence[Steps[R]], /) -> list[R | Exception]:
+        """Return the outcome of each, in order, without blocking the event loop."""
+        import asyncio
+
+        gate = asyncio.Semaphore(self._limit)
+
+        async def run(steps: Steps[R]) -> R:
+            async with gate:
+                return await adrive(steps, self._provider)
+
+        outcomes = await asyncio.gather(*map(run, batch), return_exceptions=True)
+        return [_raised(outcome) for outcome in outcomes]
+
+    def _in_threads(self, batch: Sequence[Steps[R]]) -> list[R | BaseException]:
+        """Drive steps in threads that neither an interruption nor the end of the process waits for.
+
+        It would wait for a pool of ``concurrent.futures``, whose threads are joined at exit.
+        """
+        stop = threading.Event()
+        waiting = deque(enumerate(batch))
+        ended: SimpleQueue[tuple[int, R | BaseException]] = SimpleQueue()
+        provider = _Stoppable(self._provider, stop)
+
+        def work() -> None:
+            while not stop.is_set():
+                try:
+                    number, steps = waiting.popleft()
+                except IndexError:
+                    return
+                ended.put((number, _outcome(steps, provider)))
+
+        for _ in range(min(self._limit, len(batch))):
+            context = contextvars.copy_context()
+            threading.Thread(target=context.run, args=(work,), daemon=True).start()
+        try:
+            found = dict(ended.get() for _ in batch)
+        except BaseException:
+            stop.set()
+            for steps in batch:
+                with suppress(ValueError):  # It reads an answer just now, and asks nothing more.
+                    steps.close()
+            raise
+        return [found[number] for number in range(len(batch))]
+
+
+class _Stopped(Exception):  # noqa: N818 - not raised past this module
+    """A call is not made any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stoppable:
+    """A provider that is asked nothing after a turn was interrupted."""
+
+    provider: Provider
+    stop: threading.Event
+
+    def send(self, request: TurnRequest) -> Reply:
+        if self.stop.is_set():
+            raise _Stopped("the turn was interrupted before this call")
+        return self.provider.send(request)
+
+
+def _outcome(steps: Steps[R], provider: Provider) -> R | BaseException:
+    try:
+        return drive(steps, provider)
+    except BaseException as error:  # noqa: BLE001 - raised where the batch ends
+        return error
+
+
+def _raised(outcome: R | BaseException) -> R | Exception:
+    """Return a result or the failure of one of the batch; raise what is to stop all of it."""
+    if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 async def asend(sender: Sender[Question, Answer], request: Question) -> Answer:
@@ -122,3 +227,13 @@ async def in_thread(function: Callable[..., R], *arguments: object) -> R:
 
     threading.Thread(target=work, daemon=True).start()
     return await future
+
+
+def tell(progress: Progress | None, message: str) -> None:
+    """Pass one line on to whoever watches. What a watcher raises ends no turn: it is warned of."""
+    if progress is None:
+        return
+    try:
+        progress(message)
+    except Exception as error:  # noqa: BLE001 - what was paid must not be lost for a line
+        warnings.warn(f"on_progress raised {error!r} at {message!r}", RuntimeWarning, stacklevel=3)

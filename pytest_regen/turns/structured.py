@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.text import plural, without_thinking
-from pytest_regen.turns.reply_text import JsonText, Whole, extended, join, json_texts, whole_reply
+from pytest_regen.turns.exchange import Whole, extended, whole_reply
+from pytest_regen.turns.reply_text import JsonText, join, json_texts
 from pytest_regen.turns.steps import Progress, Steps, adrive, drive
 from pytest_regen.turns.values import (
     DEFAULT_MAX_TOKENS,

@@ -229,7 +229,10 @@ def test_a_line_that_failed_once_spoils_the_recording(
     path = tmp_path / "talk.yaml"
     with (
         Emulator(lambda _: "Yes.") as emulator,
-        recorded_in(Failing(emulator.base_url, failures), path, "once", record_command="-") as used,
+        recorded_in(Failing(emulator.base_url, failures), path, "once", record_command="-") as (
+            used,
+            _,
+        ),
     ):
         for _ in range(2):
             with suppress(ProviderError):

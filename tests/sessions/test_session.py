@@ -27,7 +27,7 @@ from pytest_regen.turns import (
     TurnRequest,
     Usage,
 )
-from pytest_regen.turns.reply_text import CONTINUE
+from pytest_regen.turns.exchange import CONTINUE
 
 
 class Answer(BaseModel):

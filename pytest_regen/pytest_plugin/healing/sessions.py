@@ -246,7 +246,7 @@ def _spent(makers: Sequence[SessionMaker]) -> _Spent:
     for maker in makers:
         for session in maker.sessions:
             usage += session.usage
-    return _Spent(sum(maker.provider.calls for maker in makers), usage)
+    return _Spent(sum(maker.tally.calls for maker in makers), usage)
 
 
 def _heal_of(

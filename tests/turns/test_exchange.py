@@ -1,0 +1,329 @@
+"""The turn exchange: what belongs to a call, in order, whoever makes it and however it ends."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pytest_regen.emulator import Emulator
+from pytest_regen.errors import (
+    BudgetError,
+    CassetteMissError,
+    MissingKeyError,
+    RefusedError,
+    TransportError,
+)
+from pytest_regen.sources import extract_code
+from pytest_regen.turns import (
+    AnthropicProvider,
+    Budget,
+    CallableProvider,
+    Message,
+    Provider,
+    Reply,
+    ScriptedProvider,
+    TurnRequest,
+    Usage,
+)
+from pytest_regen.turns.exchange import CONTINUE, CallRecord, Tally, TurnExchange, whole_reply
+from pytest_regen.turns.reply_text import join_text
+from pytest_regen.turns.steps import Parallel, Steps, adrive, drive
+
+ASKED = TurnRequest("Be brief.", (Message("user", "Well?"),), "claude-sonnet-5-5", 100)
+SPENT = Usage(input_tokens=20, output_tokens=10)
+
+
+def answered(request: TurnRequest, exchange: TurnExchange, *, is_async: bool) -> Reply:
+    """Return the reply to ``request``, waited for in the way that is asked."""
+    return asyncio.run(exchange.asend(request)) if is_async else exchange.send(request)
+
+
+class Diary:
+    """Notes what happens, as budget, hook, cassette and provider."""
+
+    reference = "diary"
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def reserve(self, estimate: int) -> int:
+        """Allow everything."""
+        self.lines.append("reserve")
+        return estimate
+
+    def settle(self, _: int, usage: Usage | None) -> None:
+        """Note what was used."""
+        self.lines.append(f"settle {usage.total_tokens if usage else usage}")
+
+    @contextmanager
+    def in_use(self, *, http_clients: bool) -> Iterator[None]:
+        """Record nothing."""
+        self.lines.append(f"cassette, clients patched: {http_clients}")
+        yield
+        self.lines.append("cassette away")
+
+    def delivered(self, miss: BaseException, /) -> None:
+        """Note a miss."""
+        self.lines.append(f"miss {miss}")
+
+    def send(self, _: TurnRequest) -> Reply:
+        """Agree."""
+        self.lines.append("send")
+        return Reply("Yes.", usage=SPENT)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["thread", "event loop"])
+def test_the_order_of_a_call(*, is_async: bool) -> None:
+    """Money first: nothing that a hook raises can lose what was paid."""
+    diary = Diary()
+    exchange = TurnExchange(
+        diary,
+        budgets=[diary],
+        before=lambda _: diary.lines.append("before"),
+        after=lambda _, reply: diary.lines.append(f"after {reply.text}"),
+        cassette=diary,
+        log=lambda call: diary.lines.append(f"log {call.usage is SPENT}"),
+    )
+
+    answered(ASKED, exchange, is_async=is_async)
+
+    assert diary.lines == [
+        "reserve",
+        "before",
+        "cassette, clients patched: True",
+        "send",
+        "cassette away",
+        "settle 30",
+        "log True",
+        "after Yes.",
+    ]
+
+
+def test_a_budget_that_refuses_gives_back_what_the_others_had_reserved() -> None:
+    """All of them pay for a call, or none."""
+    shared, own = Budget(10_000), Budget(5)
+    provider = ScriptedProvider(["Yes."])
+
+    with pytest.raises(BudgetError, match="budget of 5"):
+        TurnExchange(provider, budgets=[shared, own]).send(ASKED)
+
+    assert (shared.spent, own.spent, provider.requests) == (0, 0, [])
+
+
+def test_a_hook_that_forbids_a_call_costs_nothing() -> None:
+    """It was not sent."""
+    budget, provider, calls = Budget(10_000), ScriptedProvider(["Yes."]), list[CallRecord]()
+
+    def forbid(_: TurnRequest) -> None:
+        raise LookupError("not now")
+
+    exchange = TurnExchange(provider, budgets=[budget], before=forbid, log=calls.append)
+    with pytest.raises(LookupError):
+        exchange.send(ASKED)
+
+    assert (budget.spent, provider.requests, calls) == (0, [], [])
+
+
+def test_a_hook_that_fails_after_a_call_loses_no_money() -> None:
+    """The call was paid and is in the log."""
+    budget, tally = Budget(10_000), Tally()
+
+    def fail(_: TurnRequest, reply: Reply) -> None:
+        raise LookupError(reply.text)
+
+    exchange = TurnExchange(
+        ScriptedProvider([Reply("Yes.", usage=SPENT)]),
+        budgets=[budget],
+        after=fail,
+        log=tally.add,
+    )
+    with pytest.raises(LookupError, match=r"Yes\."):
+        exchange.send(ASKED)
+
+    assert (budget.spent, tally.calls, tally.usage) == (30, 1, SPENT)
+
+
+class Broken:
+    """A provider of somebody else's that raises or returns whatever it is given."""
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def send(self, _: TurnRequest) -> Any:
+        """Raise it, or return it."""
+        if isinstance(self.what, BaseException):
+            raise self.what
+        return self.what
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (KeyError("choices"), r"the provider Broken raised KeyError[\s\S]*choices"),
+        ({"text": "x"}, "the provider Broken returned dict"),
+        (None, "the provider Broken returned NoneType"),
+        (Reply(None), "a reply whose text is None"),  # type: ignore[arg-type]  # the mistake
+    ],
+)
+@pytest.mark.parametrize("is_async", [False, True], ids=["thread", "event loop"])
+def test_what_goes_wrong_in_a_foreign_provider_is_a_transport_error(
+    what: object, words: str, *, is_async: bool
+) -> None:
+    """Whoever calls has one error to catch, and the original is its cause."""
+    with pytest.raises(TransportError, match=words) as caught:
+        answered(ASKED, TurnExchange(Broken(what)), is_async=is_async)
+
+    assert caught.value.__cause__ is (what if isinstance(what, Exception) else None)
+
+
+def test_a_call_that_was_interrupted_is_paid() -> None:
+    """What went out is estimated; Ctrl-C is no failure of the provider."""
+    budget, calls = Budget(10_000), list[CallRecord]()
+    exchange = TurnExchange(Broken(KeyboardInterrupt()), budgets=[budget], log=calls.append)
+
+    with pytest.raises(KeyboardInterrupt):
+        exchange.send(ASKED)
+
+    (call,) = calls
+    assert (call.reply, call.error) == (None, None)
+    assert "not waited for" in call.failure
+    assert call.usage is not None
+    assert budget.spent == call.usage.total_tokens > 0
+
+
+def test_a_missing_key_is_no_call() -> None:
+    """Nothing was sent, so that nothing is counted or kept reserved."""
+    budget, tally = Budget(10_000), Tally()
+    error = MissingKeyError("no key", hint="export one")
+
+    with pytest.raises(MissingKeyError):
+        TurnExchange(Broken(error), budgets=[budget], log=tally.add).send(ASKED)
+
+    assert (budget.spent, tally.calls) == (0, 0)
+
+
+def test_a_reply_is_expected_to_be_as_long_as_the_one_before() -> None:
+    """A budget that covers the request and the last reply covers the next call."""
+    wide = TurnRequest("", (Message("user", "?"),), "m", 50_000)
+    exchange = TurnExchange(
+        ScriptedProvider([Reply("a", usage=Usage(1, 4_000)), "b"]), budgets=[Budget(4_500)]
+    )
+    exchange.send(wide)
+
+    with pytest.raises(BudgetError, match=r"4,001 are spent, about 4,001 more"):
+        exchange.send(wide)
+
+
+def test_a_cut_reply_is_asked_for_with_more_room_and_then_continued() -> None:
+    """Each call is paid and counted; the pieces are one reply."""
+    provider = ScriptedProvider(
+        [
+            Reply("thrown away", "max_tokens", SPENT),
+            Reply("class A {", "max_tokens", SPENT),
+            Reply(" }", "end_turn", SPENT),
+        ]
+    )
+    tally = Tally()
+
+    whole = TurnExchange(provider).whole(ASKED, larger_limit=200, log=tally.add)
+
+    assert (whole.pieces, whole.is_truncated) == (("class A {", " }"), False)
+    assert [request.max_tokens for request in provider.requests] == [100, 200, 200]
+    assert provider.requests[2].messages[-1].content == CONTINUE
+    assert whole.usage == tally.usage == SPENT + SPENT + SPENT
+    assert tally.calls == 3
+
+
+@pytest.mark.parametrize("before", ["\n", "\n\n  ", "", "Here is the rest:\n\n"])
+def test_the_fence_of_a_continuation_is_not_stored(before: str) -> None:
+    """However many line ends stand before it, it is no code."""
+    rest = before + "```csharp\n    public int Id { get; set; }\n}\n```"
+    provider = ScriptedProvider([Reply("```csharp\npublic class A\n{\n", "max_tokens"), rest])
+
+    whole = TurnExchange(provider).whole(ASKED)
+
+    code = extract_code(join_text(whole.pieces)[0], type_name="A", fields=("Id",)).code
+    assert code == "public class A\n{\n    public int Id { get; set; }\n}"
+
+
+@pytest.mark.parametrize("refused_at", [0, 1])
+def test_a_refusal_ends_a_whole_reply(refused_at: int) -> None:
+    """Also one of its continuations; it was paid all the same."""
+    refusal = Reply("", "refusal", SPENT, model="claude-sonnet-5-5")
+    replies = [Reply("a", "max_tokens", SPENT)] * refused_at + [refusal]
+    budget = Budget(10_000)
+
+    with pytest.raises(RefusedError, match="claude-sonnet-5-5 declined"):
+        TurnExchange(ScriptedProvider(replies), budgets=[budget]).whole(ASKED)
+
+    assert budget.spent == 30 * (refused_at + 1)
+
+
+def test_exchanges_can_be_put_around_each_other() -> None:
+    """Each adds what it has; who answers is said by the innermost."""
+    heard: list[str] = []
+    inner = TurnExchange(
+        CallableProvider(lambda _: "Yes.", model="mine"), before=lambda _: heard.append("inner")
+    )
+    outer = TurnExchange(inner, before=lambda _: heard.append("outer"))
+
+    assert outer.send(ASKED).model == "mine"
+    assert heard == ["outer", "inner"]
+    assert outer.reference == inner.reference
+    assert not outer.asks_cassettes
+    assert TurnExchange(TurnExchange(ScriptedProvider([]))).asks_cassettes
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["thread", "event loop"])
+def test_a_cassette_is_in_use_for_the_turn_alone(tmp_path: Any, *, is_async: bool) -> None:
+    """What the provider cannot be answered is raised as the cassette says it."""
+    from pytest_regen.cassettes import CassetteRun
+
+    path = tmp_path / "talk.yaml"
+    with Emulator(lambda _: "Yes.") as emulator:
+        provider = AnthropicProvider(api_key="k", base_url=emulator.base_url, max_retries=0)
+        run = CassetteRun(path, "once", record_command="-")
+        assert answered(ASKED, TurnExchange(provider, cassette=run), is_async=is_async).text
+        assert provider.send(ASKED).text == "Yes."
+        run.finish(keep=True)
+        replay = CassetteRun(path, "none", record_command="-")
+        exchange = TurnExchange(provider, cassette=replay)
+        tally = Tally()
+        assert answered(ASKED, exchange, is_async=is_async).text == "Yes."
+        with pytest.raises(CassetteMissError):
+            exchange.run(whole_reply(TurnRequest("x", ASKED.messages, "m", 9)), log=tally.add)
+        replay.finish(keep=False)
+
+        assert len(emulator.requests) == 2
+    assert tally.calls == 0
+
+
+def ask_for(word: str) -> Steps[str]:
+    """Ask for a word, and once more for the same."""
+    total = ""
+    for _ in range(2):
+        reply = yield TurnRequest("", (Message("user", word),), "m", 9)
+        total += reply.text
+    return total
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["threads", "event loop"])
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_batch_of_steps_has_an_outcome_for_each(limit: int, *, is_async: bool) -> None:
+    """In order, a failure in its place; one driver serves steps and batches of them."""
+
+    def answer(request: TurnRequest) -> str:
+        if request.messages[0].content == "bad":
+            raise TransportError("down", hint="wait")
+        return request.messages[0].content
+
+    def batches() -> Any:
+        return (yield [ask_for(word) for word in ("a", "bad", "c")])
+
+    provider: Provider = ScriptedProvider(answer)
+    sender = Parallel[str](provider, limit)
+    done = asyncio.run(adrive(batches(), sender)) if is_async else drive(batches(), sender)
+
+    assert [done[0], type(done[1]), done[2]] == ["aa", TransportError, "cc"]
