@@ -33,8 +33,8 @@ __all__ = [
     "cassette_arguments",
     "cassette_mark",
     "choices_of",
+    "hosts_argument",
     "ini_choice",
-    "named_hosts",
     "regen_mark",
 ]
 
@@ -299,7 +299,7 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
     return CassetteMark(**said)
 
 
-def named_hosts(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
+def hosts_argument(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
     """Return the hosts that a mark or fixture names as ``passthrough_hosts``.
 
     Raises:

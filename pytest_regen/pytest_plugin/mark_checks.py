@@ -16,12 +16,12 @@ import pytest
 from pytest_regen.pytest_plugin.choices import RegenMark, cassette_mark, regen_mark
 from pytest_regen.pytest_plugin.items import StoreNode
 from pytest_regen.pytest_plugin.names import own_cassette
-from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import (
-    configured_stores,
     from_rootdir,
     is_store,
     store_path,
+    stores_in_config,
     type_names_of,
 )
 
@@ -43,7 +43,7 @@ def wrong_marks(collector: pytest.Collector, items: Sequence[pytest.Item]) -> st
     """
     if isinstance(collector, StoreNode):
         return ""
-    return "\n".join(dict.fromkeys(found for item in items for found in _found(item)))
+    return "\n".join(dict.fromkeys(found for item in items for found in _problems(item)))
 
 
 def check_late_marks(item: pytest.Item) -> None:
@@ -52,19 +52,19 @@ def check_late_marks(item: pytest.Item) -> None:
     Raises:
         pytest.UsageError: one of them can mean nothing.
     """
-    if item.stash.get(_CHECKED, None) == _ours(item):
+    if item.stash.get(_CHECKED, None) == _our_marks(item):
         return
-    wrong = list(_found(item))
+    wrong = list(_problems(item))
     if wrong:
-        raise told_whole("\n".join(wrong))
+        raise plain_usage_error("\n".join(wrong))
 
 
-def _ours(item: pytest.Item) -> list[pytest.Mark]:
+def _our_marks(item: pytest.Item) -> list[pytest.Mark]:
     return [mark for mark in item.iter_markers() if mark.name in {"regen", "cassette"}]
 
 
-def _found(item: pytest.Item) -> Iterator[str]:
-    item.stash[_CHECKED] = _ours(item)
+def _problems(item: pytest.Item) -> Iterator[str]:
+    item.stash[_CHECKED] = _our_marks(item)
     for check in (_check_regen, cassette_mark, own_cassette):
         try:
             check(item)
@@ -88,29 +88,29 @@ def _check_regen(item: pytest.Item) -> None:
             raise usage_error(
                 f"{item.nodeid}: regen(types={name!r}): "
                 f"{from_rootdir(store, item.config.rootpath)} has no such type",
-                why=_meant(near, f"it has {_listed(names)}"),
+                why=_did_you_mean(near, f"it has {_list(names)}"),
                 hint="name types of the store, by their declared names or those of their schemas",
             )
 
 
 def _no_store(item: pytest.Item, mark: RegenMark, store: Path) -> pytest.UsageError:
     root = item.config.rootpath
-    there = [from_rootdir(one, root) for one in configured_stores(item.config)]
+    there = [from_rootdir(one, root) for one in stores_in_config(item.config)]
     named = os.path.normpath(mark.store or from_rootdir(store, root))
     near = get_close_matches(named, there, n=1)
     place = f"stores are named from {root}"
     return usage_error(
         f"{item.nodeid}: regen(store={named!r}): there is no store",
-        why=_meant(near, f"{place}; there is {_listed(there)}" if there else place),
+        why=_did_you_mean(near, f"{place}; there is {_list(there)}" if there else place),
         hint="name the folder of a store, or make it with pytest-regen generate",
     )
 
 
-def _meant(near: Sequence[str], why: str) -> str:
+def _did_you_mean(near: Sequence[str], why: str) -> str:
     return f"did you mean {near[0]!r}? {why}" if near else why
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list(names: Sequence[str]) -> str:
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 

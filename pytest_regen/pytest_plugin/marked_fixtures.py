@@ -11,21 +11,21 @@ from functools import partial
 import pytest
 
 __all__ = [
-    "OTHERS",
     "RECORDING_PLUGIN",
-    "given_what_marks_ask_for",
-    "look_again",
-    "other_that_serves",
+    "VCR_PLUGINS",
+    "other_vcr_plugin",
+    "recheck_marks",
+    "setup_with_marked_fixtures",
 ]
 
 RECORDING_PLUGIN = "regen-recording"
 """Name under which the marks, fixtures and options of pytest-recording are registered."""
 
-OTHERS = {"pytest_recording.plugin": "recording", "pytest_vcr": "vcr"}
+VCR_PLUGINS = {"pytest_recording.plugin": "recording", "pytest_vcr": "vcr"}
 """Other plugins that serve tests marked ``vcr``: their modules, and the names to block them by."""
 
-_OURS = frozenset({"cassette", "regen"})
-_THEIRS = frozenset({"vcr", "block_network", "default_cassette", "allowed_hosts"})
+_OUR_MARKS = frozenset({"cassette", "regen"})
+_VCR_MARKS = frozenset({"vcr", "block_network", "default_cassette", "allowed_hosts"})
 _FIXTURES = ("cassette", "block_network", "vcr")
 """Marks with a fixture of the same name, in the order in which those are set up."""
 
@@ -33,13 +33,13 @@ _SET_UP: pytest.StashKey[pytest.Item] = pytest.StashKey()
 """The test that is being set up."""
 
 
-def other_that_serves(manager: pytest.PytestPluginManager) -> str | None:
+def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
     """Return the module of another plugin that is loaded and serves tests marked ``vcr``."""
-    loaded = ((name, sys.modules.get(name)) for name in OTHERS)
+    loaded = ((name, sys.modules.get(name)) for name in VCR_PLUGINS)
     return next((name for name, one in loaded if one and manager.is_registered(one)), None)
 
 
-def given_what_marks_ask_for(item: pytest.Item) -> Generator[None, object, object]:
+def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, object]:
     """Wrap the set-up of a test, so that it has the fixtures which its marks ask for by then.
 
     Raises:
@@ -63,11 +63,11 @@ def given_what_marks_ask_for(item: pytest.Item) -> Generator[None, object, objec
     return result
 
 
-def look_again(config: pytest.Config) -> None:
+def recheck_marks(config: pytest.Config) -> None:
     """Give the test that is being set up what marks ask for that a fixture has added."""
     item = config.stash.get(_SET_UP, None)
     if item is not None:
-        _give(item)
+        _add_fixtures(item)
 
 
 def _set_up(item: pytest.Item, original: Callable[[], None]) -> None:
@@ -76,41 +76,43 @@ def _set_up(item: pytest.Item, original: Callable[[], None]) -> None:
     vars(item)["fixturenames"] = names
     item.config.stash[_SET_UP] = item
     try:
-        _give(item)
+        _add_fixtures(item)
         original()
     finally:
         del item.config.stash[_SET_UP]
 
 
-_GIVEN: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
+_SERVED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
 """The marks that a test has the fixtures of."""
 
 
 def _marks(item: pytest.Item) -> list[pytest.Mark]:
     """Return the marks that ask for something that is served here."""
-    marks = [mark for mark in item.iter_markers() if mark.name in _OURS or mark.name in _THEIRS]
-    if marks and not _serves_theirs(item.config):
-        return [mark for mark in marks if mark.name in _OURS]
+    marks = [
+        mark for mark in item.iter_markers() if mark.name in _OUR_MARKS or mark.name in _VCR_MARKS
+    ]
+    if marks and not _serves_vcr_marks(item.config):
+        return [mark for mark in marks if mark.name in _OUR_MARKS]
     return marks
 
 
-def _give(item: pytest.Item) -> None:
+def _add_fixtures(item: pytest.Item) -> None:
     """Put the fixtures that the test's marks ask for where automatic ones would be.
 
     In place: pytest may be on its way through the list.
     """
     marks, config = _marks(item), item.config
-    item.stash[_GIVEN] = marks
+    item.stash[_SERVED] = marks
     names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # of those that have some
     asked = {mark.name for mark in marks}
     if "cassette" in names:
         asked.add("cassette")
     # pytest-recording has the same option, and does the same itself.
-    if getattr(config.option, "block_network", False) and _serves_theirs(config):
+    if getattr(config.option, "block_network", False) and _serves_vcr_marks(config):
         asked.add("block_network")
     if not asked:
         return
-    if asked & _OURS:
+    if asked & _OUR_MARKS:
         from pytest_regen.pytest_plugin.mark_checks import check_late_marks
 
         check_late_marks(item)
@@ -120,7 +122,7 @@ def _give(item: pytest.Item) -> None:
     _ask_first(item, names, [name for name in _FIXTURES if name in asked])
 
 
-def _serves_theirs(config: pytest.Config) -> bool:
+def _serves_vcr_marks(config: pytest.Config) -> bool:
     return config.pluginmanager.has_plugin(RECORDING_PLUGIN)
 
 
@@ -141,14 +143,14 @@ def _is_wider(name: str, known: dict[str, Sequence[pytest.FixtureDef[object]]]) 
 
 
 def _refuse_late_marks(item: pytest.Item) -> None:
-    given, found = item.stash.get(_GIVEN, []), _marks(item)
+    served, found = item.stash.get(_SERVED, []), _marks(item)
     if not found:
         return
     names, there = {mark.name for mark in found}, getattr(item, "funcargs", None)
-    late = [mark for mark in found if mark not in given and _is_needed_early(mark.name, names)]
+    late = [mark for mark in found if mark not in served and _is_needed_early(mark.name, names)]
     if there is not None:
         # pytest may have been past the place in its list where the fixture was put.
-        late += [mark for mark in given if mark.name in _FIXTURES and mark.name not in there]
+        late += [mark for mark in served if mark.name in _FIXTURES and mark.name not in there]
     if late:
         from pytest_regen.pytest_plugin.options import usage_error
 

@@ -21,11 +21,11 @@ from pytest_regen.pytest_plugin.fixtures import (
     scenario_session,
 )
 from pytest_regen.pytest_plugin.marked_fixtures import (
-    OTHERS,
     RECORDING_PLUGIN,
-    given_what_marks_ask_for,
-    look_again,
-    other_that_serves,
+    VCR_PLUGINS,
+    other_vcr_plugin,
+    recheck_marks,
+    setup_with_marked_fixtures,
 )
 from pytest_regen.pytest_plugin.options import (
     add_markers,
@@ -82,9 +82,9 @@ def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> N
         decides: whether it is too late for another plugin to be loaded; until then it may be,
             by an option, the environment, a conftest or because it is installed.
     """
-    if manager.has_plugin(RECORDING_PLUGIN) or other_that_serves(manager) is not None:
+    if manager.has_plugin(RECORDING_PLUGIN) or other_vcr_plugin(manager) is not None:
         return
-    if decides or not any(_may_be_loaded(module, manager) for module in OTHERS):
+    if decides or not any(_may_be_loaded(module, manager) for module in VCR_PLUGINS):
         from pytest_regen.pytest_plugin import recording_plugin
 
         manager.register(recording_plugin, RECORDING_PLUGIN)
@@ -93,14 +93,15 @@ def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> N
 def _may_be_loaded(module: str, manager: pytest.PytestPluginManager) -> bool:
     """Whether another plugin is installed, and nothing blocks it."""
     return (
-        not manager.is_blocked(OTHERS[module]) and find_spec(module.partition(".")[0]) is not None
+        not manager.is_blocked(VCR_PLUGINS[module])
+        and find_spec(module.partition(".")[0]) is not None
     )
 
 
 def _is_of_a_conftest(manager: pytest.PytestPluginManager) -> bool:
     """Whether a conftest loads this plugin, and not another one after it."""
     loaded = [one for name, one in manager.list_name_plugin() if name.endswith("conftest.py")]
-    others = [name for conftest in loaded for name in _plugins_of(conftest) if name in OTHERS]
+    others = [name for conftest in loaded for name in _plugins_of(conftest) if name in VCR_PLUGINS]
     return bool(loaded) and not others
 
 
@@ -238,7 +239,7 @@ def pytest_collection_modifyitems(
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Give a test the fixtures that its marks ask for by now."""
-    return (yield from given_what_marks_ask_for(item))
+    return (yield from setup_with_marked_fixtures(item))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -248,7 +249,7 @@ def pytest_fixture_setup(
     """Look at the marks again when a fixture of a wider scope is there."""
     result = yield
     if fixturedef.scope != "function":
-        look_again(request.config)
+        recheck_marks(request.config)
     return result
 
 
@@ -276,9 +277,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
             raise
         failure: BaseException = error
     # Outside the handler, so that what is raised now has no older failure as its context.
-    from pytest_regen.pytest_plugin.healing.retry import left_after_healing
+    from pytest_regen.pytest_plugin.healing.retry import heal_item
 
-    left = left_after_healing(item, failure)
+    left = heal_item(item, failure)
     if left is not None:
         raise left
     return None
@@ -290,15 +291,15 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
     if call.excinfo is not None and SESSION_MAKERS in item.stash:
-        from pytest_regen.pytest_plugin.healing.retry import without_our_lines
+        from pytest_regen.pytest_plugin.healing.retry import trim_traceback
 
-        call.excinfo = without_our_lines(item, call.excinfo)
+        call.excinfo = trim_traceback(item, call.excinfo)
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, pytest.UsageError):
-        from pytest_regen.pytest_plugin.options import is_told_whole
+        from pytest_regen.pytest_plugin.options import is_plain
 
-        if is_told_whole(error):
+        if is_plain(error):
             report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed

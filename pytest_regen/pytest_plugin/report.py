@@ -16,7 +16,7 @@ __all__ = [
     "Entry",
     "Json",
     "append_job_summary",
-    "cleaned",
+    "clean_report",
     "job_summary_file",
     "report_of",
 ]
@@ -58,7 +58,7 @@ class Entry:
     rerun: str = ""
     """What runs it again."""
 
-    def hear(self, category: str, text: str) -> None:
+    def add_phase(self, category: str, text: str) -> None:
         """Take in how a phase ended; of several phases the worst counts.
 
         Args:
@@ -158,14 +158,14 @@ def _heal(heal: Heal) -> Json:
     }
 
 
-def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+def clean_report(value: Any, clean: Callable[[str], str]) -> Any:
     """Return a JSON value with every text in it cleaned; keys are ours, and stay."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
-        return {key: cleaned(one, clean) for key, one in value.items()}
+        return {key: clean_report(one, clean) for key, one in value.items()}
     if isinstance(value, Sequence):
-        return [cleaned(one, clean) for one in value]
+        return [clean_report(one, clean) for one in value]
     return value
 
 
@@ -266,8 +266,8 @@ def _what(item: Json) -> str:
     errors = _errors(item)
     if errors:
         first = errors[0]
-        said = ": ".join(filter(None, (first["code"], first["message"])))
-        return f"{said} (and {len(errors) - 1} more)" if len(errors) > 1 else said
+        description = ": ".join(filter(None, (first["code"], first["message"])))
+        return f"{description} (and {len(errors) - 1} more)" if len(errors) > 1 else description
     lines = [line for line in item["text"].splitlines() if line.strip()]
     told = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
     return next(iter(told or lines[-1:]), "")

@@ -222,7 +222,7 @@ def _cassette_box(test: str, cassette: str, notes: Sequence[Json]) -> Html:
     commands = dict.fromkeys(note["next"] for note in notes if note["next"])
     content = (
         element("summary", (name_of(test), reason)),
-        element("ul", [element("li", _told(note)) for note in notes], class_="issues"),
+        element("ul", [element("li", _notes(note)) for note in notes], class_="issues"),
         element("p", visible(cassette), class_="place"),
         (element("h3", "Next"), [command_line(one) for one in commands]) if commands else None,
     )
@@ -230,7 +230,7 @@ def _cassette_box(test: str, cassette: str, notes: Sequence[Json]) -> Html:
     return element("details", content, class_=f"item {kind}", open=True)
 
 
-def _told(note: Json) -> Child:
+def _notes(note: Json) -> Child:
     first, _, rest = note["what"].partition("\n")
     return (
         element("span", visible(note["kind"]), class_="code"),
@@ -275,7 +275,7 @@ def page_of(report: Json) -> str:
         element("style", Html(style)),
     )
     body = (
-        element("header", (_verdict(report), _banners(report), _shares(report), _spent(report))),
+        element("header", (_verdict(report), _banners(report), _shares(report), _costs(report))),
         element("main", (_next_box(report["run"]["next"]), list(_sections(report)))),
         element("footer", _facts(report)),
     )
@@ -378,7 +378,7 @@ def _number(count: int, label: str, class_: str) -> Html:
     return element("li", words, class_=class_ if count else f"{class_} none")
 
 
-def _spent(report: Json) -> Child:
+def _costs(report: Json) -> Child:
     """Say what was asked of models; nothing, where nothing was."""
     totals = report["totals"]
     if not totals["calls"]:

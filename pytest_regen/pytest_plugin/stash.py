@@ -22,7 +22,7 @@ __all__ = [
     "drop_ledger",
     "make_ledger",
     "scrubber_of",
-    "shared_ledger",
+    "worker_ledger",
 ]
 
 
@@ -62,7 +62,7 @@ def drop_ledger(config: pytest.Config) -> None:
         shutil.rmtree(ledger.parent, ignore_errors=True)
 
 
-def shared_ledger(config: pytest.Config) -> Path | None:
+def worker_ledger(config: pytest.Config) -> Path | None:
     """Return the ledger that the controller handed to this worker; none without workers."""
     given: str | None = getattr(config, "workerinput", {}).get("regen_ledger")
     return Path(given) if given else None
@@ -78,11 +78,11 @@ def scrubber_of(config: pytest.Config) -> "Scrub | None":
     """
     if _SCRUBBER not in config.stash:
         answers = config.hook.pytest_regen_scrubbers(config=config)
-        config.stash[_SCRUBBER] = _joined([one for answer in answers for one in answer or ()])
+        config.stash[_SCRUBBER] = _chain([one for answer in answers for one in answer or ()])
     return config.stash[_SCRUBBER]
 
 
-def _joined(scrubbers: "list[Scrub]") -> "Scrub | None":
+def _chain(scrubbers: "list[Scrub]") -> "Scrub | None":
     def scrub(text: str) -> str:
         for one in scrubbers:
             text = one(text)

@@ -105,14 +105,14 @@ class StoreCheck:
         result, policy = self.result(type_name), choices_of(self.config).stale
         outcome = stale_outcome(policy)
         stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
-        told = tuple(issue for issue in result.warnings if issue.code != "STALE")
+        warnings = tuple(issue for issue in result.warnings if issue.code != "STALE")
         if outcome == "fail":
-            return (*result.errors, *stale), told
+            return (*result.errors, *stale), warnings
         if outcome == "ignore":
-            return result.errors, told
+            return result.errors, warnings
         note = " (fails in CI)" if policy == "auto" else ""
         warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
-        return result.errors, (*warned, *told)
+        return result.errors, (*warned, *warnings)
 
     @property
     def format_note(self) -> str:

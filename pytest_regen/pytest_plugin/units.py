@@ -14,7 +14,7 @@ import pytest
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.modes import stale_outcome
 from pytest_regen.pytest_plugin.choices import choices_of
-from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.text import plural
@@ -86,7 +86,7 @@ def kinds_of(config: pytest.Config) -> ProjectKinds:
                 test_files=config.getini("python_files"),
             )
         except RegenError as error:
-            raise told_whole(str(error)) from None
+            raise plain_usage_error(str(error)) from None
     return config.stash[_KINDS]
 
 
@@ -109,7 +109,7 @@ def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelect
             return selection, list(args)
         return selection, [arg for arg in args if not _take(arg, config, kinds, selection)]
     except RegenError as error:
-        raise told_whole(str(error)) from None
+        raise plain_usage_error(str(error)) from None
 
 
 def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitSelection) -> bool:

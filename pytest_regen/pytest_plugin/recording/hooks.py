@@ -11,7 +11,7 @@ import pytest
 
 from pytest_regen.cassettes.misses import miss_causes, with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.pytest_plugin.healing.retry import own_lines
+from pytest_regen.pytest_plugin.healing.retry import project_frames
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
@@ -88,7 +88,7 @@ class _CassetteHooks:
             raise
         except BaseException as caught:  # noqa: BLE001 - the miss itself is one
             error, result = caught, None
-        missed = _untold_miss(item, error)
+        missed = _unreported_miss(item, error)
         if missed is not None and error is None:
             missed = with_exemption(missed, EXEMPTION["cassette"])
         if missed is not None:
@@ -110,7 +110,7 @@ class _CassetteHooks:
         # Of a test of hypothesis the function inside is what is called.
         if not is_marked or not iscoroutinefunction(test) or hasattr(test, "hypothesis"):
             return (yield)
-        pyfuncitem.obj = _telling(test)
+        pyfuncitem.obj = _raising_errors(test)
         try:
             return (yield)
         finally:
@@ -156,7 +156,7 @@ class _CassetteHooks:
         error = call.excinfo.value if call.excinfo is not None else None
         told = None
         if error is not None:
-            told = _untold_miss(item, error) if call.when == "setup" else None
+            told = _unreported_miss(item, error) if call.when == "setup" else None
             told = told or _cassette_error(error)
         if told is not None and error is not None:
             has_lines = _show(item, call, told, error)
@@ -184,7 +184,7 @@ def _show(
         Whether there are such lines.
     """
     whole = item.config.option.fulltrace
-    lines = error.__traceback__ if whole else own_lines(item, error.__traceback__)
+    lines = error.__traceback__ if whole else project_frames(item, error.__traceback__)
     call.excinfo = pytest.ExceptionInfo.from_exception(
         told.with_traceback(lines or error.__traceback__)
     )
@@ -214,11 +214,11 @@ def _shorten(
         crash.path, crash.lineno = str(path), (line or 0) + 1
 
 
-def _telling(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+def _raising_errors(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     """Return a test that raises the error which a miss carries."""
 
     @wraps(test)
-    async def telling(*args: object, **options: object) -> object:
+    async def wrapper(*args: object, **options: object) -> object:
         try:
             return await test(*args, **options)
         except BaseException as caught:
@@ -228,7 +228,7 @@ def _telling(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[
             error = told.with_traceback(caught.__traceback__)
         raise error
 
-    return telling
+    return wrapper
 
 
 def _cassette_error(error: BaseException) -> CassetteError | None:
@@ -241,7 +241,7 @@ def _cassette_error(error: BaseException) -> CassetteError | None:
     return next((found for one in inner if (found := _cassette_error(one))), None)
 
 
-def _untold_miss(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
     """Return the first miss that a test has not told itself, and that it fails with."""
     own = item.stash.get(CASSETTE, None)
     if own is None:
