@@ -24,6 +24,7 @@ from pytest_regen.pytest_plugin.selection import (
     stores_in_config,
     type_names_of,
 )
+from pytest_regen.pytest_plugin.stash import our_marks
 
 __all__ = ["check_late_marks", "wrong_marks"]
 
@@ -52,19 +53,15 @@ def check_late_marks(item: pytest.Item) -> None:
     Raises:
         pytest.UsageError: one of them can mean nothing.
     """
-    if item.stash.get(_CHECKED, None) == _our_marks(item):
+    if item.stash.get(_CHECKED, None) == our_marks(item):
         return
     wrong = list(_problems(item))
     if wrong:
         raise plain_usage_error("\n".join(wrong))
 
 
-def _our_marks(item: pytest.Item) -> list[pytest.Mark]:
-    return [mark for mark in item.iter_markers() if mark.name in {"regen", "cassette"}]
-
-
 def _problems(item: pytest.Item) -> Iterator[str]:
-    item.stash[_CHECKED] = _our_marks(item)
+    item.stash[_CHECKED] = our_marks(item)
     for check in (_check_regen, cassette_mark, own_cassette):
         try:
             check(item)

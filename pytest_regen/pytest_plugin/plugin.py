@@ -20,7 +20,7 @@ from pytest_regen.pytest_plugin.fixtures import (
     regen_store,
     scenario_session,
 )
-from pytest_regen.pytest_plugin.marked_fixtures import (
+from pytest_regen.pytest_plugin.marks import (
     RECORDING_PLUGIN,
     VCR_PLUGINS,
     other_vcr_plugin,
@@ -39,6 +39,9 @@ from pytest_regen.pytest_plugin.stash import (
     CALL_PASSED,
     RECORD_KEY,
     SESSION_MAKERS,
+    is_regen_item,
+    our_marks,
+    uses_cassette,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
-    """Serve the marks of pytest-recording unless another does by now: options are read next."""
+    """Serve the marks of pytest-recording unless another plugin does: options are read next."""
     result = yield
     _serve_recording(early_config.pluginmanager, decides=True)
     return result
@@ -100,7 +103,7 @@ def _may_be_loaded(module: str, manager: pytest.PytestPluginManager) -> bool:
 
 def _is_of_a_conftest(manager: pytest.PytestPluginManager) -> bool:
     """Whether a conftest loads this plugin, and not another one after it."""
-    loaded = [one for name, one in manager.list_name_plugin() if name.endswith("conftest.py")]
+    loaded = [module for name, module in manager.list_name_plugin() if name.endswith("conftest.py")]
     others = [name for conftest in loaded for name in _plugins_of(conftest) if name in VCR_PLUGINS]
     return bool(loaded) and not others
 
@@ -134,12 +137,12 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what a worker has to say about cassettes."""
-    said = getattr(node, "workeroutput", {}).get("regen_cassettes")
-    if said:
+    """Take over what a worker noted about cassettes."""
+    notes = getattr(node, "workeroutput", {}).get("regen_cassettes")
+    if notes:
         from pytest_regen.pytest_plugin.recording.log import cassette_log
 
-        cassette_log(node.config).take_over(said)
+        cassette_log(node.config).take_over(notes)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -173,16 +176,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 class _Watch:
-    """Begins the log of a run in which nothing is asked of us, where a marked test has a story.
+    """Begins the log of a run without stores and options once a marked test has something to log.
 
-    A test that holds a session needs no option: its mark, and a recording or a provider, will do.
+    A test of a session needs no option, only its mark and a recording or a provider.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Look for what the item has to tell."""
+        """Look for the record of an item."""
         if RECORD_KEY not in report.__dict__:
             return
         from pytest_regen.pytest_plugin.choices import choices_of
@@ -202,7 +205,8 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Add the stores to what pytest collects at the top; refuse marks that mean nothing."""
     report = yield
-    marked = [one for one in report.result or () if isinstance(one, pytest.Item) and _is_ours(one)]
+    items = [node for node in report.result or () if isinstance(node, pytest.Item)]
+    marked = [item for item in items if our_marks(item)]
     if marked:
         from pytest_regen.pytest_plugin.mark_checks import wrong_marks
 
@@ -229,7 +233,7 @@ def pytest_collection_modifyitems(
     """Note who uses which cassette, with the marks of all hooks, before any test is deselected."""
     collected = list(items)
     result = yield
-    if any(map(_uses_cassettes, collected)):
+    if any(map(uses_cassette, collected)):
         from pytest_regen.pytest_plugin.recording.log import cassette_log
 
         cassette_log(config).claim(collected)
@@ -253,35 +257,21 @@ def pytest_fixture_setup(
     return result
 
 
-def _is_ours(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ("regen", "cassette"))
-
-
-def _uses_cassettes(item: pytest.Item) -> bool:
-    return _has_cassette(item) or item.get_closest_marker("vcr") is not None
-
-
-def _has_cassette(item: pytest.Item) -> bool:
-    # The mark alone is enough: without the fixture its test would send what is to be replayed.
-    names = getattr(item, "fixturenames", ())
-    return "cassette" in names or item.get_closest_marker("cassette") is not None
-
-
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Heal a failing item within its call, inside every other plugin's wrapper."""
     try:
         return (yield)
     except (Exception, pytest.fail.Exception) as error:
-        if item.get_closest_marker("regen") is None:
+        if not is_regen_item(item):
             raise
         failure: BaseException = error
     # Outside the handler, so that what is raised now has no older failure as its context.
     from pytest_regen.pytest_plugin.healing.retry import heal_item
 
-    left = heal_item(item, failure)
-    if left is not None:
-        raise left
+    remaining = heal_item(item, failure)
+    if remaining is not None:
+        raise remaining
     return None
 
 
@@ -303,13 +293,12 @@ def pytest_runtest_makereport(
             report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
-    is_marked = item.get_closest_marker("regen") is not None
-    if is_marked:
+    if is_regen_item(item):
         from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
-    is_told = _SELECTION in item.config.stash and is_reported(item.config)
-    if is_told and (is_marked or _uses_cassettes(item)):
+    in_report = _SELECTION in item.config.stash and is_reported(item.config)
+    if in_report and (is_regen_item(item) or uses_cassette(item)):
         from pytest_regen.pytest_plugin.report_log import describe
 
         describe(item, report, error)

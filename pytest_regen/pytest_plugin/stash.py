@@ -16,14 +16,38 @@ __all__ = [
     "CALL_FAILED",
     "CALL_PASSED",
     "CASSETTE",
+    "OUR_MARKS",
     "RECORD_KEY",
     "SESSION_MAKERS",
     "VCR_RUN",
     "drop_ledger",
+    "is_regen_item",
     "make_ledger",
+    "our_marks",
     "scrubber_of",
+    "uses_cassette",
     "worker_ledger",
 ]
+
+OUR_MARKS = frozenset({"cassette", "regen"})
+
+
+def our_marks(item: pytest.Item) -> list[pytest.Mark]:
+    """Return the marks ``regen`` and ``cassette`` of an item, the closest first."""
+    return [mark for mark in item.iter_markers() if mark.name in OUR_MARKS]
+
+
+def is_regen_item(item: pytest.Item) -> bool:
+    """Return whether an item is marked ``regen``, as those of stores and units are."""
+    return item.get_closest_marker("regen") is not None
+
+
+def uses_cassette(item: pytest.Item) -> bool:
+    """Return whether an item uses a cassette, by a mark or a fixture."""
+    # The mark alone is enough: without the fixture its test would send what is to be replayed.
+    return "cassette" in getattr(item, "fixturenames", ()) or any(
+        item.get_closest_marker(name) is not None for name in ("cassette", "vcr")
+    )
 
 
 RECORD_KEY = "regen_record"

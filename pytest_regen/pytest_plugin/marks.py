@@ -1,7 +1,7 @@
-"""Fixtures that the marks of a test ask for, given to it when it is set up.
+"""The fixtures that the marks of a test ask for.
 
-Not when it is collected: until then hooks, other plugins and fixtures of a wider scope may add
-marks, and pytest-recording looks at them as late as that.
+A test gets those fixtures when it is set up, not when it is collected: until then hooks, other
+plugins and fixtures of a wider scope may add marks, and pytest-recording reads them as late.
 """
 
 import sys
@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 import pytest
+
+from pytest_regen.pytest_plugin.stash import OUR_MARKS
 
 __all__ = [
     "RECORDING_PLUGIN",
@@ -24,10 +26,10 @@ RECORDING_PLUGIN = "regen-recording"
 VCR_PLUGINS = {"pytest_recording.plugin": "recording", "pytest_vcr": "vcr"}
 """Other plugins that serve tests marked ``vcr``: their modules, and the names to block them by."""
 
-_OUR_MARKS = frozenset({"cassette", "regen"})
 _VCR_MARKS = frozenset({"vcr", "block_network", "default_cassette", "allowed_hosts"})
 _FIXTURES = ("cassette", "block_network", "vcr")
 """Marks with a fixture of the same name, in the order in which those are set up."""
+
 
 _SET_UP: pytest.StashKey[pytest.Item] = pytest.StashKey()
 """The test that is being set up."""
@@ -89,10 +91,10 @@ _SERVED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
 def _marks(item: pytest.Item) -> list[pytest.Mark]:
     """Return the marks that ask for something that is served here."""
     marks = [
-        mark for mark in item.iter_markers() if mark.name in _OUR_MARKS or mark.name in _VCR_MARKS
+        mark for mark in item.iter_markers() if mark.name in OUR_MARKS or mark.name in _VCR_MARKS
     ]
     if marks and not _serves_vcr_marks(item.config):
-        return [mark for mark in marks if mark.name in _OUR_MARKS]
+        return [mark for mark in marks if mark.name in OUR_MARKS]
     return marks
 
 
@@ -112,7 +114,7 @@ def _add_fixtures(item: pytest.Item) -> None:
         asked.add("block_network")
     if not asked:
         return
-    if asked & _OUR_MARKS:
+    if asked & OUR_MARKS:
         from pytest_regen.pytest_plugin.mark_checks import check_late_marks
 
         check_late_marks(item)
