@@ -1,6 +1,7 @@
-"""Every effect a store has on the file system, one function each, so that tests can enumerate them.
+"""Files: the effects on them, names that every file system takes, and where locks lie.
 
-Nothing else in ``stores/`` creates, writes, renames or removes a file.
+Each effect of a write that must survive a kill is a function of its own here, so that tests can
+enumerate them. ``commit`` builds on these.
 """
 
 import errno
@@ -50,7 +51,7 @@ def refuse_obstacle(path: Path) -> None:
     elif not os.access(folder, os.W_OK | os.X_OK):
         code = errno.EACCES
     if code:
-        raise OSError(code, "it is no file" if code == errno.ENODEV else os.strerror(code))
+        raise OSError(code, "it is not a file" if code == errno.ENODEV else os.strerror(code))
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
@@ -254,7 +255,7 @@ def make_lock_folder(lock: Path) -> None:
         OSError: it cannot be made.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
-    ignore = lock.parent.parent / ".gitignore"
+    ignore = lock.parent / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", "utf-8")
 

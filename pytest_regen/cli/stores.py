@@ -21,7 +21,7 @@ from pytest_regen.cli.project import Project
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import fixable
-from pytest_regen.regeneration.partial import write_summary
+from pytest_regen.regeneration.regenerate import write_summary
 from pytest_regen.regeneration.restore import adopt_edits, rebuild_source, restore_outputs
 from pytest_regen.stores import HistoryEntry, RegenStore, is_store
 from pytest_regen.stores import history as history_of

@@ -200,7 +200,7 @@ class Translation(Kind):
         """Return the catalogue that is translated from, read again when it changed.
 
         Raises:
-            RegionError: it is missing, or no JSON.
+            UsageError: it is missing, or no JSON.
         """
         try:
             stat = self.source.stat()
@@ -208,7 +208,7 @@ class Translation(Kind):
             if self._read is None or self._read[0] != stamp:
                 self._read = stamp, self._source(self.source.read_bytes().decode("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise RegionError(
+            raise UsageError(
                 f"{self._shown}, the source of translations, cannot be read",
                 why=str(error),
                 hint=f"correct `source` in {_TABLE}, or the file",
@@ -219,10 +219,8 @@ class Translation(Kind):
         try:
             found = JsonStrings().find_paths(text)
         except RegionError as error:
-            raise RegionError(
-                f"{self._shown}, the source of translations: {error.what}",
-                line=error.line,
-                hint=error.hint,
+            raise UsageError(
+                f"{self._shown}, the source of translations: {error.what}", hint=error.hint
             ) from None
         notes = {
             name.removeprefix("@").removesuffix(".description"): text

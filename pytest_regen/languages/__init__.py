@@ -1,29 +1,109 @@
-"""Target languages, by name."""
+"""Target languages, by name: those of installed distributions that declare the entry point group.
+
+A distribution adds a language by an entry point that leads to a class or an instance of it:
+
+    [project.entry-points."pytest_regen.languages"]
+    gleam = "acme_gleam:Gleam"
+"""
 
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
 
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
-from pytest_regen.languages.csharp import CSharp
+from pytest_regen.text import flatten
 
-__all__ = ["LANGUAGES", "CSharp", "Language", "find_language"]
+__all__ = ["DEFAULT_LANGUAGE", "GROUP", "Language", "find_language", "language_names"]
 
-LANGUAGES: tuple[str, ...] = ("csharp",)
-"""The names that ``find_language`` knows, as ``ir.json`` and ``--language`` spell them."""
+DEFAULT_LANGUAGE: Final = "csharp"
+"""The language of whoever names none; it is found even where nothing is installed as a package."""
 
-_ALIASES = {"c#": "csharp", "cs": "csharp"}
+GROUP: Final = "pytest_regen.languages"
+
+_MEMBERS: Final = sorted(
+    {*Language.__annotations__, *(name for name in vars(Language) if not name.startswith("_"))}
+)
+
+
+def find_language(name: str | Language) -> Language:
+    """Return the language called ``name``, or known by it as a tag of code fences (``cs``, ``C#``).
+
+    Args:
+        name: as ``ir.json`` and ``--language`` spell it; a language itself is returned as it is.
+
+    Raises:
+        UsageError: there is no such language, it cannot be loaded, or two distributions have it.
+    """
+    return _find(name.lower()) if isinstance(name, str) else name
+
+
+def language_names() -> tuple[str, ...]:
+    """Return the names of all languages there are, without loading them."""
+    return tuple(sorted(_entries()))
 
 
 @cache
-def find_language(name: str) -> Language:
-    """Return the language called ``name``; ``cs`` and ``C#`` are ``csharp``.
-
-    Raises:
-        UsageError: there is no such language; the hint lists those there are.
-    """
-    if _ALIASES.get(name.lower(), name.lower()) == "csharp":
-        return CSharp()
+def _find(name: str) -> Language:
+    entries = _entries()
+    if name in entries:
+        return _load(name, entries[name])
+    for other, found in sorted(entries.items()):
+        try:
+            language = _load(other, found)
+        except UsageError:
+            continue  # Whoever asks for another language need not know.
+        if name in language.fence_tags:
+            return language
     raise UsageError(
         f"no target language is called {name!r}",
-        hint=f"use one of: {', '.join(LANGUAGES)}",
+        hint=f"use one of: {', '.join(sorted(entries))}; a distribution adds others by the entry "
+        f"point group {GROUP}",
     )
+
+
+def _entries() -> dict[str, list[EntryPoint]]:
+    """Return the different entry points of each name."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=GROUP):
+        entries = found.setdefault(entry.name.lower(), [])
+        if entry.value not in {other.value for other in entries}:
+            entries.append(entry)
+    # A checkout or a bundle may have no metadata, or older metadata than the code.
+    value = "pytest_regen.languages.csharp:CSharp"
+    found.setdefault(DEFAULT_LANGUAGE, [EntryPoint(DEFAULT_LANGUAGE, value, GROUP)])
+    return found
+
+
+def _load(name: str, entries: list[EntryPoint]) -> Language:
+    if len(entries) > 1:
+        raise UsageError(
+            f"several distributions have a target language called {name!r}",
+            why=", ".join(sorted(_describe(entry) for entry in entries)),
+            hint="uninstall all of them but one",
+        )
+    (entry,) = entries
+    try:
+        found = entry.load()
+        language: Language = found() if isinstance(found, type) else found
+        missing = [member for member in _MEMBERS if not hasattr(language, member)]
+    except Exception as error:
+        raise _broken(name, entry, f"{type(error).__name__}: {error}") from error
+    if missing:
+        raise _broken(name, entry, f"it lacks {', '.join(missing)}")
+    return language
+
+
+def _broken(name: str, entry: EntryPoint, why: str) -> UsageError:
+    return UsageError(
+        f"the target language {name!r} cannot be used: it comes from {_describe(entry)}",
+        why=flatten(why),
+        hint="update that distribution, or uninstall it",
+    )
+
+
+def _describe(entry: EntryPoint) -> str:
+    distribution = entry.dist
+    if distribution is None:
+        return entry.value
+    return f"{distribution.name} {distribution.version} ({entry.value})"

@@ -1,39 +1,47 @@
 """What the rest of the package asks of a target language; one implementation per language."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
-from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
+from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.validation.issues import Issue
 
 __all__ = [
+    "AbsenceFault",
     "Attribute",
+    "Comment",
     "Converter",
     "Declaration",
-    "DeclarationKind",
+    "HeaderLine",
     "Language",
     "Member",
-    "MemberKind",
+    "Nouns",
     "PageFault",
+    "RuleSource",
+    "RuleSubject",
     "SourceFacts",
     "StitchedType",
+    "Syntax",
     "SyntaxFault",
     "TypeRef",
     "Wording",
+    "describe_absence",
+    "with_article",
 ]
 
 
-DeclarationKind = Literal["class", "record", "struct", "interface", "enum", "delegate"]
-MemberKind = Literal["property", "field", "parameter", "enum_member"]
+# --- what a source declares ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class TypeRef:
-    """A type as the source spells it, taken apart.
+    """A type as the source spells it, taken apart: a name, and what it is applied to.
 
-    ``Dictionary<string, Foo[]?>?`` is ``Dictionary`` with the arguments ``string`` and a nullable
-    ``[]`` of ``Foo``, itself nullable.
+    ``Map<text, Foo[]?>?`` is ``Map`` with the arguments ``text`` and a nullable ``[]`` of ``Foo``,
+    itself nullable. ``Language.show_type`` puts it together again.
     """
 
     name: str
@@ -41,22 +49,10 @@ class TypeRef:
     args: tuple["TypeRef", ...] = ()
     nullable: bool = False
     qualifier: str = ""
-    """What stands before the last dot, e.g. ``System.Collections.Generic``."""
+    """What stands before the last dot of the name."""
     line: int = 0
     is_wrapped: bool = False
-    """Whether null was allowed by a wrapper, ``Nullable<T>``, which does not take every type."""
-
-    def __str__(self) -> str:
-        if self.is_wrapped:
-            return f"Nullable<{replace(self, nullable=False, is_wrapped=False)}>"
-        mark = "?" if self.nullable else ""
-        if self.name in ("[]", "*"):
-            return f"{self.args[0]}{self.name}{mark}"
-        if self.name == "ref":
-            return f"ref {self.args[0]}"
-        dotted = f"{self.qualifier}.{self.name}" if self.qualifier else self.name
-        inner = f"<{', '.join(map(str, self.args))}>" if self.args else ""
-        return f"{dotted}{inner}{mark}"
+    """Whether null was allowed by a wrapper that does not take every type."""
 
     def walk(self) -> Iterator["TypeRef"]:
         """Yield this reference and all that stand inside it."""
@@ -70,14 +66,13 @@ class Attribute:
     """An attribute or decorator: its simple name and its literal arguments, decoded."""
 
     name: str
-    """Simple name without qualifier and without the ``Attribute`` suffix."""
+    """Simple name, without qualifier."""
     arguments: tuple[str | int | bool | None, ...] = ()
-    """String, number and ``nameof`` arguments in order; ``None`` for any other expression.
-
-    What sets a property of the attribute, ``Name = …``, is no argument."""
+    """String and number arguments and names in order; ``None`` for any other expression. Named
+    arguments are left out."""
     line: int = 0
     types: tuple[TypeRef, ...] = ()
-    """The types that its arguments name, as ``typeof(Flag)`` does."""
+    """The types that its arguments name."""
     options: tuple[tuple[str, str], ...] = ()
     """Constants among the arguments: the name of the argument, "" for a positional one, and the
     simple name of the constant."""
@@ -88,7 +83,7 @@ class Converter:
     """What a type or member names to read and write its values in place of the serializer."""
 
     text: str
-    """As it stands in the source, e.g. ``[JsonConverter(typeof(JsonStringEnumConverter))]``."""
+    """As it stands in the source."""
     reads: Literal["text", "numbers", "nothing", "unknown"]
     """What it makes enum values of; ``nothing``: the serializer does not take it at all."""
     of: str | None = None
@@ -101,8 +96,9 @@ class Member:
     """A property, field, positional parameter or enum member."""
 
     name: str
-    """The identifier, without ``@``."""
-    kind: MemberKind
+    """The identifier, without what marks it as one."""
+    kind: str
+    """As the language calls it. A ``parameter`` counts only where no ``property`` repeats it."""
     line: int
     end_line: int
     wire_name: str | int | None
@@ -112,16 +108,16 @@ class Member:
     """The number of an enum member, written or counted on; ``None`` where it cannot be told."""
     type: TypeRef | None = None
     is_required: bool = False
-    """Whether the declaration itself demands a value: ``required``, a positional parameter."""
+    """Whether the declaration itself demands a value: a keyword, a positional parameter."""
     has_initializer: bool = False
-    """Whether a non-null initial value is given or promised (``= new()``, ``= default!``)."""
+    """Whether a non-null initial value is given or promised."""
     attributes: tuple[Attribute, ...] = ()
     is_serialized: bool = True
     """Whether a serializer sees it; a private, static, computed or ignored one it does not."""
     unread: str | None = None
-    """Why nothing is ever read into it, in words that follow its name: ``has no set or init``."""
+    """Why nothing is ever read into it, in words that follow its name."""
     hint: str | None = None
-    """What was written to give it a name on the wire, and does not."""
+    """What was written to give it a name on the wire, and why that does not."""
     is_public: bool = True
     converter: Converter | None = None
     faults: tuple["SyntaxFault", ...] = ()
@@ -133,7 +129,8 @@ class Declaration:
     """A type that the source declares."""
 
     name: str
-    kind: DeclarationKind
+    kind: str
+    """As the language calls it; an enum is always ``enum``."""
     line: int
     """First line, attributes and documentation comment included."""
     end_line: int
@@ -183,19 +180,61 @@ class SourceFacts:
     """Words and strings of a source whose syntax could not be made out, comments left aside: what
     may stand there without having been read. Empty where everything was read."""
     aliases: frozenset[str] = frozenset()
-    """Other names that it gives to types, as ``using Text = System.String;`` does."""
+    """Other names that it gives to types."""
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+class Comment(NamedTuple):
+    """What a comment that takes a whole line begins and ends with."""
+
+    open: str
+    close: str = ""
+
+    def line(self, text: str) -> str:
+        """Return ``text`` as a comment."""
+        return " ".join(filter(None, (self.open, text, self.close)))
+
+
+@dataclass(frozen=True, slots=True)
+class Nouns:
+    """What things are called in messages and prompts."""
+
+    object: str = "class"
+    """What an object type is declared as."""
+    enum: str = "enum"
+    member: str = "field"
+    """What stands for a field of the document in an object type."""
+    value: str = "member"
+    """What stands for a value in an enum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """How code looks, for what has to be told from its text where no syntax tree helps."""
+
+    code_signs: frozenset[str] = frozenset(";{}[]=<>")
+    """Characters that a sentence of prose does not have."""
+    comment_marks: tuple[str, ...] = ()
+    """What lines of other comments than ``Language.comment`` begin with."""
+    attribute_line: re.Pattern[str] = re.compile(r"(?!)")
+    """Matches a whole line, blanks around it aside, that says something of the next one."""
+    member_end: re.Pattern[str] = re.compile(r"$")
+    """Found in a line that another member may follow."""
+    declares: re.Pattern[str] = re.compile(r"\S")
+    """Found in a text that may declare something; a text without it is not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of one language and profile; constant, so that system prompts stay identical."""
+    """What prompts say about a language in one profile; constant: a system prompt is cached."""
 
     title: str
-    """Language, version and libraries in a few words, e.g. ``C# 13 for .NET 9``."""
-    object_noun: str
-    """What an object type becomes: ``class``."""
+    """Language, version and libraries in a few words."""
+    nouns: Nouns
     rules: tuple[str, ...]
-    """One sentence each: attributes, nullability, enums, what must not be written."""
+    """One sentence each: names on the wire, null and absence, enums, what must not be written."""
     begin_delimiter: str
     """The line before the members of a continuation page."""
     end_delimiter: str
@@ -208,6 +247,42 @@ class Wording:
     """What the code of one field takes beyond its names, its type and its description."""
     value_characters: int
     """What the code of one enum value takes beyond its names."""
+
+
+class HeaderLine(NamedTuple):
+    """A line of the header that a file lacks although a block needs it."""
+
+    line: str
+    word: str
+    """A name that needs it."""
+    type_name: str
+    """The type whose block uses that name."""
+    advice: str
+    """What to do about it, in a sentence for people."""
+
+
+class AbsenceFault(NamedTuple):
+    """What is wrong about how a member treats null and absence."""
+
+    message: str
+    """About the one member."""
+    finding: str
+    """The same of several members, without their names; see ``Issue.finding``."""
+
+
+def with_article(noun: str) -> str:
+    """Return ``a class``, ``an enum``."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def describe_absence(field: FieldIR) -> str:
+    """Return in words whether a field may be null or left out; the words follow its name."""
+    if field.nullable:
+        return "may be null" + ("" if field.required else " and is optional")
+    return f"is {'required and never null' if field.required else 'optional'}"
+
+
+# --- pages ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,25 +311,144 @@ class StitchedType:
     """For each line of ``text``, the line of that page's output it came from (counts from 1)."""
 
 
+# --- rules ---------------------------------------------------------------------------------------
+
+
+class RuleSource(Protocol):
+    """What all types of a source share, as the rules of a language see it."""
+
+    @property
+    def profile(self) -> str:
+        """The profile that the source was generated for."""
+        ...
+
+    @property
+    def types(self) -> Mapping[str, TypeIR]:
+        """All types that the source must declare."""
+        ...
+
+    @property
+    def declarations(self) -> Sequence[Declaration]:
+        """Everything that the source declares."""
+        ...
+
+    @property
+    def uses(self) -> Mapping[str, Sequence[tuple[Declaration, Member]]]:
+        """Name of a type to the serialized members whose types name it."""
+        ...
+
+
+class RuleSubject(Protocol):
+    """One type under validation, as the rules of a language see it. Lines count in its block."""
+
+    @property
+    def type(self) -> TypeIR:
+        """What it must be."""
+        ...
+
+    @property
+    def around(self) -> RuleSource:
+        """What it shares with the other types."""
+        ...
+
+    @property
+    def facts(self) -> SourceFacts:
+        """What was read from its block."""
+        ...
+
+    @property
+    def main(self) -> Sequence[Declaration]:
+        """Its own declarations: one, or the parts of it."""
+        ...
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The members of its declarations."""
+        ...
+
+    @property
+    def first_page(self) -> int | None:
+        """The page that declares it; ``None`` where no pages are known."""
+        ...
+
+    def matches(self) -> Iterator[tuple[FieldIR, Member]]:
+        """Yield each field with the member that carries it."""
+        ...
+
+    def is_near_fault(self, member: Member) -> bool:
+        """Return whether a member was read from code that is illegal."""
+        ...
+
+    def is_unreadable(self, words: Iterable[str]) -> bool:
+        """Return whether one of ``words`` may stand in the block, where it is illegal."""
+        ...
+
+    def issue(
+        self,
+        code: str,
+        message: str,
+        *,
+        line: int | None = None,
+        page: int | None = None,
+        unit: EnumValue | None = None,
+        detail: str | None = None,
+        finding: str | None = None,
+    ) -> Issue:
+        """Return an issue of this type."""
+        ...
+
+    def misnamed(self, member: Member, message: str) -> Issue:
+        """Return the issue of a member that must have another name, with the one to use."""
+        ...
+
+    def undeclared(
+        self,
+        reference: TypeRef,
+        known: frozenset[str],
+        where: str,
+        unit: EnumValue | None = None,
+        *,
+        advice: str = "",
+    ) -> Iterator[Issue]:
+        """Yield the types in ``reference`` that exist nowhere.
+
+        Args:
+            reference: a type as the source names it.
+            known: names that exist all the same, such as type parameters.
+            where: what uses it, as a message begins.
+            unit: the field or value at fault.
+            advice: what to do about it; else the declared types are listed.
+        """
+        ...
+
+
+# --- the language --------------------------------------------------------------------------------
+
+
 class Language(Protocol):
-    """One target language."""
+    """One target language.
+
+    ``LanguageConformance`` in ``pytest_regen.testing`` checks what is promised here.
+    """
 
     name: str
     suffix: str
     """Of a source file, with the dot."""
-    comment: str
-    """What starts a line comment; boundaries are written with it."""
+    comment: Comment
+    """The comment that boundaries are written as."""
     fence_tags: frozenset[str]
     """Info strings of a code fence that mean this language, in lower case."""
     reserved_type_names: frozenset[str]
     """Names that a generated type must not take."""
+    object_kinds: frozenset[str]
+    """Kinds of declarations that can hold the fields of an object."""
+    nouns: Nouns
+    syntax: Syntax
+    redeclared: str
+    """What to do about a type that is declared outside of its block too."""
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:
         """Return a legal name for the type of a schema called ``schema_name``."""
-        ...
-
-    def member_name(self, wire_name: str | int, *, owner: str) -> str:
-        """Return a legal identifier for a field or enum value of the type ``owner``."""
         ...
 
     def member_names(self, type_: TypeIR) -> dict[str | int, str]:
@@ -273,8 +467,20 @@ class Language(Protocol):
         """Return the spelling of the field's type that prompts ask for."""
         ...
 
-    def accepts(self, expression: TypeExpr, spelled: TypeRef) -> bool:
-        """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
+    def show_type(self, reference: TypeRef) -> str:
+        """Return a type as the source spells it."""
+        ...
+
+    def accepts(
+        self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
+    ) -> bool:
+        """Return whether ``spelled`` can hold every value of ``expression``, null aside.
+
+        Args:
+            expression: what the document allows.
+            spelled: what the source says.
+            declared: what the source declares, by name.
+        """
         ...
 
     def is_known(self, reference: TypeRef) -> bool:
@@ -287,16 +493,13 @@ class Language(Protocol):
 
     def missing_in_header(
         self, outside: str, blocks: Mapping[str, str], *, profile: str
-    ) -> Sequence[tuple[str, str, str]]:
+    ) -> Sequence[HeaderLine]:
         """Return the lines of the header that a file lacks although its blocks need them.
 
         Args:
             outside: the file with its blocks blank.
             blocks: type name to the text of its block.
             profile: of the store.
-
-        Returns:
-            For each: the line, a name that needs it, and the type whose block uses that name.
         """
         ...
 
@@ -312,7 +515,14 @@ class Language(Protocol):
         """Return what ``code`` declares and where it is illegal."""
         ...
 
-    def mended(self, code: str) -> str:
+    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
+        """Return as what ``code`` declares ``name``, and on which line.
+
+        Illegal code counts: it is searched by its words.
+        """
+        ...
+
+    def repair(self, code: str) -> str:
         """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
         ...
 
@@ -348,4 +558,16 @@ class Language(Protocol):
 
     def leaves(self, code: str) -> tuple[str, ...]:
         """Return the tokens and comments of ``code``, without the white space between them."""
+        ...
+
+    def missing_wire_name(self, member: Member, wire: str, *, is_enum: bool) -> str:
+        """Return what ``member`` lacks to carry ``wire``: what has to be written on it."""
+        ...
+
+    def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
+        """Return what is wrong about how the member of a field treats null and absence."""
+        ...
+
+    def rules(self, subject: RuleSubject) -> Iterator[Issue]:
+        """Yield what else is wrong with a type, by rules that only this language has."""
         ...

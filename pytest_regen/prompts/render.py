@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, type_hash
-from pytest_regen.languages.base import Language, Wording
+from pytest_regen.languages.base import Language, Wording, with_article
 from pytest_regen.prompts.encoding import clip, estimate_tokens
 from pytest_regen.prompts.plan import Plan, UnitLine, plan_pages, unit_lines, value_kind
 from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, output_mode
@@ -50,12 +50,12 @@ language's standard library. They are all written on pages of their own: never d
 3. OUTPUT MODES
 full_class: the complete {noun} TYPE, which is the response itself, with the fields of this page. \
 If there are further pages, their members are added to it later; leave no note about them.
-class_only: the same for a {noun} that the response uses.
-fields_only: only the members of this page, for a {noun} declared on page 1, between the lines \
+class_only: the same for {a_noun} that the response uses.
+fields_only: only the members of this page, for {a_noun} declared on page 1, between the lines \
 `{begin}` and `{end}`. No declaration around them.
-enum_only: the complete enum TYPE with the values of this page.
-enum_values_only: only the members of this page, for an enum declared on page 1, between the lines \
-`{begin}` and `{end}`. No declaration around them.
+enum_only: the complete {enum} TYPE with the values of this page.
+enum_values_only: only the members of this page, for {an_enum} declared on page 1, between the \
+lines `{begin}` and `{end}`. No declaration around them.
 
 4. COMPLETENESS
 Write every field or value that this page lists, exactly once, in the order given. Invent none, \
@@ -82,7 +82,10 @@ def system_prompt(wording: Wording) -> str:
     """Return the instructions in the words of one language and profile."""
     return _TEXT.format(
         title=wording.title,
-        noun=wording.object_noun,
+        noun=wording.nouns.object,
+        a_noun=with_article(wording.nouns.object),
+        enum=wording.nouns.enum,
+        an_enum=with_article(wording.nouns.enum),
         begin=wording.begin_delimiter,
         end=wording.end_delimiter,
         rules="\n".join(f"- {rule}" for rule in wording.rules),

@@ -216,13 +216,15 @@ _WORDS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RegenMark:
-    """``@pytest.mark.regen(store=…, types=…, attempts=…, on=[codes])``."""
+    """``@pytest.mark.regen(store=…, types=…, attempts=…, on=[codes], unit=…)``."""
 
     store: str | None = None
     types: tuple[str, ...] = ()
     attempts: int | None = None
     on: frozenset[str] | None = None
     """Codes of issues that are healed; ``None`` for every failing assertion."""
+    units: tuple[str, ...] = ()
+    """Ids of units that the test is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,7 @@ def regen_mark(item: pytest.Item) -> RegenMark:
     Raises:
         pytest.UsageError: an argument is unknown or of the wrong kind.
     """
-    given = _arguments(item, "regen", ("store", "types", "attempts", "on"))
+    given = _arguments(item, "regen", ("store", "types", "attempts", "on", "unit"))
     attempts = given.get("attempts")
     if attempts is not None and (type(attempts) is not int or attempts < 1):
         raise _wrong(item, f"regen(attempts={attempts!r})", "it is a whole number of at least 1")
@@ -264,6 +266,7 @@ def regen_mark(item: pytest.Item) -> RegenMark:
         None
         if given.get("on") is None
         else frozenset(_names(item, "regen", "on", given["on"]) or ()),
+        _names(item, "regen", "unit", given.get("unit")) or (),
     )
 
 

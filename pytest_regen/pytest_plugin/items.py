@@ -215,6 +215,7 @@ def store_nodes(session: pytest.Session, selection: Selection) -> list["StoreNod
 class StoreNode(pytest.Directory):
     """One store. A directory, so that the conftest files around it are loaded."""
 
+    holds_regen_items = True
     asked: set[str] | None = None
     """The types to run; ``None`` for all."""
 

@@ -1,8 +1,8 @@
-"""Marks that cannot mean anything, refused while tests are collected.
+"""Marks that cannot work, refused while tests are collected.
 
-A misspelt store or type would else be found when the test first fails under ``--regen``, and paid
-for. Nothing heavy is imported: names of types are read from the artifacts as plain JSON. Marks that
-hooks add later are checked when the test is set up.
+Otherwise a misspelt store or type would be found when the test first fails under ``--regen``, and
+paid for. Nothing heavy is imported: names of types are read from the artifacts as plain JSON. Marks
+that hooks add later are checked when the test is set up.
 """
 
 import json
@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import RegenMark, cassette_mark, regen_mark
-from pytest_regen.pytest_plugin.items import StoreNode
 from pytest_regen.pytest_plugin.names import own_cassette
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import (
@@ -35,15 +34,8 @@ _SHOWN = 8
 """Names that a message lists before it counts the rest."""
 
 
-def wrong_marks(collector: pytest.Collector, items: Sequence[pytest.Item]) -> str:
-    """Return what is wrong with the marks of collected tests; empty where nothing is.
-
-    Args:
-        collector: what the items were collected from.
-        items: the tests that have a mark of ours.
-    """
-    if isinstance(collector, StoreNode):
-        return ""
+def wrong_marks(items: Sequence[pytest.Item]) -> str:
+    """Return what is wrong with the marks of collected tests; empty where all are right."""
     return "\n".join(dict.fromkeys(found for item in items for found in _problems(item)))
 
 
@@ -51,7 +43,7 @@ def check_late_marks(item: pytest.Item) -> None:
     """Check the marks of a test, unless they are those that it was collected with.
 
     Raises:
-        pytest.UsageError: one of them can mean nothing.
+        pytest.UsageError: one of them cannot work.
     """
     if item.stash.get(_CHECKED, None) == our_marks(item):
         return
@@ -71,6 +63,10 @@ def _problems(item: pytest.Item) -> Iterator[str]:
 
 def _check_regen(item: pytest.Item) -> None:
     mark = regen_mark(item)
+    if mark.units:
+        from pytest_regen.pytest_plugin.units import marked_units
+
+        marked_units(item)
     if mark.store is None and not mark.types:
         return
     store = store_path(item)

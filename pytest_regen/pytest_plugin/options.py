@@ -30,8 +30,9 @@ _KIND_KEYS = (b"kinds", b"translations")
 
 _MARKERS = (
     (
-        "regen(store=None, types=None, attempts=None, on=None): with --regen, what this test fails "
-        "with is the feedback with which types of the store are regenerated; then it runs again. "
+        "regen(store=None, types=None, attempts=None, on=None, unit=None): with --regen, what this "
+        "test fails with is the feedback with which types of the store, or units, are regenerated; "
+        "then it runs again. "
         "Sessions of generator_session and scenario_session take another turn without the option."
     ),
     (

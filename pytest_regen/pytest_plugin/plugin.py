@@ -40,6 +40,7 @@ from pytest_regen.pytest_plugin.stash import (
     RECORD_KEY,
     SESSION_MAKERS,
     is_regen_item,
+    is_regen_node,
     our_marks,
     uses_cassette,
 )
@@ -205,12 +206,19 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Add the stores to what pytest collects at the top; refuse marks that mean nothing."""
     report = yield
-    items = [node for node in report.result or () if isinstance(node, pytest.Item)]
-    marked = [item for item in items if our_marks(item)]
+    marked = (
+        []
+        if is_regen_node(collector)
+        else [
+            node
+            for node in report.result or ()
+            if isinstance(node, pytest.Item) and our_marks(node)
+        ]
+    )
     if marked:
         from pytest_regen.pytest_plugin.mark_checks import wrong_marks
 
-        wrong = wrong_marks(collector, marked)
+        wrong = wrong_marks(marked)
         if wrong:
             report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)

@@ -1,4 +1,4 @@
-"""What hooks and fixtures leave on an item for each other."""
+"""Which items are ours, and what hooks and fixtures leave on them for each other."""
 
 import shutil
 import tempfile
@@ -22,6 +22,7 @@ __all__ = [
     "VCR_RUN",
     "drop_ledger",
     "is_regen_item",
+    "is_regen_node",
     "make_ledger",
     "our_marks",
     "scrubber_of",
@@ -42,6 +43,11 @@ def is_regen_item(item: pytest.Item) -> bool:
     return item.get_closest_marker("regen") is not None
 
 
+def is_regen_node(collector: pytest.Collector) -> bool:
+    """Return whether the items below a node are ours, and so are their marks."""
+    return getattr(collector, "holds_regen_items", False)
+
+
 def uses_cassette(item: pytest.Item) -> bool:
     """Return whether an item uses a cassette, by a mark or a fixture."""
     # The mark alone is enough: without the fixture its test would send what is to be replayed.
@@ -51,7 +57,7 @@ def uses_cassette(item: pytest.Item) -> bool:
 
 
 RECORD_KEY = "regen_record"
-"""Attribute of a report that carries what its item has to tell."""
+"""Attribute of a report that carries the record of its item."""
 
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself failed: one that skipped or was expected to fail did not."""
@@ -66,7 +72,7 @@ VCR_RUN: "pytest.StashKey[VcrRun]" = pytest.StashKey()
 """The cassette that a test marked ``vcr`` has in use."""
 
 SESSION_MAKERS: pytest.StashKey[list[Any]] = pytest.StashKey()
-"""What made the sessions of an item; they take their next turn when the item fails."""
+"""Makers of the sessions of an item, which take their next turn when the item fails."""
 
 
 _LEDGER: pytest.StashKey[Path] = pytest.StashKey()

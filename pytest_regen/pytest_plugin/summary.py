@@ -68,6 +68,8 @@ class Heal:
     """US dollars that live calls cost; empty where that is not known."""
     findings: list[dict[str, Any]] = field(default_factory=list)
     """What was wrong before: issues as ``findings_json`` has them."""
+    has_pages: bool = True
+    """Whether it is a type, which has pages; a unit is asked for as a whole."""
 
     @property
     def tokens(self) -> int:
@@ -260,11 +262,12 @@ class RunLog:
             case "planned":
                 asked = "nothing a reply could mend"
                 if heal.pages:
-                    asked = f"would ask {pages}, about {heal.estimate:,} tokens in"
+                    asked = pages if heal.has_pages else "for it"
+                    asked = f"would ask {asked}, about {heal.estimate:,} tokens in"
                 yield f"dry run: {unit}: {asked}", ()
                 return
             case "regenerated":
-                where = f" {pages}" if heal.pages else ""
+                where = f" {pages}" if heal.pages and heal.has_pages else ""
                 head, colour = f"regenerated: {unit}{where}", ("yellow",)
             case "failed":
                 head, colour = f"still failing: {unit} [{heal.stop_reason}]", ("red",)

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.modes import stale_outcome
-from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.summary import add_warnings
@@ -38,12 +38,16 @@ if TYPE_CHECKING:
     from pytest_regen.units.view import FileUnits
 
 __all__ = [
+    "DAMAGED",
+    "FileCheck",
     "UnitFileNode",
     "UnitItem",
     "UnitSelection",
     "WrongUnitError",
     "forget_units",
+    "issues_json",
     "kinds_of",
+    "marked_units",
     "select_units",
     "unit_nodes",
     "units_of",
@@ -183,6 +187,11 @@ class FileCheck:
         """The file as ids spell it."""
         return self.file.place
 
+    def command_for(self, name: str) -> str:
+        """Return the first of the commands that may be run about a unit; empty if there is none."""
+        error = WrongUnitError(self, name, self.units.issues(name))
+        return next((line.partition(":")[2].strip() for line in error.commands()), "")
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The units that have an item; none where the kind cannot say which there are."""
@@ -204,10 +213,10 @@ class FileCheck:
         units = self.units
         if not self.names and name == DAMAGED:
             _ = units.names
-        result = self.file.result(units, name)
+        result = ValidationResult(units.issues(name))
         if self.names and name == self.names[0] and units.orphans:
             # What nothing asks for has no item.
-            result = ValidationResult((*result.issues, *self.file.kept(units.orphans)))
+            result = ValidationResult((*result.issues, *units.orphans))
         policy = choices_of(self.config).stale
         outcome = stale_outcome(policy)
         stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
@@ -219,6 +228,42 @@ class FileCheck:
         note = " (fails in CI)" if policy == "auto" else ""
         warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
         return result.errors, (*warned, *others)
+
+
+def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
+    """Return the units that the mark of a test names, as files and names.
+
+    Raises:
+        pytest.UsageError: one of them is not there.
+    """
+    config, found = item.config, []
+    kinds = kinds_of(config)
+    for named in regen_mark(item).units:
+        place, separator, text = named.partition("::")
+        path = kinds.absolute(place)
+        try:
+            is_claimed = kinds.kind_of(path) is not None
+        except RegenError as error:
+            raise plain_usage_error(str(error)) from None
+        if not separator or not is_claimed:
+            why = "no kind claims the file" if separator else "a unit is named path::name"
+            raise usage_error(
+                f"{item.nodeid}: regen(unit={named!r}): there is no such unit",
+                why=f"{why}; paths begin at {config.rootpath}",
+                hint="correct the mark",
+            )
+        found.append((path, _known_name(config, path, text)))
+    return found
+
+
+def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[str, Any]]:
+    """Return issues as reports have them: with the file, and the line in it."""
+    found = []
+    for one in dict.fromkeys(findings):
+        issue = Issue("", one) if isinstance(one, str) else one
+        path = check.place if issue.code else ""
+        found.append({**issue.to_json(), "path": path, "line": issue.line})
+    return found
 
 
 def unit_nodes(
@@ -253,6 +298,7 @@ def unit_nodes(
 class UnitFileNode(pytest.File):
     """A file with units."""
 
+    holds_regen_items = True
     asked: set[str] | None = None
     """The units to run; ``None`` for all."""
 
@@ -315,7 +361,9 @@ class UnitItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the file, and the line on which the unit begins."""
         found = self.check.units.texts.get(self.unit)
-        return self.file, found.line - 1 if found and found.line else None, self.nodeid
+        # Not the id itself: pytest takes its end for a class and a method, and spells dots as "::".
+        title = f"{self.check.here}: {self.unit}"
+        return self.file, found.line - 1 if found and found.line else None, title
 
 
 class WrongUnitError(AssertionError):
@@ -333,7 +381,7 @@ class WrongUnitError(AssertionError):
         here = f"{self.check.here}::{encoded_name(self.name)}"
         parts = [f"{here}: {plural(len(self.issues), 'error')}"]
         parts += [_issue_text(self.check, issue) for issue in self.issues]
-        parts[-1] += "".join(f"\n{line}" for line in self._commands())
+        parts[-1] += "".join(f"\n{line}" for line in self.commands())
         if self.healing:
             parts.append(self.healing)
         return "\n\n".join(parts)
@@ -345,7 +393,7 @@ class WrongUnitError(AssertionError):
         more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
         return f"{first.code}: {first.message}{more}"
 
-    def _commands(self) -> Iterator[str]:
+    def commands(self) -> Iterator[str]:
         """Yield what may be run about the unit."""
         here, name = self.check.here, self.name
         codes = {issue.code for issue in self.issues}
@@ -353,8 +401,8 @@ class WrongUnitError(AssertionError):
             yield f"  keep:          {adopt_command(here, name)}"
             yield f"  drop:          {rebuild_command(here, name)}"
         elif "CONFLICT" in codes:
-            yield f"  theirs, ours:  correct the file, then {adopt_command(here, name)}"
             yield f"  recorded:      {rebuild_command(here)}"
+            yield f"  by hand:       correct the file, then {adopt_command(here, name)}"
         elif "LEDGER" in codes:
             yield f"  record:        {adopt_command(here, name)}"
         elif codes & {"MISSING_UNIT", "STALE"} and codes <= {"MISSING_UNIT", "STALE"}:

@@ -5,18 +5,19 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.regeneration.flow import heal_type, regenerate_pages
     from pytest_regen.regeneration.generate import generate_store
-    from pytest_regen.regeneration.partial import (
+    from pytest_regen.regeneration.planning import StorePlan, plan_store
+    from pytest_regen.regeneration.policies import fixable, pages_at_fault
+    from pytest_regen.regeneration.regenerate import (
         heal_store,
-        merged,
+        heal_type,
+        merge_results,
         partial_regenerate,
+        regenerate_pages,
         summary_of,
         targets,
         write_summary,
     )
-    from pytest_regen.regeneration.planning import StorePlan, plan_store
-    from pytest_regen.regeneration.policies import fixable, pages_at_fault
     from pytest_regen.regeneration.restore import (
         Rebuilt,
         Taken,
@@ -54,7 +55,7 @@ __all__ = [
     "generate_store",
     "heal_store",
     "heal_type",
-    "merged",
+    "merge_results",
     "pages_at_fault",
     "partial_regenerate",
     "plan_store",

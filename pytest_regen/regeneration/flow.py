@@ -1,296 +1,327 @@
-"""The rounds of work on one type: ask, settle, and stop with a reason.
+"""The main flow: what to ask of a model, which replies to keep, and when to stop.
 
-Serves healing (what fails is mended) and named work (what was named is asked again). They differ in
-which pages the first round asks and in what may replace a stored output.
+``work`` is all of it. What differs between generating, healing and named work is a policy
+(``policies.py``); what differs between a type of a store and a unit of a file is a place
+(``places.py``).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import unified_diff
+from typing import Generic
 
-from pytest_regen.errors import BudgetError, CassetteError, RefusedError, RegenError
-from pytest_regen.languages import find_language
-from pytest_regen.regeneration.asking import Ask, ask_pages
-from pytest_regen.regeneration.candidate import (
-    Check,
-    Policy,
-    findings_of,
-    model_for,
-    settle,
-    settle_by_test,
-    source_diff,
-)
+from pytest_regen.errors import RegenError
+from pytest_regen.prompts.values import PageKey
+from pytest_regen.regeneration.asking import ENDS_ALL, ask_batches, stop_reason_of
+from pytest_regen.regeneration.places import Place, V
 from pytest_regen.regeneration.policies import (
-    is_edited,
-    judged,
-    obstacle,
-    pages_at_fault,
+    Change,
+    Heal,
+    Policy,
+    fixable_issues,
+    merge_findings,
     signature,
 )
 from pytest_regen.regeneration.values import (
+    Answer,
+    Ask,
     Feedback,
     HealResult,
-    PageAnswer,
+    Progress,
+    Rejected,
     StopReason,
     TurnSettings,
 )
-from pytest_regen.stores import RegenStore
-from pytest_regen.turns.values import DEFAULT_MODEL
-from pytest_regen.validation.issues import Ignore, Issue, ValidationResult
+from pytest_regen.validation.issues import Issue
 
-__all__ = ["ends_the_run", "heal_type", "heal_types", "regenerate_pages", "stop_reason_of"]
+__all__ = ["Check", "Work", "source_diff", "work"]
+
+Check = Callable[[], Sequence[Feedback]]
+"""Calls the asking test again and returns what it reports; nothing when it passes."""
 
 
-def heal_type(
-    path: Path | str,
-    type_name: str,
-    *,
+def work(
+    place: Place[V],
+    policy: Policy,
     settings: TurnSettings,
+    *,
+    names: Iterable[str],
     rounds: int = 1,
     feedback: Sequence[Feedback] = (),
     check: Check | None = None,
-    accept_any: bool = False,
-    ignore: Ignore = (),
-) -> HealResult:
-    """Mend one type: ask its pages at fault again until nothing is wrong, or a reason to stop.
+    view: V | None = None,
+) -> "Work[V]":
+    """Ask for pieces of a place until nothing is wrong with them, or there is a reason to stop.
+
+    Every round goes over all pieces that are still open, several at the same time where
+    ``settings.jobs`` allows it. With one job each piece is asked in view of what the one before
+    it changed.
 
     Args:
-        path: the store's folder.
-        type_name: the declared name.
+        place: a store, or a file of units.
+        policy: what the first round asks and keeps.
         settings: with what, and within which limits, pages are asked.
-        rounds: how often pages may be asked again.
-        feedback: what the asking test says, beyond the validator's issues.
-        check: calls that test again; it sees the candidate.
-        accept_any: keep a new output even if it is not better.
-        ignore: codes that do not count, as ``validate_store`` takes them.
+        names: the pieces to work on.
+        rounds: replies per page at most.
+        feedback: what the asking test reports, beyond the issues; for one piece.
+        check: calls that test again while the candidate is in place; for one piece.
+        view: what the place holds, where that is known already.
 
     Raises:
-        StoreError: the folder cannot be read or written.
+        StoreError: the place cannot be read or written.
     """
-    policy: Policy = "any" if accept_any else "heal"
-    work = _Work(
-        Path(path),
-        type_name,
-        settings=settings,
-        policy=policy,
-        feedback=feedback,
-        check=check,
-        ignore=ignore,
-    )
-    return work.blocked() or work.mend(rounds)
+    task = Work(place, place.open() if view is None else view, names, feedback)
+    for _ in range(rounds):
+        for answers in ask_batches(task.batches(policy, settings), settings):
+            task.count(answers, settings)
+            if replies := [answer for answer in answers if answer.failure is None]:
+                if check is None:
+                    task.keep_better(policy, replies)
+                else:
+                    task.keep_by_test(policy, replies, check)
+            task.stop_after_failure(answers)
+        policy = policy.then
+    return task
 
 
-def regenerate_pages(
-    path: Path | str,
-    type_name: str,
-    pages: Mapping[int, Sequence[Feedback]],
-    *,
-    settings: TurnSettings,
-    rounds: int = 1,
-    accept_any: bool = False,
-    discard_edits: bool = False,
-    ignore: Ignore = (),
-) -> HealResult:
-    """Ask named pages of one type again, whatever their state, then mend what is left to mend.
+@dataclass(slots=True)
+class _Piece:
+    """What is known of one piece while it is worked on."""
 
-    Args:
-        path: the store's folder.
-        type_name: the declared name.
-        pages: page number to the corrections for it.
-        settings: with what, and within which limits, pages are asked.
-        rounds: how often pages may be asked; the rounds after the first mend.
-        accept_any: keep a new output even if errors rise.
-        discard_edits: replace the block even if it was edited by hand.
-        ignore: codes that do not count, as ``validate_store`` takes them.
-
-    Raises:
-        StoreError: the folder cannot be read or written.
-    """
-    policy: Policy = "any" if accept_any else "named"
-    work = _Work(Path(path), type_name, settings=settings, policy=policy, ignore=ignore)
-    return work.blocked(discard_edits=discard_edits) or work.replace_pages(pages, rounds)
+    result: HealResult
+    feedback: tuple[Feedback, ...] = ()
+    """What the asking test reports of it as it is stored."""
+    rejected: tuple[Feedback, ...] = ()
+    """What is wrong with the last outputs that were not kept: said first by the next correction."""
+    seen: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
+    """What was wrong after each round: the same twice is no progress."""
+    is_open: bool = True
+    is_begun: bool = False
+    """Whether it was looked at before it was asked for; a draft has nothing to look at."""
+    last_round: int = 0
+    """The last one that brought a reply."""
 
 
-def heal_types(
-    path: Path | str,
-    type_names: Iterable[str],
-    *,
-    settings: TurnSettings,
-    rounds: int,
-    accept_any: bool = False,
-    ignore: Ignore = (),
-) -> list[HealResult]:
-    """Mend one type after the other, until what stops one would stop the next."""
-    results: list[HealResult] = []
-    for name in type_names:
-        result = heal_type(
-            path, name, settings=settings, rounds=rounds, accept_any=accept_any, ignore=ignore
-        )
-        results.append(result)
-        if ends_the_run(result):
-            break
-    return results
-
-
-def ends_the_run(result: HealResult) -> bool:
-    """Whether what stopped one type would stop the next: no connection, no budget, no recording."""
-    return result.stop_reason in {"transport", "budget", "cassette_miss"}
-
-
-def stop_reason_of(failure: RegenError) -> StopReason:
-    """Return the stop reason of a turn that gave no reply."""
-    match failure:
-        case RefusedError():
-            return "refused"
-        case BudgetError():
-            return "budget"
-        case CassetteError():
-            return "cassette_miss"
-        case _:
-            return "transport"
-
-
-class _Work:
-    """What is known of one type while it is worked on."""
+class Work(Generic[V]):
+    """The pieces that are worked on, and what their place holds by now."""
 
     def __init__(
-        self,
-        path: Path,
-        type_name: str,
-        *,
-        settings: TurnSettings,
-        policy: Policy,
-        feedback: Sequence[Feedback] = (),
-        check: Check | None = None,
-        ignore: Ignore = (),
+        self, place: Place[V], view: V, names: Iterable[str], feedback: Sequence[Feedback]
     ) -> None:
-        self._path = path
-        self._type = type_name
-        self._settings = settings
-        self._policy = policy
-        self._check = check
-        self._ignore = ignore
-        self._store = RegenStore.open(path)
-        self._source_before = self._store.source
-        self._results: Mapping[str, ValidationResult] = judged(self._store, ignore)
-        self._feedback = tuple(feedback)
-        self._findings = findings_of(self._results, type_name, feedback)
-        self._seen = [signature(self._findings)]
-        self._so_far = HealResult(type_name, None, issues_before=self._issues())
+        self.view = view
+        """What the place holds."""
+        self._place = place
+        self._text_before = view.text
+        self._pieces = {
+            name: _Piece(HealResult(name, None), tuple(feedback)) for name in dict.fromkeys(names)
+        }
+        self._round = 0
+        self._drafts = self._drafts_done = 0
+        self._ended_by: StopReason | None = None
 
-    def blocked(self, *, discard_edits: bool = False) -> HealResult | None:
-        """Return a result that says why nothing is tried; ``None`` where the type may be asked."""
-        result = self._results.get(self._type)
-        why = obstacle(self._store, self._results, [self._type], discard_edits=discard_edits)
-        if why is None:
-            return None
-        return replace(
-            self._so_far,
-            skipped="it was edited by hand: adopt the edit, or drop it with rebuild"
-            if is_edited(result)
-            else f"{why.what}; {why.hint}",
-            issues_after=self._issues(),
-            feedback_after=self._feedback,
-        )
-
-    def mend(self, rounds: int) -> HealResult:
-        """Ask the pages at fault until nothing is wrong, or a reason to stop."""
-        for _ in range(rounds):
-            if not self._findings:
-                break
-            pages = pages_at_fault(self._findings, len(self._store.prompts_of(self._type)))
-            stop = self._round(pages)
-            if stop is not None:
-                return self._ended(stop)
-        return self._ended(self._reason())
-
-    def replace_pages(self, pages: Mapping[int, Sequence[Feedback]], rounds: int) -> HealResult:
-        """Ask ``pages`` whatever their state, then mend with the rounds that are left."""
-        self._seen.clear()  # Bringing the same output again is no lack of progress here.
-        stop = self._round(pages)
-        if stop is not None:
-            return self._ended(stop)
-        if self._policy == "named":
-            self._policy = "heal"
-        return self.mend(rounds - 1)
-
-    def _round(self, pages: Mapping[int, Sequence[Feedback]]) -> StopReason | None:
-        """Ask, count and settle once; return why no further round can help."""
-        language = find_language(self._store.ir.language)
-        answers = list(ask_pages(self._asks(pages), self._settings, language=language))
-        self._count(answers)
-        replies = [answer for answer in answers if answer.failure is None]
-        stop = self._settled(replies) if replies else None
-        failure = next((answer.failure for answer in answers if answer.failure), None)
-        if failure is not None:
-            self._so_far = replace(self._so_far, failure=failure)
-            return stop_reason_of(failure)
-        return stop
-
-    def _asks(self, pages: Mapping[int, Sequence[Feedback]]) -> list[Ask]:
+    @property
+    def results(self) -> list[HealResult]:
+        """How the work on each piece ended; pieces that were not reached are left out."""
         return [
-            Ask(
-                entry,
-                model_for(self._store, entry, self._settings.model, DEFAULT_MODEL),
-                tuple(pages[entry.page]),
-            )
-            for entry in self._store.prompts_of(self._type)
-            if entry.page in pages
+            self._result(name, piece)
+            for name, piece in self._pieces.items()
+            if self._ended_by is None
+            or piece.is_begun
+            or piece.result.calls
+            or piece.result.failure
         ]
 
-    def _count(self, answers: Sequence[PageAnswer]) -> None:
-        so_far = self._so_far
-        usage = so_far.usage
+    @property
+    def diff(self) -> str:
+        """The unified diff of the place's file."""
+        return source_diff(self._text_before, self.view.text, self._place.file_name)
+
+    def batches(self, policy: Policy, settings: TurnSettings) -> Iterator[list[Ask]]:
+        """Yield what is to be asked in one round, in batches that are kept or rejected together."""
+        self._round += 1
+        drafts: list[Ask] = []
+        for name, piece in self._pieces.items():
+            if not piece.is_open or not (policy.is_draft or self._begin(name, piece)):
+                continue
+            findings = self._findings(name, piece)
+            if isinstance(policy, Heal) and not piece.seen:
+                piece.seen.append(signature(findings))
+            wanted = policy.wanted(self.view, name, findings)
+            asks = self._place.asks(self.view, name, wanted, settings) if wanted else []
+            if policy.is_draft:
+                drafts += asks
+            elif asks:
+                yield asks
+        self._drafts += len(drafts)
+        yield from ([ask] for ask in drafts)
+
+    def _begin(self, name: str, piece: _Piece) -> bool:
+        """Return whether a piece may be asked for; note how it is before the first time."""
+        if not piece.is_begun:
+            piece.is_begun = True
+            issues = self.view.issues(name)
+            why = self.view.obstacle(name)
+            piece.is_open = not why
+            piece.result = replace(piece.result, issues_before=issues, skipped=why)
+        return piece.is_open
+
+    def _findings(self, name: str, piece: _Piece) -> tuple[Feedback, ...]:
+        """Return what the next correction of a piece reports, each finding once."""
+        stored = (*fixable_issues(self.view.issues(name)), *piece.feedback)
+        return merge_findings(piece.rejected, stored)
+
+    def count(self, answers: Sequence[Answer], settings: TurnSettings) -> None:
+        """Add up what a batch of one piece cost."""
+        name = answers[0].ask.name
+        piece = self._pieces[name]
+        usage, calls, attempts = piece.result.usage, piece.result.calls, piece.result.attempts
         for answer in answers:
             usage += answer.usage
-        self._so_far = replace(
-            so_far,
-            attempts=so_far.attempts + any(answer.failure is None for answer in answers),
-            calls=so_far.calls + sum(answer.calls for answer in answers),
-            usage=usage,
-        )
+            calls += answer.calls
+            if answer.failure is None and piece.last_round < self._round:
+                piece.last_round = self._round
+                attempts += 1
+        piece.result = replace(piece.result, usage=usage, calls=calls, attempts=attempts)
+        if self._drafts_done < self._drafts:
+            self._drafts_done += 1
+            self._report(answers[0], settings)
 
-    def _settled(self, replies: Sequence[PageAnswer]) -> StopReason | None:
-        if self._check is None:
-            settled = settle(self._path, self._type, replies, self._policy, ignore=self._ignore)
+    def _report(self, answer: Answer, settings: TurnSettings) -> None:
+        if settings.progress:
+            key = PageKey(answer.ask.name, answer.ask.page, self.view.page_count(answer.ask.name))
+            done, total = self._drafts_done, self._drafts
+            settings.progress(Progress(key, done, total, "failed" if answer.failure else "asked"))
+
+    def keep_better(self, policy: Policy, replies: Sequence[Answer]) -> None:
+        """Keep the new outputs of a piece that may stay: all together, else some on their own.
+
+        What is compared is what is written: both happen under the place's lock, so that two
+        processes never overwrite each other's outputs. No model is asked meanwhile.
+        """
+        name = replies[0].ask.name
+        self._place.prepare(replies)
+        with self._place.update() as update:
+            before = update.view
+            tried = best = before.with_answers(replies)
+            kept = tuple(replies)
+            if not policy.may_replace(Change(name, before, tried)):
+                best, kept = _some_alone(policy, name, before, replies)
+            rejected = [Rejected(a, _issues_on(tried, a)) for a in replies if a not in kept]
+            self._note_kept(name, kept, update.write(best, kept, rejected))
+            self.view = update.view
+        if not policy.is_draft:
+            self._note_findings(name, fixable_issues(tried.issues(name)), is_stored=not rejected)
+
+    def keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
+        """Put the new outputs in place, call the test again, and put them back unless better.
+
+        The test may take its time and may read or write the place, so nobody is locked out while
+        it runs.
+        """
+        name = replies[0].ask.name
+        piece = self._pieces[name]
+        before = self._place.open()
+        tried = before.with_answers(replies)
+        with self._place.trial(before, tried, replies) as trial:
+            fails = tuple(check())
+            change = Change(name, before, tried, bool(piece.feedback), bool(fails))
+            is_better = policy.may_replace(change)
+            if is_better:
+                trial.accept()
+        self.view = self._place.open()
+        if is_better:
+            self._note_kept(name, replies, ())
+            piece.feedback = fails
         else:
-            settled = settle_by_test(
-                self._path, self._type, replies, self._feedback, self._check, ignore=self._ignore
-            )
-            self._feedback = settled.feedback
-        self._store, self._results = settled.store, settled.results
-        pairs = dict.fromkeys((page.type_name, page.page) for page in settled.kept)
-        self._so_far = replace(
-            self._so_far,
-            regenerated=tuple(dict.fromkeys((*self._so_far.regenerated, *pairs))),
-            rejected=(*self._so_far.rejected, *settled.rejected),
+            self._note_kept(name, (), trial.history)
+        findings = (*fixable_issues(tried.issues(name)), *fails)
+        self._note_findings(name, findings, is_stored=is_better)
+
+    def _note_kept(self, name: str, kept: Sequence[Answer], rejected: Sequence[str]) -> None:
+        piece = self._pieces[name]
+        pairs = (*piece.result.regenerated, *((a.ask.name, a.ask.page) for a in kept))
+        piece.result = replace(
+            piece.result,
+            regenerated=tuple(dict.fromkeys(pairs)),
+            rejected=(*piece.result.rejected, *rejected),
         )
-        self._findings = settled.findings
-        mark = signature(settled.said)
-        if mark and mark in self._seen:
-            return "no_progress"
-        self._seen.append(mark)
-        return None
 
-    def _reason(self) -> StopReason:
-        if self._findings:
-            return "attempts"
-        unfixable = any(issue.code == "UNFIXABLE" for issue in self._issues())
-        return "unfixable" if unfixable else "clean"
+    def _note_findings(self, name: str, found: Sequence[Feedback], *, is_stored: bool) -> None:
+        """Remember what is wrong with new outputs; stop a piece whose model makes no progress."""
+        piece = self._pieces[name]
+        piece.rejected = () if is_stored else tuple(found)
+        mark = signature(found)
+        if mark and mark in piece.seen:
+            self._close(piece, "no_progress")
+        piece.seen.append(mark)
 
-    def _ended(self, stop: StopReason) -> HealResult:
-        store = self._store
-        diff = source_diff(self._source_before, store.source, store.source_path.name)
-        changed = (store.source_path, store.path / "pages.json") if self._so_far.regenerated else ()
-        return replace(
-            self._so_far,
-            stop_reason=stop,
-            issues_after=self._issues(),
-            feedback_after=self._feedback,
+    def stop_after_failure(self, answers: Sequence[Answer]) -> None:
+        """Stop a piece that got no reply; stop all where the others would get none either."""
+        for answer in answers:
+            if answer.failure is not None:
+                piece, reason = self._pieces[answer.ask.name], stop_reason_of(answer.failure)
+                self._close(piece, reason, failure=answer.failure)
+                if reason in ENDS_ALL:
+                    self._ended_by = reason
+                    for other in self._pieces.values():
+                        other.is_open = False
+
+    def _close(
+        self, piece: _Piece, reason: StopReason, *, failure: RegenError | None = None
+    ) -> None:
+        piece.is_open = False
+        piece.result = replace(
+            piece.result,
+            stop_reason=piece.result.stop_reason if piece.result.failure else reason,
+            failure=piece.result.failure or failure,
+        )
+
+    def _result(self, name: str, piece: _Piece) -> HealResult:
+        changed = self._place.changed_paths() if piece.result.regenerated else ()
+        result = replace(
+            piece.result,
+            issues_after=self.view.issues(name),
+            feedback_after=piece.feedback,
             changed_paths=changed,
-            diff=diff,
         )
+        if result.skipped or result.stop_reason:
+            return result
+        return replace(result, stop_reason=self._stop_reason(name, piece))
 
-    def _issues(self) -> tuple[Issue, ...]:
-        result = self._results.get(self._type)
-        return result.issues if result else ()
+    def _stop_reason(self, name: str, piece: _Piece) -> StopReason:
+        if self._findings(name, piece):
+            return self._ended_by or "attempts"
+        is_unfixable = any(issue.code == "UNFIXABLE" for issue in self.view.issues(name))
+        return "unfixable" if is_unfixable else "clean"
+
+
+def _some_alone(
+    policy: Policy, name: str, before: V, replies: Sequence[Answer]
+) -> tuple[V, tuple[Answer, ...]]:
+    """Return the view with those of several outputs that may stay without the others."""
+    best = before
+    kept: tuple[Answer, ...] = ()
+    if len(replies) > 1:
+        for answer in replies:
+            candidate = before.with_answers([*kept, answer])
+            if policy.may_replace(Change(name, best, candidate)):
+                best, kept = candidate, (*kept, answer)
+    return best, kept
+
+
+def _issues_on(view: V, answer: Answer) -> tuple[Issue, ...]:
+    """Return what is wrong with one output, for the history."""
+    issues = view.issues(answer.ask.name)
+    return tuple(issue for issue in issues if issue.page in (answer.ask.page, None))
+
+
+def source_diff(before: str, after: str, name: str) -> str:
+    """Return the unified diff of two states of a file; empty where they agree."""
+    return "".join(
+        unified_diff(
+            before.splitlines(keepends=True),
+            after.splitlines(keepends=True),
+            f"a/{name}",
+            f"b/{name}",
+        )
+    )

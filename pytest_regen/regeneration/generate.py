@@ -1,40 +1,39 @@
-"""The main flow: an API description becomes a store, or an existing store follows its document."""
+"""An API description becomes a store, or an existing store follows its document."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_regen.documents import Document, Operation
-from pytest_regen.errors import HandEditError, RegenError, StoreWriteError
+from pytest_regen.errors import HandEditError, StoreWriteError
 from pytest_regen.languages import find_language
-from pytest_regen.regeneration.asking import Ask, ask_pages
-from pytest_regen.regeneration.candidate import (
+from pytest_regen.regeneration.flow import Work, source_diff, work
+from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
+from pytest_regen.regeneration.policies import Generate
+from pytest_regen.regeneration.restore import rebuild_source
+from pytest_regen.regeneration.store_place import (
+    StorePlace,
+    StoreView,
+    ask_for_page,
+    is_edited,
     model_for,
-    page_of,
-    read_ahead,
-    revised,
-    source_diff,
+    with_pages,
     without_types,
 )
-from pytest_regen.regeneration.flow import heal_types, stop_reason_of
-from pytest_regen.regeneration.partial import write_summary
-from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
-from pytest_regen.regeneration.policies import is_edited, judged
-from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.values import (
+    Answer,
+    Ask,
+    Feedback,
     GenerateResult,
     HealResult,
-    PageAnswer,
-    Progress,
-    StopReason,
     TurnSettings,
 )
 from pytest_regen.stores import RegenStore, is_store, refuse_unwritable
 from pytest_regen.turns import AnthropicProvider
-from pytest_regen.turns.values import DEFAULT_MODEL, Provider, Usage
+from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.issues import Ignore
-from pytest_regen.validation.stores import format_note
+from pytest_regen.validation.stores import format_note, validate_pages
 
 __all__ = ["generate_store"]
 
@@ -108,13 +107,14 @@ def generate_store(
     refuse_unwritable(plan.path, plan.ir, plan.prompts, schema_markdown(plan.ir))
     if plan.asked and settings.ready:
         settings.ready()
-    before = plan.previous.source if plan.previous else ""
-    draft = _Draft(plan, settings, discard_edits=discard_edits)
-    draft.ask()
-    if not draft.is_stored:
-        return _unstored(plan, draft)
-    heals = [] if draft.failure else _mend(plan, settings, attempts - 1, draft.failures, ignore)
-    return _finished(plan, draft, heals, before, ignore)
+    place = _PlannedStore(plan, ignore, discard_edits=discard_edits)
+    if not plan.asked:
+        place.store_plan()
+    names = dict.fromkeys(entry.type_name for entry in plan.asked)
+    done = work(place, Generate(), settings, names=names, rounds=attempts)
+    if any(result.stop_reason == "refused" for result in done.results):
+        place.store_plan()  # Whoever is refused wants to read the prompt.
+    return _finished(place, done) if place.is_stored else _unstored(plan, done)
 
 
 def _refuse_edited(plan: StorePlan) -> None:
@@ -175,106 +175,86 @@ def _write_plan(plan: StorePlan) -> None:
         )
         # A type may have lost a page without any of its others changing.
         whole = {name for name in plan.changed if name not in {e.type_name for e in plan.asked}}
-        rebuilt = revised(tx.store, [p for p in tx.store.pages.values() if p.type_name in whole])
+        rebuilt = with_pages(tx.store, [p for p in tx.store.pages.values() if p.type_name in whole])
         if rebuilt.source != tx.store.source:
             tx.write(source=rebuilt.source)
 
 
-class _Draft:
-    """The pages asked for the first time in this run, each stored as it arrives.
+class _PlannedStore(StorePlace):
+    """A store as its document wants it; the plan is stored with the first answer.
 
-    The plan is stored with the first of them: where nobody answers, nothing is left behind, and a
-    store that is there stays as it is.
+    Where nobody answers, nothing is left behind, and a store that is there stays as it is.
     """
 
-    def __init__(self, plan: StorePlan, settings: TurnSettings, *, discard_edits: bool) -> None:
-        self._plan = plan
-        self._settings = settings
-        self._discard_edits = discard_edits
-        self._store: RegenStore | None = None
-        """As of the last page stored; ``None`` until the plan is."""
-        self.usage = Usage()
-        self.calls = 0
-        self.failures: dict[str, RegenError] = {}
-        """Type name to why one of its pages has no output."""
-        self.failure: RegenError | None = None
-        """What would stop every further page as well."""
+    def __init__(self, plan: StorePlan, ignore: Ignore, *, discard_edits: bool) -> None:
+        super().__init__(plan.path, ignore)
+        self.plan = plan
+        self._discards = discard_edits
+        self.is_stored = False
 
-    @property
-    def is_stored(self) -> bool:
-        """Whether the folder follows the document now."""
-        return self._store is not None
-
-    def ask(self) -> None:
-        """Ask all pages that have no output; a refusal stops its own page only."""
-        if not self._plan.asked:
-            self._store_plan()
-        language = find_language(self._plan.ir.language)
-        waiting = [
-            Ask(entry, model_for(self._plan.previous, entry, self._settings.model, DEFAULT_MODEL))
-            for entry in self._plan.asked
-        ]
-        total = len(waiting)
-        while waiting and self.failure is None:
-            answered = set()
-            for answer in ask_pages(waiting, self._settings, language=language):
-                answered.add(answer.entry.key)
-                self._take(answer)
-                self._tell(answer, total - len(waiting) + len(answered), total)
-            waiting = [ask for ask in waiting if ask.entry.key not in answered]
-
-    def _take(self, answer: PageAnswer) -> None:
-        self.usage += answer.usage
-        self.calls += answer.calls
-        if answer.failure is None:
-            read_ahead(self._store_plan(), [answer])
-            with RegenStore.update(self._plan.path) as tx:
-                page = page_of(tx.store, answer)
-                tx.write(pages=[page], source=revised(tx.store, [page]).source or None)
-                self._store = tx.store
-            return
-        self.failures.setdefault(answer.entry.type_name, answer.failure)
-        if stop_reason_of(answer.failure) == "refused":
-            self._store_plan()  # Whoever is refused wants to read the prompt.
-        else:
-            self.failure = answer.failure
-
-    def _store_plan(self) -> RegenStore:
-        if self._store is None:
-            if self._discard_edits:
-                _drop_edits(self._plan)
-            _write_plan(self._plan)
-            self._store = RegenStore.open(self._plan.path)
-        return self._store
-
-    def _tell(self, answer: PageAnswer, done: int, total: int) -> None:
-        if self._settings.progress:
-            self._settings.progress(
-                Progress(answer.entry.key, done, total, "failed" if answer.failure else "asked")
+    def open(self) -> StoreView:
+        """Return what the folder holds, or is going to hold, without its unwritten pages."""
+        if self.is_stored:
+            return super().open()
+        plan = self.plan
+        return self.view_of(
+            RegenStore.planned(
+                plan.path,
+                ir=plan.ir,
+                prompts=plan.prompts,
+                pages=plan.carried.values(),
+                source=plan.previous.source if plan.previous else "",
+                source_file=plan.source_file,
+                namespace=plan.namespace,
+                profile=plan.profile,
             )
+        )
+
+    def asks(
+        self,
+        view: StoreView,
+        name: str,
+        wanted: Mapping[int, Sequence[Feedback]],
+        settings: TurnSettings,
+    ) -> list[Ask]:
+        """Return the requests for pages of a type; models are those of the store before."""
+        if self.is_stored:
+            return super().asks(view, name, wanted, settings)
+        language = find_language(self.plan.ir.language)
+        return [
+            ask_for_page(
+                entry,
+                wanted[entry.page],
+                settings,
+                model=model_for(self.plan.previous, entry, settings.model),
+                language=language,
+            )
+            for entry in view.store.prompts_of(name)
+            if entry.page in wanted
+        ]
+
+    def prepare(self, answers: Sequence[Answer]) -> None:
+        """Store the plan with the first answer; a draft is read alone, nothing depends on it."""
+        self.store_plan()
+        view = self.open()
+        if any(answer.ask.page in view.missing(answer.ask.name) for answer in answers):
+            validate_pages(view.with_answers(answers).store, answers[0].ask.name)
+        else:
+            super().prepare(answers)
+
+    def store_plan(self) -> None:
+        """Make the folder follow its document, so that a run stopped from here on is resumed."""
+        if not self.is_stored:
+            if self._discards:
+                _drop_edits(self.plan)
+            _write_plan(self.plan)
+            self.is_stored = True
 
 
-def _mend(
-    plan: StorePlan,
-    settings: TurnSettings,
-    rounds: int,
-    refused: Collection[str],
-    ignore: Ignore,
-) -> list[HealResult]:
-    """Mend the types asked in this run that have errors; the others are only reported.
-
-    What was refused would be refused again: it is left to a command that names it.
-    """
-    asked = {entry.type_name for entry in plan.asked}.difference(refused)
-    failing = [
-        name
-        for name, result in judged(RegenStore.open(plan.path), ignore).items()
-        if result.has_errors and name in asked
-    ]
-    return heal_types(plan.path, failing, settings=settings, rounds=rounds, ignore=ignore)
-
-
-def _result(plan: StorePlan) -> GenerateResult:
+def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResult:
+    usage = Usage()
+    for result in results:
+        usage += result.usage
     return GenerateResult(
         path=plan.path,
         ir=plan.ir,
@@ -289,49 +269,39 @@ def _result(plan: StorePlan) -> GenerateResult:
         is_new=plan.previous is None,
         is_current=plan.is_current,
         note=format_note(plan.previous) if plan.previous else "",
+        stop_reasons={
+            result.type_name: result.stop_reason
+            for result in results
+            if result.stop_reason and not _is_first_try(result)
+        },
+        usage=usage,
+        calls=sum(result.calls for result in results),
+        failures=tuple(result.failure for result in results if result.failure),
     )
 
 
-def _unstored(plan: StorePlan, draft: _Draft) -> GenerateResult:
+def _is_first_try(result: HealResult) -> bool:
+    """Return whether the drafts of a type needed no correction."""
+    return result.stop_reason == "clean" and result.attempts <= 1
+
+
+def _unstored(plan: StorePlan, done: Work[StoreView]) -> GenerateResult:
     """Return why there was no answer at all; the folder is as it was."""
     return replace(
-        _result(plan),
+        _result(plan, done.results),
         added=(),
         changed=(),
         removed=(),
         kept=tuple(plan.previous.type_names) if plan.previous else (),
-        stop_reasons={name: stop_reason_of(one) for name, one in draft.failures.items()},
-        usage=draft.usage,
-        calls=draft.calls,
-        failures=tuple(draft.failures.values()),
         is_stored=False,
     )
 
 
-def _finished(
-    plan: StorePlan,
-    draft: _Draft,
-    heals: Sequence[HealResult],
-    before: str,
-    ignore: Ignore,
-) -> GenerateResult:
-    store = RegenStore.open(plan.path)
-    results = validate_store(store, ignore=ignore)
-    write_summary(store, results)
-    usage = draft.usage
-    for heal in heals:
-        usage += heal.usage
-    reasons: dict[str, StopReason] = {
-        name: stop_reason_of(failure) for name, failure in draft.failures.items()
-    }
-    reasons |= {heal.type_name: heal.stop_reason for heal in heals if heal.stop_reason}
-    failures = [*draft.failures.values(), *(heal.failure for heal in heals if heal.failure)]
+def _finished(place: _PlannedStore, done: Work[StoreView]) -> GenerateResult:
+    store = place.open().store
+    before = place.plan.previous.source if place.plan.previous else ""
     return replace(
-        _result(plan),
-        validation=results,
-        stop_reasons=reasons,
-        usage=usage,
-        calls=draft.calls + sum(heal.calls for heal in heals),
-        failures=tuple(failures),
+        _result(place.plan, done.results),
+        validation=validate_store(store, ignore=place.ignore),
         diff=source_diff(before, store.source, store.source_path.name),
     )

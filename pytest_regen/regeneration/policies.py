@@ -1,40 +1,33 @@
-"""Whether a new output is better than the stored one: fewer errors, and none of them hidden.
+"""Which pages are asked, and what may replace a stored output: generate, named work and healing.
 
 Code that cannot be read has one issue, which says so, and not one for each field that nobody could
-find in it. Counted like that, an apology would be better than a class with two wrong fields. So it
-has all errors that its fields would have, and never takes the place of code that can be read.
+find in it. Counted like that, an apology would be better than a class with two wrong fields. So a
+``Score`` counts all errors that its fields would have, and such code never takes the place of code
+that can be read.
 """
 
-import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Protocol
 
-from pytest_regen.errors import EditedPromptError, HandEditError
+from pytest_regen.regeneration.places import View
 from pytest_regen.regeneration.values import Feedback
-from pytest_regen.stores import RegenStore, StoredPage
-from pytest_regen.validation import validate_store
-from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, ignoring
-from pytest_regen.validation.pieces import split
-from pytest_regen.validation.stores import update_command
+from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = [
-    "Score",
+    "Change",
+    "Generate",
+    "Heal",
+    "Policy",
+    "Regenerate",
     "fixable",
-    "is_better",
-    "is_edited",
-    "is_no_worse",
-    "judged",
-    "obstacle",
+    "fixable_issues",
+    "merge_findings",
     "pages_at_fault",
-    "scores",
     "signature",
 ]
 
-
-_NOT_THE_MODELS = frozenset(
+_UNFIXABLE_CODES = frozenset(
     {
         "CONFLICT",
         "DRIFT",
@@ -46,154 +39,140 @@ _NOT_THE_MODELS = frozenset(
         "UNFIXABLE",
     }
 )
-"""Codes that no reply can mend."""
+"""Codes that no reply can correct."""
 
-_HIDING: Final = frozenset(
-    {"ARTIFACT", "EMPTY_OUTPUT", "INVALID_IDENTIFIER", "MISSING_CLASS", "SYNTAX", "TRUNCATED"}
-)
-"""Codes after which a page was read in part or not at all."""
-
-Results = Mapping[str, ValidationResult]
+Wanted = Mapping[int, Sequence[Feedback]]
+"""Pages to ask for, each with its corrections."""
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """What is wrong with one type, as far as it decides what is kept."""
+class Change:
+    """New outputs of one piece beside the stored ones."""
 
-    errors: int = 0
-    """Its errors, and one for each field or value that could be hidden by one of them."""
-    unreadable: frozenset[int] = frozenset()
-    """Its pages that were not read in full."""
+    name: str
+    before: View
+    after: View
+    failed: bool = False
+    """Whether the asking test fails with the stored outputs; it counts as an error."""
+    fails: bool = False
+    """Whether it fails with the new ones."""
 
-    def is_no_worse_than(self, other: "Score") -> bool:
-        """Return whether errors have not risen and every page that could be read still can."""
-        return self.errors <= other.errors and self.unreadable <= other.unreadable
+    @property
+    def is_better(self) -> bool:
+        """Whether the errors of the piece fall, and no other piece gets worse."""
+        old, new = self.before.score(self.name), self.after.score(self.name)
+        falls = new.errors + self.fails < old.errors + self.failed
+        return falls and new.unreadable <= old.unreadable and self._is_no_worse_but_for(self.name)
 
+    @property
+    def is_no_worse(self) -> bool:
+        """Whether errors rise nowhere."""
+        return self._is_no_worse_but_for("")
 
-Scores = Mapping[str, Score]
-
-
-def judged(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
-    """Return what counts against a store, type by type.
-
-    What a project ignores neither counts nor is mended. An edit by hand always counts: to be silent
-    about it is no leave to overwrite it.
-    """
-    found = validate_store(store)
-    kept = ignoring(found, ignore)
-    for name, result in found.items():
-        if is_edited(result) and not is_edited(kept[name]):
-            drift = [issue for issue in result.issues if issue.code == "DRIFT"]
-            kept[name] = ValidationResult.of([*drift, *kept[name].issues])
-    return kept
+    def _is_no_worse_but_for(self, name: str) -> bool:
+        before, after = self.before, self.after
+        others = {self.name, *before.names, *after.names} - {name}
+        return all(after.score(other).is_no_worse_than(before.score(other)) for other in others)
 
 
-def is_edited(result: ValidationResult | None) -> bool:
-    """Return whether the type's block is not what its pages make."""
-    return any(issue.code == "DRIFT" for issue in (result.issues if result else ()))
+class Policy(Protocol):
+    """What is asked of a piece in one round, and what may replace its stored outputs."""
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether pages are asked for the first time: each is stored as it arrives, unscored."""
+        ...
+
+    @property
+    def then(self) -> "Policy":
+        """The policy of the next round."""
+        ...
+
+    def wanted(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
+        """Return the pages of a piece to ask for; none where there is nothing to ask."""
+        ...
+
+    def may_replace(self, change: Change, /) -> bool:
+        """Return whether the new outputs may replace the stored ones."""
+        ...
 
 
-def obstacle(
-    store: RegenStore, results: Results, names: Iterable[str], *, discard_edits: bool = False
-) -> HandEditError | EditedPromptError | None:
-    """Return why types must not be asked, although there is a model; ``None`` where they may.
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """Ask the pages at fault; keep a new output if errors fall and no other piece gets worse."""
 
-    Args:
-        store: the store.
-        results: what is wrong with each type.
-        names: of the types; the first one with an obstacle counts.
-        discard_edits: whether edits of the source may be lost.
+    accept_any: bool = False
+    """Keep any new output."""
+    is_draft = False
 
-    Raises:
-        StoreWriteError: what is answered could not be written.
-    """
-    store.refuse_links()
-    place = shlex.quote(str(store.path))
-    broken = broken_file(store, split(store.source, store.envelope.language))
-    if broken and store.has_source and not discard_edits:
-        return HandEditError(
-            f"{store.source_path}: {broken}",
-            why="no block can be told from another, so no reply could be put into the file",
-            hint=f"pytest-regen rebuild {place}",
-        )
-    for name in names:
-        result = results.get(name)
-        if is_edited(result) and not discard_edits:
-            return HandEditError(
-                f"{name} in {store.source_path} was edited by hand",
-                why="regenerating it would discard the edit",
-                hint=f"keep it: pytest-regen adopt {place} --type {name}; "
-                f"or drop it: pytest-regen rebuild {place} --type {name}",
-            )
-        if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
-            return EditedPromptError(
-                f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
-                why="its answer would pass for one to the document",
-                hint=f"{update_command(store)}, which writes the prompts anew",
-            )
-    return None
+    @property
+    def then(self) -> "Heal":
+        """The same."""
+        return self
+
+    def wanted(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
+        """Return the pages at fault."""
+        return pages_at_fault(findings, view.page_count(name)) if findings else {}
+
+    def may_replace(self, change: Change, /) -> bool:
+        """Return whether the errors of the piece fall."""
+        return self.accept_any or change.is_better
+
+
+@dataclass(frozen=True, slots=True)
+class Regenerate:
+    """Ask named pages whatever their state; keep a new output unless errors rise anywhere."""
+
+    pages: Mapping[str, Wanted]
+    """Name of a piece to its pages."""
+    accept_any: bool = False
+    is_draft = False
+
+    @property
+    def then(self) -> Heal:
+        """Correct what is wrong with the new outputs."""
+        return Heal(accept_any=self.accept_any)
+
+    def wanted(self, _view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
+        """Return the pages that were named."""
+        return self.pages.get(name, {})
+
+    def may_replace(self, change: Change, /) -> bool:
+        """Return whether errors rise nowhere."""
+        return self.accept_any or change.is_no_worse
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Ask the pages that were never written; keep whatever comes, as it comes."""
+
+    is_draft = True
+
+    @property
+    def then(self) -> Heal:
+        """Correct what is wrong with the drafts."""
+        return Heal()
+
+    def wanted(self, view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
+        """Return the pages without an output; there is nothing to correct yet."""
+        return dict.fromkeys(view.missing(name), ())
+
+    def may_replace(self, _change: Change, /) -> bool:
+        """Return True: there is nothing to lose."""
+        return True
 
 
 def fixable(result: ValidationResult | None) -> tuple[Issue, ...]:
-    """Return the errors that another reply could mend; warnings never trigger a retry."""
-    errors = result.errors if result else ()
-    return tuple(issue for issue in errors if issue.code not in _NOT_THE_MODELS)
+    """Return the errors that another reply could correct; warnings never trigger a retry."""
+    return fixable_issues(result.issues if result else ())
 
 
-def scores(store: RegenStore, results: Results) -> dict[str, Score]:
-    """Return the score of each type of ``store``, given what is wrong with it."""
-    return {name: _score(store, name, result) for name, result in results.items()}
-
-
-def _score(store: RegenStore, type_name: str, result: ValidationResult) -> Score:
-    """Return a type's score; an issue without a page is about all of them."""
-    hiding = [issue for issue in result.errors if issue.code in _HIDING]
-    if not hiding:
-        return Score(len(result.errors))
-    named = {issue.page for issue in hiding}
-    unreadable = [
-        prompt for prompt in store.prompts_of(type_name) if None in named or prompt.page in named
-    ]
-    reported = {issue.field for issue in result.errors}
-    hidden = sum(
-        str(unit) not in reported and not _stands_in(str(unit), store.pages.get(prompt.key))
-        for prompt in unreadable
-        for unit in prompt.fields
-    )
-    return Score(len(result.errors) + hidden, frozenset(prompt.page for prompt in unreadable))
-
-
-def _stands_in(word: str, page: StoredPage | None) -> bool:
-    """Return whether a field's name is in code that cannot be read, so that it may be there."""
-    text = page.output if page else ""
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
-
-
-def is_better(type_name: str, before: Scores, after: Scores, *, failed: bool, fails: bool) -> bool:
-    """Return whether healing may keep the candidate: its errors fall and no other type suffers.
-
-    Args:
-        type_name: the type being healed.
-        before: the scores with the stored outputs.
-        after: the scores with the candidate.
-        failed: whether the asking test failed with the stored outputs; it counts as an error.
-        fails: whether it fails with the candidate.
-    """
-    old, new = before.get(type_name, Score()), after.get(type_name, Score())
-    falls = new.errors + fails < old.errors + failed and new.unreadable <= old.unreadable
-    others = {*before, *after} - {type_name}
-    return falls and _no_worse(before, after, others)
-
-
-def is_no_worse(before: Scores, after: Scores) -> bool:
-    """Return whether named work may keep the new output: errors rise nowhere."""
-    return _no_worse(before, after, {*before, *after})
-
-
-def _no_worse(before: Scores, after: Scores, names: Iterable[str]) -> bool:
-    nothing = Score()
-    return all(
-        after.get(name, nothing).is_no_worse_than(before.get(name, nothing)) for name in names
+def fixable_issues(issues: Iterable[Issue]) -> tuple[Issue, ...]:
+    """Return those of ``issues`` that are errors another reply could correct."""
+    return tuple(
+        issue
+        for issue in issues
+        if issue.severity == "error" and issue.code not in _UNFIXABLE_CODES
     )
 
 
@@ -203,6 +182,12 @@ def signature(findings: Sequence[Feedback]) -> frozenset[tuple[str, ...]]:
         (item,) if isinstance(item, str) else (item.code, item.field or "", item.message)
         for item in findings
     )
+
+
+def merge_findings(findings: Sequence[Feedback], more: Iterable[Feedback]) -> tuple[Feedback, ...]:
+    """Return both, without repeating what only stands on another line."""
+    known = signature(findings)
+    return (*findings, *(item for item in more if not signature([item]) <= known))
 
 
 def pages_at_fault(findings: Sequence[Feedback], total: int) -> dict[int, tuple[Feedback, ...]]:

@@ -11,8 +11,8 @@ from pytest_regen.errors import HandEditError, RegenError, StoreMissingError, Un
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts.values import PromptEntry, output_mode
-from pytest_regen.regeneration.candidate import revised, source_diff
-from pytest_regen.regeneration.policies import is_edited
+from pytest_regen.regeneration.flow import source_diff
+from pytest_regen.regeneration.store_place import is_edited, with_pages
 from pytest_regen.stores import (
     HistoryEntry,
     RegenStore,
@@ -84,7 +84,7 @@ def restore_outputs(
                 f"or drop it: pytest-regen rebuild {store.path} --type {name}",
             )
         pages = [_page(store, entry) for entry in _chosen(store, name, page, to)]
-        candidate = revised(store, pages)
+        candidate = with_pages(store, pages)
         replaced = [
             HistoryEntry.of(store.pages[new.key], "restored")
             for new in pages
@@ -166,7 +166,7 @@ def _rebuilt(
                     restored.append(replace(page, output=text, output_hash=text_hash(text)))
                     dropped.append(HistoryEntry.of(replace(page, model=HAND), "dropped"))
     pages = [page for name in in_source for page in store.pages_of(name)]
-    candidate = revised(store, pages)
+    candidate = with_pages(store, pages)
     if not (edited and (restored or candidate.source != store.source)):
         return Rebuilt((), (), "")
     ids = tx.write(
@@ -302,7 +302,7 @@ def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Ta
         if not pages:
             return Taken(())
         in_pages = {edit.type_name for edit in edited if edit.where == "pages"}
-        changed = revised(store, [page for page in pages if page.type_name in in_pages])
+        changed = with_pages(store, [page for page in pages if page.type_name in in_pages])
         told = {edit.type_name for edit in edited}
         fresh = [page for page in _restamped(store, told) if page.key not in {p.key for p in pages}]
         tx.write(

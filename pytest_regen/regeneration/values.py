@@ -1,6 +1,6 @@
 """What regenerating asks for and gives back, as values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,12 +15,15 @@ from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
 from pytest_regen.validation.issues import Issue, ValidationResult
 
 __all__ = [
+    "Answer",
+    "Ask",
     "Feedback",
     "GenerateResult",
     "HealResult",
-    "PageAnswer",
     "PartialRegenResult",
     "Progress",
+    "Rejected",
+    "Score",
     "StopReason",
     "TurnSettings",
 ]
@@ -36,7 +39,7 @@ StopReason = Literal[
     "transport",
     "cassette_miss",
 ]
-"""Why the work on a type ended."""
+"""Why the work on a piece ended."""
 
 Feedback = Issue | str
 """What goes into a correction block: a validator's issue, or a failing test's own words."""
@@ -82,28 +85,71 @@ class TurnSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PageAnswer:
+class Ask:
+    """One page to ask for."""
+
+    name: str
+    """The piece it belongs to: a type, a unit."""
+    page: int
+    """Counts from 1; a unit has one page."""
+    request: TurnRequest
+    """With the corrections in it."""
+    output_tokens: int
+    """About how many the reply takes, for the budget."""
+    title: str
+    """What a refusal names: ``Order, page 1 of 2``."""
+    extract: Callable[[Sequence[str]], str]
+    """Returns the output in a reply, which may have come in several pieces."""
+    entry: object = None
+    """What the place wants to know again when the answer is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
     """What came back for one page."""
 
-    entry: PromptEntry
-    output: str
-    """The code, extracted from the reply."""
-    stop_reason: str
-    model: str
-    usage: Usage
-    calls: int
+    ask: Ask
+    output: str = ""
+    """As extracted from the reply."""
+    stop_reason: str = ""
+    model: str = ""
+    provider: str | None = None
+    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
     """Requests made for this answer, larger limits and continuations included."""
     failure: RegenError | None = None
     """Why there is no output."""
-    provider: str | None = None
-    """Who was asked, as ``module:name``; ``None`` where that was the Messages API."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An output that is not kept."""
+
+    answer: Answer
+    issues: tuple[Issue, ...]
+    """What is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What is wrong with one piece, as far as it decides what is kept."""
+
+    errors: int = 0
+    """Its errors, and one for each field or value that could be hidden by one of them."""
+    unreadable: frozenset[int] = frozenset()
+    """Its pages that were not read in full."""
+
+    def is_no_worse_than(self, other: "Score") -> bool:
+        """Return whether errors have not risen and every page that could be read still can."""
+        return self.errors <= other.errors and self.unreadable <= other.unreadable
 
 
 @dataclass(frozen=True, slots=True)
 class HealResult:
-    """How the work on one type ended."""
+    """How the work on one piece ended: a type of a store, a unit of a file."""
 
-    type_name: str
+    name: str
     stop_reason: StopReason | None
     """``None`` where nothing was tried, see ``skipped``."""
     attempts: int = 0
@@ -111,7 +157,7 @@ class HealResult:
     calls: int = 0
     """Requests made, truncated ones and continuations included."""
     regenerated: tuple[tuple[str, int], ...] = ()
-    """(type, page) pairs whose new output is now the stored one."""
+    """(name, page) pairs whose new output is now the stored one."""
     rejected: tuple[str, ...] = ()
     """History ids of outputs that were not better."""
     usage: Usage = field(default_factory=Usage)
@@ -121,13 +167,18 @@ class HealResult:
     """What the asking test still had to say after the last round."""
     changed_paths: tuple[Path, ...] = ()
     diff: str = ""
-    """Unified diff of the source file, empty where it did not change."""
+    """Unified diff of the file, empty where it did not change, or several were worked on."""
     failure: RegenError | None = None
     """What ended the work, where that was no finding."""
     skipped: str = ""
-    """Why nothing was tried: the type was edited by hand, say."""
+    """Why nothing was tried: it was edited by hand, say."""
     emulated: bool = False
     """Whether the replies came from the emulator."""
+
+    @property
+    def type_name(self) -> str:
+        """The name of a piece that is a type."""
+        return self.name
 
     @property
     def is_clean(self) -> bool:

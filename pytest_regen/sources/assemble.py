@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_regen.errors import SourceError, UsageError
-from pytest_regen.languages import find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language, StitchedType
 from pytest_regen.sources.boundaries import (
     DEFAULT_TAG,
@@ -83,7 +83,7 @@ class SourceMap:
         )
 
 
-def same_leaves(a: str, b: str, *, language: str | Language = "csharp") -> bool:
+def same_leaves(a: str, b: str, *, language: str | Language = DEFAULT_LANGUAGE) -> bool:
     """Return whether two sources differ in white space and line ends alone.
 
     Comments count: changing one is an edit by hand. White space inside a string counts too.
@@ -95,13 +95,13 @@ def same_leaves(a: str, b: str, *, language: str | Language = "csharp") -> bool:
     """
     if a == b:
         return True
-    speaks = find_language(language) if isinstance(language, str) else language
+    speaks = find_language(language)
     return speaks.leaves(a) == speaks.leaves(b)
 
 
 def assemble(
     types: Sequence[tuple[str, str]],
-    language: str = "csharp",
+    language: str | Language = DEFAULT_LANGUAGE,
     *,
     namespace: str | None = None,
     profile: str = "default",
@@ -114,7 +114,7 @@ def assemble(
 
     Args:
         types: pairs of the name a type is declared as, and its code.
-        language: name of the target language.
+        language: a target language or its name.
         namespace: for the header; ``None`` or "" for none.
         profile: for the header.
         header: the text before the first block, instead of the language's own; "" for none.
@@ -137,11 +137,11 @@ def assemble(
 
 
 assemble_cs = assemble
-"""``assemble`` under the name it has where C# is the only language."""
+"""``assemble``, as the requirement names it."""
 
 
 def stitch(
-    outputs: Sequence[str], *, name: str, is_enum: bool, language: str | Language = "csharp"
+    outputs: Sequence[str], *, name: str, is_enum: bool, language: str | Language = DEFAULT_LANGUAGE
 ) -> StitchedType:
     """Return the pages of one type as one declaration.
 
@@ -151,13 +151,12 @@ def stitch(
         is_enum: whether pages hold enum values, not members.
         language: a target language or its name.
     """
-    speaks = find_language(language) if isinstance(language, str) else language
-    return speaks.stitch(outputs, name=name, is_enum=is_enum)
+    return find_language(language).stitch(outputs, name=name, is_enum=is_enum)
 
 
 def stitch_and_assemble(
     all_type_pages: Sequence[tuple[str, bool, Sequence[str]]],
-    language: str = "csharp",
+    language: str | Language = DEFAULT_LANGUAGE,
     *,
     namespace: str | None = None,
     profile: str = "default",
@@ -169,7 +168,7 @@ def stitch_and_assemble(
     Args:
         all_type_pages: for each type its name, whether it is the root, and its pages' code. What
             kind of type it is, page 1 tells.
-        language: name of the target language.
+        language: a target language or its name.
         namespace: see ``assemble``.
         profile: see ``assemble``.
         header: see ``assemble``.

@@ -13,6 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from pytest_regen.errors import BoundaryError, MissingBlockError, SourceError, UsageError
+from pytest_regen.languages.base import Comment
 
 __all__ = [
     "DEFAULT_TAG",
@@ -31,6 +32,8 @@ __all__ = [
 
 DEFAULT_TAG = "REGEN"
 """The tag of boundaries that are written."""
+
+DEFAULT_COMMENT = Comment("//")
 
 MARKER_BEGIN = "// [REGEN:BEGIN {name}]"
 """The line before a block, as C# has it."""
@@ -78,7 +81,7 @@ class _Pair(NamedTuple):
 
 
 def wrap_type_block(
-    type_name: str, code: str, *, tag: str = DEFAULT_TAG, comment: str = "//"
+    type_name: str, code: str, *, tag: str = DEFAULT_TAG, comment: Comment = DEFAULT_COMMENT
 ) -> str:
     """Return ``code`` between the boundary lines of ``type_name``, without a final line end.
 
@@ -86,7 +89,7 @@ def wrap_type_block(
         type_name: the name the source declares.
         code: any text; it is kept byte for byte.
         tag: the word before the colon.
-        comment: what starts a line comment in the language.
+        comment: the comment that the boundary lines are.
 
     Raises:
         UsageError: the name or the tag cannot stand in a boundary.
@@ -94,7 +97,8 @@ def wrap_type_block(
     _check_word(type_name, r"[^\s\[\]]+", "type name")
     _check_word(tag, _ANY_TAG, "boundary tag")
     name = type_name + _mark(_free_number(code))
-    return f"{comment} [{tag}:BEGIN {name}]\n{code}\n{comment} [{tag}:END {name}]"
+    begin, end = (comment.line(f"[{tag}:{kind} {name}]") for kind in ("BEGIN", "END"))
+    return f"{begin}\n{code}\n{end}"
 
 
 def blocks(source: str, *, tag: str | None = None) -> tuple[Block, ...]:
@@ -305,7 +309,12 @@ def _error(problem: str, match: re.Match[str], line: int, reason: str) -> Bounda
 
 
 def insert_type_block(
-    source: str, type_name: str, code: str, *, order: Sequence[str] = (), comment: str = "//"
+    source: str,
+    type_name: str,
+    code: str,
+    *,
+    order: Sequence[str] = (),
+    comment: Comment = DEFAULT_COMMENT,
 ) -> str:
     """Return ``source`` with a new block: after the nearest one that precedes it in ``order``.
 
@@ -316,7 +325,7 @@ def insert_type_block(
         type_name: the name the source declares; it must not have a block yet.
         code: the text of the block.
         order: all type names in the order of the source.
-        comment: what starts a line comment in the language.
+        comment: the comment that the boundary lines are.
 
     Raises:
         BoundaryError: the boundaries of ``source`` do not hold together.

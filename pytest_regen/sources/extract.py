@@ -8,8 +8,8 @@ from itertools import islice
 from time import thread_time
 from typing import NamedTuple
 
-from pytest_regen.languages import find_language
-from pytest_regen.languages.base import Language, SourceFacts
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.languages.base import Comment, Language, SourceFacts
 from pytest_regen.text import without_thinking
 
 __all__ = [
@@ -131,7 +131,6 @@ def _dedented(lines: Sequence[str], indent: int) -> str:
 
 _SENTENCE_END = re.compile(r"[.:!?]['\")*_`]*$")
 _MARKDOWN = re.compile(r"(?:[-*+>]|#{1,6}|\d+[.)])\s+\S|\*\*\S")
-_CODE_SIGNS = frozenset(";{}[]=<>")
 _SENTENCE_WORDS = 4
 _BYTES_TO_SPEND = 3_000_000
 """How much text is parsed for one reply: one full of fences must not take minutes."""
@@ -216,7 +215,7 @@ class _Judge:
 def extract_code(
     reply_text: str | None,
     *,
-    language: str | Language = "csharp",
+    language: str | Language = DEFAULT_LANGUAGE,
     type_name: str | None = None,
     fields: Sequence[str | int] = (),
 ) -> Extraction:
@@ -234,8 +233,9 @@ def extract_code(
             declares nothing else and covers most of ``fields``.
         fields: the JSON names or enum values that were asked for.
     """
-    speaks = find_language(language) if isinstance(language, str) else language
-    judge = _Judge(speaks, type_name, frozenset(map(_plain, map(str, fields))) - {""})
+    judge = _Judge(
+        find_language(language), type_name, frozenset(map(_plain, map(str, fields))) - {""}
+    )
     text = (reply_text or "").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         return Extraction("", ("the reply is empty",))
@@ -293,7 +293,7 @@ def _of_fenced(text: str, blocks: Sequence[FencedBlock], judge: _Judge) -> Itera
     for at in (len(lines), *reversed(fence_lines(text)[-_MOST_ENDS:])):
         # Bare code: fence lines before its end stand in comments or strings.
         before = _trimmed("\n".join(lines[:at]))
-        if _CODE_SIGNS & set(before):
+        if judge.language.syntax.code_signs & set(before):
             yield Extraction(
                 before, ("text after the code was left out",) if at < len(lines) else ()
             )
@@ -330,7 +330,7 @@ def _wrapped(text: str, judge: _Judge) -> Iterator[Extraction]:
         if isinstance(value, dict):
             strings = (one for one in value.values() if isinstance(one, str))
             for code in islice(strings, _MOST_WRAPPED):
-                if _CODE_SIGNS & set(code):
+                if judge.language.syntax.code_signs & set(code):
                     yield Extraction(
                         _trimmed(code.replace("\r\n", "\n")), ("JSON around the code was left out",)
                     )
@@ -340,9 +340,9 @@ def _without_prose(text: str, judge: _Judge) -> Iterator[Extraction]:
     """Yield the reply without the sentences around its code, and what its delimiters enclose."""
     lines = text.split("\n")
     first, last = 0, len(lines)
-    while first < last and _is_prose(lines[first], judge.language.comment):
+    while first < last and _is_prose(lines[first], judge.language):
         first += 1
-    while last > first and _is_prose(lines[last - 1], judge.language.comment):
+    while last > first and _is_prose(lines[last - 1], judge.language):
         last -= 1
     if 0 < last - first < len(lines):
         note = "text around the code was left out"
@@ -352,19 +352,23 @@ def _without_prose(text: str, judge: _Judge) -> Iterator[Extraction]:
         yield Extraction(inside, ("text outside of the delimiters was left out",))
 
 
-def _delimited(lines: Sequence[str], comment: str) -> str:
+def _delimited(lines: Sequence[str], comment: Comment) -> str:
     """Return what stands from the first delimiter line to the last, these included, or ""."""
-    pattern = re.compile(rf"[ \t]*{re.escape(comment)}[ \t]*(?:BEGIN|END)_FIELDS[ \t]*")
+    opening, closing = map(re.escape, comment)
+    pattern = re.compile(rf"[ \t]*{opening}[ \t]*(?:BEGIN|END)_FIELDS[ \t]*{closing}[ \t]*")
     found = [index for index, line in enumerate(lines) if pattern.fullmatch(line)]
     return "\n".join(lines[found[0] : found[-1] + 1]) if len(found) > 1 else ""
 
 
-def _is_prose(line: str, comment: str) -> bool:
+def _is_prose(line: str, language: Language) -> bool:
     """Return whether a line is blank or reads as a sentence, not as code or a comment."""
     text = line.strip()
     if not text:
         return True
-    if text.startswith((comment, "/*", "*/")) or (_CODE_SIGNS & set(text)) - {">"}:
+    syntax = language.syntax
+    if text.startswith((language.comment.open, *syntax.comment_marks)):
+        return False
+    if (syntax.code_signs & set(text)) - {">"}:
         return False
     if _MARKDOWN.match(text):
         return True
@@ -444,7 +448,7 @@ def _blocks(text: str, judge: _Judge) -> list[FencedBlock]:
 
     def clean(code: str) -> str:
         lines = code.split("\n")
-        while lines and _is_prose(lines[-1], judge.language.comment):
+        while lines and _is_prose(lines[-1], judge.language):
             lines.pop()
         return "\n".join(lines)
 

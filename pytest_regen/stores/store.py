@@ -15,6 +15,7 @@ from pytest_regen.stores import journal
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, now, source_file_fault
 from pytest_regen.stores.history import ignored_history
 from pytest_regen.stores.snapshot import PAGES_FILE, Snapshot, is_store
+from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.transaction import (
     LOCK_TIMEOUT,
     PageChange,
@@ -184,6 +185,31 @@ class RegenStore(Snapshot):
             yield candidate
 
     @classmethod
+    def planned(
+        cls,
+        path: Path | str,
+        *,
+        ir: IR,
+        prompts: Sequence[PromptEntry],
+        pages: Iterable[StoredPage],
+        source: str,
+        source_file: str,
+        namespace: str | None,
+        profile: str,
+    ) -> "RegenStore":
+        """Return a store as it would be, before anything of it is written; see ``create``."""
+        envelope = _first_envelope(ir, source_file, namespace=namespace, profile=profile)
+        return cls(
+            Path(path),
+            envelope.with_pages(pages),
+            tuple(prompts),
+            source,
+            bool(source),
+            as_json(ir.to_json()),
+            as_json([entry.to_json() for entry in prompts]),
+        )
+
+    @classmethod
     def create(
         cls,
         path: Path | str,
@@ -218,18 +244,8 @@ class RegenStore(Snapshot):
             raise StoreWriteError(
                 f"no store can be made at {path}: {why}", hint="give the source another file name"
             )
-        envelope = PagesEnvelope(
-            version=1,
-            endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},
-            language=ir.language,
-            namespace=namespace,
-            profile=profile,
-            boundary_tag=boundary_tag,
-            ir_hash=ir_hash(ir),
-            generated_at=now(),
-            model=model,
-            source_sha256=None,
-            source_file=source_file,
+        envelope = _first_envelope(
+            ir, source_file, namespace=namespace, profile=profile, tag=boundary_tag, model=model
         )
         with explain_write_errors(path):
             files.make_folder(path.resolve().parent)
@@ -241,3 +257,28 @@ class RegenStore(Snapshot):
                 )
             create_files(path, envelope, ir, prompts, schema)
         return cls.open(path)
+
+
+def _first_envelope(
+    ir: IR,
+    source_file: str,
+    *,
+    namespace: str | None,
+    profile: str,
+    tag: str = "REGEN",
+    model: str = "",
+) -> PagesEnvelope:
+    """Return what a store says of itself before it has pages."""
+    return PagesEnvelope(
+        version=1,
+        endpoint={"method": ir.endpoint.method, "path": ir.endpoint.path},
+        language=ir.language,
+        namespace=namespace,
+        profile=profile,
+        boundary_tag=tag,
+        ir_hash=ir_hash(ir),
+        generated_at=now(),
+        model=model,
+        source_sha256=None,
+        source_file=source_file,
+    )

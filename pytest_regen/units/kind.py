@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from pytest_regen.errors import KindError
+from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region
 from pytest_regen.text import quote as quoted
 from pytest_regen.text import without_thinking
@@ -63,6 +63,9 @@ class Kind:
     """Where the texts stand; by default between the marker lines of ``regions.Marked``."""
     system: str = ""
     """System prompt of every unit, cached by the provider."""
+    system_inputs: str | None = None
+    """What of the system prompt units are made from; ``None`` for all of it. A kind whose wording
+    is not its users' names only what they wrote, so that a new release makes nothing stale."""
     settings: Mapping[str, Any] = {}
     """What else every unit was made from; JSON values."""
     examples: ClassVar[Iterable[Example]] = ()
@@ -72,6 +75,10 @@ class Kind:
     def title(self) -> str:
         """How messages name the kind."""
         return type(self).__name__
+
+    def claims(self, file: Path) -> bool:  # noqa: ARG002 - for kinds that override it
+        """Return whether a file that ``files`` matches is one of the kind's."""
+        return True
 
     def units(self, file: Path) -> Iterable[str]:
         """Return the names that must exist in ``file``, which may not exist yet."""
@@ -130,10 +137,13 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
     """Return what a method of a kind returns.
 
     Raises:
-        KindError: it raised; the error has the traceback from the kind's own code on.
+        KindError: it raised; the error has the traceback from the kind's own code on, or the words
+            of an error that a kind raised to be read.
     """
     try:
         return call()
+    except RegenError as error:
+        raise KindError(error.what, trace="", why=error.why, hint=error.hint) from error
     except Exception as error:
         trace = error.__traceback__
         while trace and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):

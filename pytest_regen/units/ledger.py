@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
@@ -20,7 +21,7 @@ from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
-    from pytest_regen.units.commit import View
+    from pytest_regen.commit import View
 
 __all__ = [
     "FORMAT",
@@ -34,6 +35,7 @@ __all__ = [
     "history_folder",
     "ledger_places",
     "moved_ledger",
+    "now",
     "read_history",
     "slug",
     "system_name",
@@ -135,6 +137,11 @@ def as_bytes(value: Any) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
+def now() -> str:
+    """Return the present moment as the ledger holds it: UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _hash_of(name: str) -> str:
     return text_hash(name).removeprefix("sha256:")[:12]
 
@@ -197,6 +204,20 @@ class Ledger:
     def broken(self) -> Mapping[str, StoreCorruptError]:
         """What is wrong with the others, by file."""
         return self._read[1]
+
+    def with_entries(self, entries: Mapping[str, Entry]) -> "Ledger":
+        """Return the ledger with other entries for some units."""
+        made = self.at(self.place)
+        replaced = {entry_name(self.place, name) for name in entries}
+        broken = {file: error for file, error in self.broken.items() if file not in replaced}
+        made.__dict__["_read"] = {**self.entries, **entries}, broken
+        return made
+
+    def at(self, place: str) -> "Ledger":
+        """Return the same entries as those of a file at ``place``."""
+        made = Ledger(self._view, place)
+        made.__dict__["_read"] = self._read
+        return made
 
     def fault(self, name: str) -> StoreCorruptError | None:
         """Return why the entry of a unit cannot be read, if there is one that cannot."""

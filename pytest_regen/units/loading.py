@@ -7,7 +7,7 @@ installed packages under the entry-point group ``pytest_regen.kinds``.
 import glob
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_regen.errors import RegenError, UsageError
-from pytest_regen.units.kind import Kind
+from pytest_regen.units.kind import Kind, call_kind
 
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
@@ -51,6 +51,13 @@ class KindOfFile:
         """The globs of the files it claims."""
         files = self.kind.files
         return (files,) if isinstance(files, str) else tuple(files)
+
+    def claims(self, root: Path) -> Callable[[str], bool]:
+        """Return what tells whether a file that a glob matches is one of the kind's."""
+        kind = self.kind
+        return lambda name: call_kind(
+            kind, "claims", lambda: bool(kind.claims(root / name)), where=name
+        )
 
 
 def has_kinds(settings: "Settings") -> bool:
@@ -112,7 +119,7 @@ class ProjectKinds:
         claims: dict[str, list[KindOfFile]] = {}
         for one in self.kinds:
             for pattern in one.globs:
-                for name in self._matches(pattern, one):
+                for name in filter(one.claims(self.root), self._matches(pattern, one)):
                     claims.setdefault(name, []).append(one)
         return {self.root / name: self._claimed(name, claims[name]) for name in sorted(claims)}
 
@@ -122,15 +129,23 @@ class ProjectKinds:
         Raises:
             UsageError: see ``files``.
         """
-        path = Path(os.path.normpath(self.root / path))
+        path = self.absolute(path)
         if path in self.files:
             return self.files[path]
         place = self.place(path)
         if place is None or path.is_dir():
             return None
         # A file that is to be made: its name is as a glob wants it.
-        claims = [one for one in self.kinds if any(_fits(place, glob_) for glob_ in one.globs)]
+        claims = [
+            one
+            for one in self.kinds
+            if any(_fits(place, glob_) for glob_ in one.globs) and one.claims(self.root)(place)
+        ]
         return self._claimed(place, claims) if claims else None
+
+    def absolute(self, path: Path | str) -> Path:
+        """Return a path seen from the root, links left as they are."""
+        return Path(os.path.normpath(self.root / path))
 
     def place(self, path: Path) -> str | None:
         """Return a path from the root, with forward slashes; ``None`` where it lies outside."""

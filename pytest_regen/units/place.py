@@ -1,24 +1,36 @@
-"""A claimed file as a place that is worked on: opened, asked about, written."""
+"""A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from pytest_regen.errors import UsageError
-from pytest_regen.units.commit import AtomicFiles
-from pytest_regen.units.kind import Kind
+from pytest_regen.commit import AtomicFiles, Contents
+from pytest_regen.commit import Trial as FilesTrial
+from pytest_regen.commit import View as FilesView
+from pytest_regen.errors import KindError, SourceError, UsageError
+from pytest_regen.prompts import correction_block, estimate_tokens, with_correction
+from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.places import Trial
+from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, TurnSettings
+from pytest_regen.turns.reply_text import join_text
+from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
+from pytest_regen.units.kind import Kind, Unit, call_kind
+from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds
-from pytest_regen.units.naming import unit_id
-from pytest_regen.units.view import FileUnits
-from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.units.texts import find_texts
+from pytest_regen.units.view import Asked, FileUnits, Ignored
+from pytest_regen.units.writing import UnitWrite
+from pytest_regen.validation.issues import Issue
 
-__all__ = ["Ignored", "UnitFile", "open_units", "project_files"]
-
-Ignored = Callable[[str], Collection[str]]
-"""Returns the codes that are not reported for a unit, by its id."""
+__all__ = ["UnitFile", "open_units", "project_files"]
 
 _LOCK: Final = ".regen/locks/units.lock"
+_LEAST_TOKENS: Final = 64
+"""What the shortest answer costs in output, for the budget's estimate."""
+_LONGEST_ANSWER: Final = 2_000
+"""Characters of the last answer that a correction shows."""
 
 
 def project_files(root: Path) -> AtomicFiles:
@@ -33,12 +45,20 @@ def project_files(root: Path) -> AtomicFiles:
     )
 
 
-def open_units(kinds: ProjectKinds, path: Path, *, ignore: Ignored = lambda _: ()) -> "UnitFile":
-    """Return the file at ``path``, which a kind claims.
+def open_units(
+    kinds: ProjectKinds, path: Path | str, *, ignore: Ignored = lambda _: ()
+) -> "UnitFile":
+    """Return the file at ``path`` with its units.
+
+    Args:
+        kinds: of the project.
+        path: from the root of the project, or absolute.
+        ignore: the codes that are not reported, by id of a unit.
 
     Raises:
         UsageError: no kind claims it.
     """
+    path = kinds.absolute(path)
     kind, place = kinds.kind_of(path), kinds.place(path)
     if kind is None or place is None:
         raise UsageError(
@@ -46,18 +66,30 @@ def open_units(kinds: ProjectKinds, path: Path, *, ignore: Ignored = lambda _: (
             why=f"the project has {', '.join(one.origin for one in kinds.kinds) or 'no kinds'}",
             hint="name a file that the globs of a kind match",
         )
-    return UnitFile(kinds.root, place, kind, ignore)
+    return UnitFile(kinds, place, kind, ignore)
 
 
-@dataclass(frozen=True)
 class UnitFile:
-    """A file whose units are of one kind."""
+    """A file whose units are of one kind.
 
-    root: Path
-    place: str
-    """The file, from the root, with forward slashes."""
-    kind: Kind
-    ignore: Ignored = lambda _: ()
+    Args:
+        kinds: of the project.
+        place: the file, from the root, with forward slashes.
+        kind: claims the file.
+        ignore: the codes that are not reported, by id of a unit.
+    """
+
+    def __init__(
+        self, kinds: ProjectKinds, place: str, kind: Kind, ignore: Ignored = lambda _: ()
+    ) -> None:
+        self.root = kinds.root
+        self.place = place
+        self.kind = kind
+        self.ignore = ignore
+        self.files = project_files(kinds.root)
+        self._kinds = kinds
+        self._last: FileUnits | None = None
+        self._stamps: tuple[object, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -65,22 +97,311 @@ class UnitFile:
         return self.root / self.place
 
     @property
-    def files(self) -> AtomicFiles:
-        """The project's files."""
-        return project_files(self.root)
+    def file_name(self) -> str:
+        """The file as diffs name it."""
+        return self.place
 
     def open(self) -> FileUnits:
-        """Return what the file holds now."""
-        return FileUnits(self.kind, self.place, self.files.view())
+        """Read the file and its ledger.
 
-    def kept(self, issues: Iterable[Issue]) -> tuple[Issue, ...]:
-        """Return the issues whose codes the project does not ignore."""
-        return tuple(
-            issue
-            for issue in issues
-            if issue.code not in self.ignore(unit_id(self.place, issue.type_name or ""))
+        Raises:
+            StoreCorruptError: what a killed process left cannot be read.
+        """
+        return self.files.read(self._read, self.undo)
+
+    def _read(self, view: FilesView) -> FileUnits:
+        return FileUnits(self.kind, self.place, view, self.ignore).load()
+
+    @contextmanager
+    def writing(self) -> Iterator[tuple[FileUnits, UnitWrite]]:
+        """Yield the units, read while nobody else writes, and how they are written."""
+        with self.files.locked(recover=self.undo) as view:
+            units = self._known() or self._read(view)
+            yield units, UnitWrite(units, self.files)
+
+    def _known(self) -> FileUnits | None:
+        """Return what was last written, where nobody wrote since."""
+        return self._last if self._last is not None and self._stamps == self._stamp() else None
+
+    def remember(self, units: FileUnits) -> FileUnits:
+        """Note what was just written: it need not be read again. The caller holds the lock."""
+        self._last, self._stamps = units, self._stamp()
+        return units
+
+    def _stamp(self) -> tuple[object, ...]:
+        """Return what is another as soon as the file or its ledger is another.
+
+        Entries are replaced by renames, as git does it too, so that their folder changes.
+        """
+        folder = (self.root / entry_name(self.place, "-")).parent
+        found: list[object] = []
+        for path in (self.path, folder):
+            try:
+                facts = path.stat()
+            except OSError:
+                found.append(None)
+            else:
+                found.append((facts.st_ino, facts.st_mtime_ns, facts.st_size))
+        return tuple(found)
+
+    # The main flow
+
+    def asks(
+        self,
+        view: FileUnits,
+        name: str,
+        wanted: Mapping[int, Sequence[Feedback]],
+        settings: TurnSettings,
+    ) -> list[Ask]:
+        """Return the request for a unit, with its corrections."""
+        prompt, inputs = view.prompt(name), view.inputs(name)
+        findings = [one for page in wanted.values() for one in page]
+        user = with_correction(prompt, _correction(view, name, findings))
+        limit = settings.max_tokens or FIRST_LIMIT
+        model = settings.model or _model_of(view, name)
+        request = TurnRequest(self.kind.system, (Message("user", user),), model, limit, cache="5m")
+        return [
+            Ask(
+                name,
+                1,
+                request,
+                output_tokens=max(_LEAST_TOKENS, estimate_tokens(prompt)),
+                title=f"{name} of {self.place}",
+                extract=partial(_extract, view.bare_unit(name)),
+                entry=Asked(prompt, inputs),
+            )
+        ]
+
+    def prepare(self, answers: Sequence[Answer]) -> None:
+        """Do nothing: a text is put into its file and checked in no time."""
+
+    @contextmanager
+    def update(self) -> Iterator["_Update"]:
+        """Lock the project's units and read the file afresh."""
+        with self.writing() as (units, write):
+            yield _Update(self, units, write)
+
+    @contextmanager
+    def trial(
+        self, view: FileUnits, candidate: FileUnits, answers: Sequence[Answer]
+    ) -> Iterator[Trial]:
+        """Put a candidate in place for a test that reads the file."""
+        name = answers[0].ask.name
+        del view  # The files are read again under the lock.
+        with self.files.trial(partial(self._placed, answers), self.undo) as trial:
+            tried = _Trial(self, trial, answers)
+            yield tried
+            if not trial.is_accepted:
+                tried.reject(candidate.all_issues(name))
+
+    def changed_paths(self) -> tuple[Path, ...]:
+        """Return the file; its ledger is committed with it."""
+        return (self.path, self.root / ".regen")
+
+    # Trials
+
+    def _placed(
+        self, answers: Sequence[Answer], files: FilesView
+    ) -> tuple[dict[str, Any], Contents]:
+        """Return the record of a trial, and the contents that put the candidate in place."""
+        units = self._read(files)
+        candidate = units.with_answers(answers)
+        contents: dict[str, bytes | None] = {}
+        if candidate.new_entries:
+            contents[self.place] = candidate.data
+        for name, entry in candidate.new_entries.items():
+            contents[entry_name(self.place, name)] = as_bytes(entry.to_json())
+        record = {
+            "place": self.place,
+            "texts": {
+                name: [_text_of(units, name), _text_of(candidate, name)]
+                for name in candidate.new_entries
+            },
+            "files": {
+                name: [_decoded(files.read(name)), _decoded(data)]
+                for name, data in contents.items()
+            },
+        }
+        return record, contents
+
+    def undo(self, record: Any, files: FilesView) -> Contents:
+        """Return what the files hold without the candidate of a trial.
+
+        A file that is as the trial left it becomes what it was. In one that was written since, only
+        the candidates are taken out, where they still stand.
+        """
+        contents: dict[str, bytes | None] = {}
+        for name, (before, after) in record["files"].items():
+            now = _decoded(files.read(name))
+            if now == after:
+                contents[name] = _encoded(before)
+            elif name == record["place"] and now is not None:
+                kind = self._kinds.kind_of(self.root / name)
+                if kind is not None:
+                    contents[name] = _taken_out(kind, name, now, record["texts"]).encode("utf-8")
+        return contents
+
+
+class _Update:
+    """A file nobody else writes for now."""
+
+    def __init__(self, file: UnitFile, units: FileUnits, write: UnitWrite) -> None:
+        self._file = file
+        self._write = write
+        self.view = units
+        """What it holds, read under the lock and again after ``write``."""
+
+    def write(
+        self, candidate: FileUnits, kept: Sequence[Answer], rejected: Sequence[Rejected]
+    ) -> tuple[str, ...]:
+        """Write what is kept and put the rest in the history; return the ids of the rest."""
+        write, units = self._write, self.view
+        ids = [
+            write.keep_entry(units.entry_of(item.answer), "rejected", item.issues)
+            for item in rejected
+        ]
+        for answer in kept:
+            name = answer.ask.name
+            if name in candidate.unplaced:
+                issues = candidate.all_issues(name)
+                write.keep_entry(units.entry_of(answer), "rejected", issues)
+                continue
+            _keep_old(units, write, name, answer.output)
+            write.record(candidate.new_entries[name])
+        if kept and candidate.new_entries:
+            write.text = candidate.text
+        write.commit()
+        if write.text is not None:
+            self.view = self._file.remember(candidate.settled())
+        return tuple(ids)
+
+
+class _Trial:
+    """A candidate that is in place."""
+
+    def __init__(self, file: UnitFile, trial: FilesTrial, answers: Sequence[Answer]) -> None:
+        self._file = file
+        self._trial = trial
+        self._answers = answers
+        self.history: tuple[str, ...] = ()
+        """Ids of the history entries that the end of the trial wrote."""
+
+    def accept(self) -> None:
+        """Keep the candidate; the text it replaces goes to the history."""
+        self._trial.accept(self._kept)
+
+    def _kept(self, files: FilesView) -> Contents:
+        before = self._units_without(files)
+        write = UnitWrite(before, self._file.files)
+        for answer in self._answers:
+            _keep_old(before, write, answer.ask.name, answer.output)
+        after = FileUnits(self._file.kind, self._file.place, files).load()
+        for answer in self._answers:
+            # The candidate's entry stands there since the trial began.
+            entry = after.entry(answer.ask.name)
+            if entry is not None:
+                write.record(entry)
+        return write.contents()
+
+    def reject(self, issues: Iterable[Issue]) -> None:
+        """Take the candidate out and put it into the history."""
+
+        def contents(files: FilesView) -> Contents:
+            before = self._units_without(files)
+            write = UnitWrite(before, self._file.files)
+            self.history = tuple(
+                write.keep_entry(before.entry_of(answer), "rejected", issues)
+                for answer in self._answers
+            )
+            return {**self._undone(files), **write.contents()}
+
+        self._trial.reject(contents)
+
+    def _units_without(self, files: FilesView) -> FileUnits:
+        """Return the units as they were before the trial."""
+        undone = files.with_changes(self._undone(files))
+        return FileUnits(self._file.kind, self._file.place, undone).load()
+
+    def _undone(self, files: FilesView) -> Contents:
+        return self._file.undo(self._trial.record, files)
+
+
+def _keep_old(units: FileUnits, write: UnitWrite, name: str, new: str) -> None:
+    """Put the text that is replaced into the history, unless it is blank or stays the same."""
+    old = _text_of(units, name)
+    if old is not None and old.strip() and old != new:
+        write.keep_text(name, old, "replaced", units.all_issues(name))
+
+
+def _text_of(units: FileUnits, name: str) -> str | None:
+    found = units.texts.get(name)
+    return found.text if found else None
+
+
+def _model_of(units: FileUnits, name: str) -> str:
+    """Return the model that wrote a unit, else one that wrote another of its file, else ours."""
+    entry = units.entry(name)
+    if entry is not None and _is_of_the_api(entry.provider, entry.model):
+        return entry.model
+    others = [
+        one for one in units.ledger.entries.values() if _is_of_the_api(one.provider, one.model)
+    ]
+    return max(others, key=lambda one: one.generated_at).model if others else DEFAULT_MODEL
+
+
+def _is_of_the_api(provider: str | None, model: str) -> bool:
+    return provider is None and model not in {"", HAND, "dry-run"}
+
+
+def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> str:
+    """Return what was wrong with a unit, with the text that it is about.
+
+    The model sees neither the file nor its last answer.
+    """
+    # That there was no answer yet is nothing to correct.
+    told = [one for one in findings if isinstance(one, str) or one.code != "MISSING_UNIT"]
+    if not told:
+        return ""
+    text = _text_of(units, name)
+    if text and "\n" in text and len(text) <= _LONGEST_ANSWER:
+        told.append("[ANSWER] The text that stands there now:\n" + text)
+    return correction_block(told)
+
+
+def _extract(unit: Unit, pieces: Sequence[str]) -> str:
+    """Return the text in a reply, which may have come in several pieces."""
+    whole = next(iter(join_text(pieces)))
+    kind = unit.kind
+    text: object = call_kind(kind, "extract", lambda: kind.extract(whole, unit), where=unit.name)
+    if not isinstance(text, str):
+        raise KindError(
+            f"{kind.title}.extract gives {text!r:.80} for {unit.name}",
+            trace="",
+            why="it returns the text of the unit",
+            hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.extract",
         )
+    return text
 
-    def result(self, units: FileUnits, name: str) -> ValidationResult:
-        """Return what is wrong with a unit, as far as the project wants to know."""
-        return ValidationResult(self.kept(units.issues(name)))
+
+def _taken_out(kind: Kind, place: str, now: str, texts: Mapping[str, Sequence[str | None]]) -> str:
+    """Return a file's text without the candidates that still stand in it."""
+    for name, (before, after) in texts.items():
+        try:
+            stands = find_texts(kind, now, place).get(name)
+            if stands is None or stands.text != after:
+                continue
+            if before is not None:
+                now = str(kind.region.replace(now, {name: before}))
+            elif remove := getattr(kind.region, "remove", None):
+                now = str(remove(now, [name]))
+        except SourceError:
+            return now
+    return now
+
+
+def _decoded(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")

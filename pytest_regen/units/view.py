@@ -1,7 +1,7 @@
 """What a claimed file holds at one moment, and what is wrong with each of its units."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_hash
 from pytest_regen.errors import KindError, SourceError
+from pytest_regen.regeneration.values import Answer, Score
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, quoted
-from pytest_regen.units.ledger import Entry, Ledger, entry_name, moved_ledger
-from pytest_regen.units.naming import adopt_command, rebuild_command
+from pytest_regen.units.ledger import Entry, Ledger, entry_name, moved_ledger, now
+from pytest_regen.units.naming import adopt_command, rebuild_command, unit_id
 from pytest_regen.units.texts import UnitText, find_texts, put_text, same_text, sides, texts_or_none
-from pytest_regen.validation.issues import Excerpt, Issue, ValidationResult
+from pytest_regen.validation.issues import Excerpt, Issue
 
 if TYPE_CHECKING:
-    from pytest_regen.units.commit import View as FilesView
+    from pytest_regen.commit import View as FilesView
 
-__all__ = ["FileUnits", "Inputs"]
+__all__ = ["Asked", "FileUnits", "Ignored", "Inputs"]
+
+Ignored = Callable[[str], Collection[str]]
+"""Returns the codes that are not reported for a unit, by its id."""
+
+_UNREADABLE: Final = frozenset({"EMPTY_OUTPUT", "MISSING_UNIT", "SYNTAX", "TRUNCATED"})
+"""Codes of a text that never replaces one without them."""
 
 _SHOWN: Final = 120
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
@@ -32,25 +39,48 @@ class Inputs:
     inputs_sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request for a unit was made from."""
+
+    prompt: str
+    inputs: Inputs
+
+
 class FileUnits:
-    """The units of one file. A value: nothing changes it.
+    """The units of one file, as the main flow looks at them. A value: nothing changes it.
 
     Args:
         kind: claims the file.
         place: the file, from the root of the project, with forward slashes.
         files: what the project's files hold.
+        ignore: the codes that the project does not want to hear of, by id of a unit.
     """
 
-    def __init__(self, kind: Kind, place: str, files: "FilesView") -> None:
+    def __init__(
+        self, kind: Kind, place: str, files: "FilesView", ignore: Ignored = lambda _: ()
+    ) -> None:
         self.kind = kind
         self.place = place
         self.files = files
         self.path: Path = files.root / place
+        self._ignore = ignore
         self._found: dict[str, tuple[Issue, ...]] = {}
         """What is wrong with each unit that was looked at."""
+        self._base: FileUnits | None = None
+        """What a candidate was made from; it knows the units that are the same in both."""
+        self._texts: dict[str, str] = {}
+        """The candidates, by name."""
+        self._cut: frozenset[str] = frozenset()
+        """Candidates that ended at a limit of the model."""
         self._unplaced: dict[str, Issue] = {}
         """Candidates that could not be put into the file, and why."""
         self._hashes: dict[Path, str | None] = {}
+
+    def load(self) -> "FileUnits":
+        """Read the file and its ledger now; return the same object."""
+        _ = self.data, self.ledger.entries
+        return self
 
     # What stands in the file
 
@@ -166,8 +196,9 @@ class FileUnits:
                 parts.append(one)
             else:
                 raise self._unusable("inputs", name, one, "each is a text, or a Path to hash")
-        system = self.system_sha256
-        return Inputs(system, canonical_hash([parts, system, self._settings_sha256]))
+        part = self.kind.system_inputs
+        system = self.system_sha256 if part is None else text_hash(part)
+        return Inputs(self.system_sha256, canonical_hash([parts, system, self._settings_sha256]))
 
     @cached_property
     def system_sha256(self) -> str:
@@ -204,14 +235,37 @@ class FileUnits:
     # What is wrong
 
     def issues(self, name: str) -> tuple[Issue, ...]:
-        """Return everything that is wrong with a unit, warnings too; judged once."""
+        """Return what is wrong with a unit, warnings too, as far as the project wants to know."""
+        codes = self._ignore(unit_id(self.place, name))
+        found = self.all_issues(name)
+        return tuple(issue for issue in found if issue.code not in codes) if codes else found
+
+    def all_issues(self, name: str) -> tuple[Issue, ...]:
+        """Return everything that is wrong with a unit; judged once."""
+        if self._base is not None and name not in self._texts and self._base.fault is self.fault:
+            return self._base.all_issues(name)
         if name not in self._found:
             self._found[name] = tuple(self._judge(name))
         return self._found[name]
 
-    def result(self, name: str) -> ValidationResult:
-        """Return what is wrong with a unit."""
-        return ValidationResult(self.issues(name))
+    def known_issues(self, *, but_for: Collection[str]) -> dict[str, tuple[Issue, ...]]:
+        """Return what is known of the units that were looked at, but for some."""
+        return {name: issues for name, issues in self._found.items() if name not in but_for}
+
+    def score(self, name: str) -> Score:
+        """Return what counts when texts are compared."""
+        errors = [issue for issue in self.issues(name) if issue.severity == "error"]
+        is_unreadable = any(issue.code in _UNREADABLE for issue in errors)
+        return Score(len(errors), frozenset((1,) if is_unreadable else ()))
+
+    def missing(self, name: str) -> Sequence[int]:
+        """Return the one page of a unit that is not there."""
+        is_missing = any(issue.code == "MISSING_UNIT" for issue in self.all_issues(name))
+        return (1,) if is_missing else ()
+
+    def page_count(self, name: str) -> int:  # noqa: ARG002 - a unit has one, whatever its name
+        """Return 1: a unit is asked for in one request."""
+        return 1
 
     def _judge(self, name: str) -> Iterable[Issue]:
         if self.fault is not None:
@@ -252,6 +306,8 @@ class FileUnits:
                 line=line,
                 detail=f"recorded: {_clipped(entry.output)}\nstands:   {_clipped(unit.text)}",
             )
+        if name in self._cut:
+            yield Issue.of("TRUNCATED", "the model ran out of room", type_name=name, line=line)
         yield from self._check(unit, found.line)
         if entry is not None and self.inputs(name).inputs_sha256 != entry.inputs_sha256:
             yield Issue.of(
@@ -369,7 +425,7 @@ class FileUnits:
         """Return why a unit must not be asked for; empty where it may."""
         if self.path.is_symlink():
             return f"{self.place} is a symbolic link; replace it by the file itself"
-        found = {issue.code: issue for issue in self.issues(name)}
+        found = {issue.code: issue for issue in self.all_issues(name)}
         keep = f"keep it: {adopt_command(self.place, name)}"
         if "DRIFT" in found:
             return f"it was edited by hand; {keep}; drop it: {rebuild_command(self.place, name)}"
@@ -381,51 +437,82 @@ class FileUnits:
             return f"{found.get('CONFLICT', self.fault).message}: correct the file first"
         return ""
 
-    def with_texts(
-        self, texts: Mapping[str, str], entries: Mapping[str, Entry] | None = None
-    ) -> "FileUnits":
-        """Return the file with other texts for some units; only those are judged anew.
+    def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":
+        """Return the file with new texts in place; nothing is written."""
+        texts = {answer.ask.name: answer.output for answer in answers}
+        entries = {answer.ask.name: self.entry_of(answer) for answer in answers}
+        cut = {answer.ask.name for answer in answers if answer.stop_reason == "max_tokens"}
+        return self._with_texts(texts, entries, frozenset(cut))
 
-        Args:
-            texts: by the names of the units; those that are not there are inserted.
-            entries: what the ledger would say of them.
-        """
-        made = FileUnits(self.kind, self.place, self.files)
-        made._hashes = self._hashes
-        made.__dict__["names"] = self.names
-        now, placed = self.text, {}
-        for name, text in texts.items():
-            if _is_blank(self.kind, replace(self.unit(name), text=text)):
-                made._unplaced[name] = Issue.of(
-                    "EMPTY_OUTPUT", "the reply holds no text", type_name=name
-                )
-                continue
-            put = put_text(self.kind, now, name, text, self.names, place=self.place)
-            if isinstance(put, Issue):
-                lines = text.splitlines() or [""]
-                excerpt = Excerpt(1, lines[0]) if len(lines) == 1 else None
-                made._unplaced[name] = replace(put, excerpt=excerpt)
-                continue
-            now, placed[name] = put, text
-        made.__dict__["text"] = now
-        made.__dict__["data"] = now.encode("utf-8", "surrogatepass") if placed else self.data
-        ledger = Ledger(self.files, self.ledger.place)
-        ledger.__dict__["_read"] = (
-            {**self.ledger.entries, **{n: e for n, e in (entries or {}).items() if n in placed}},
-            {
-                file: error
-                for file, error in self.ledger.broken.items()
-                if file not in {entry_name(ledger.place, name) for name in placed}
-            },
+    def entry_of(self, answer: Answer) -> Entry:
+        """Return what the ledger is going to say of an answer."""
+        asked, old = answer.ask.entry, self.entry(answer.ask.name)
+        assert isinstance(asked, Asked)  # noqa: S101 - `asked` made the request
+        return Entry(
+            answer.ask.name,
+            asked.prompt,
+            asked.inputs.system_sha256,
+            asked.inputs.inputs_sha256,
+            answer.output,
+            answer.model,
+            answer.provider,
+            old.attempt + 1 if old else 1,
+            now(),
+            answer.usage,
         )
-        made.__dict__["ledger"] = ledger
-        made._found = {name: found for name, found in self._found.items() if name not in texts}
+
+    def _with_texts(
+        self, texts: Mapping[str, str], entries: Mapping[str, Entry], cut: frozenset[str]
+    ) -> "FileUnits":
+        made = FileUnits(self.kind, self.place, self.files, self._ignore)
+        made._base, made._hashes, made._cut = self, self._hashes, cut
+        made._texts = dict(texts)
+        made.__dict__["names"] = self.names
+        text, placed = self.text, {}
+        for name, new in texts.items():
+            put = self._put(text, name, new)
+            if isinstance(put, Issue):
+                made._unplaced[name] = put
+            else:
+                text, placed[name] = put, entries[name]
+        made.__dict__["text"] = text
+        made.__dict__["data"] = text.encode("utf-8") if placed else self.data
+        made.__dict__["ledger"] = self.ledger.with_entries(placed)
         return made
+
+    def settled(self) -> "FileUnits":
+        """Return the candidate as what the file holds, without what it was made from."""
+        made = FileUnits(self.kind, self.place, self.files, self._ignore)
+        for name in ("names", "text", "data"):
+            made.__dict__[name] = getattr(self, name)
+        made.__dict__["ledger"] = self.ledger.at(self.place)
+        made._hashes = self._hashes
+        if self._base is not None:
+            made._found = self._base.known_issues(but_for=self._texts)
+        made._found |= self.known_issues(but_for=self._unplaced)
+        return made
+
+    def _put(self, file_text: str, name: str, text: str) -> str | Issue:
+        """Return the file with a candidate in it, or why it cannot be there."""
+        if _is_blank(self.kind, replace(self.unit(name), text=text)):
+            return Issue.of("EMPTY_OUTPUT", "the reply holds no text", type_name=name)
+        put = put_text(self.kind, file_text, name, text, self.names, place=self.place)
+        if not isinstance(put, Issue):
+            return put
+        lines = text.splitlines()
+        return replace(put, excerpt=Excerpt(1, lines[0]) if len(lines) == 1 else None)
 
     @property
     def unplaced(self) -> Mapping[str, Issue]:
         """The candidates that could not be put into the file, and why."""
         return self._unplaced
+
+    @property
+    def new_entries(self) -> Mapping[str, Entry]:
+        """What the ledger is going to say of the candidates that stand in the file."""
+        return {
+            name: self.ledger.entries[name] for name in self._texts if name not in self._unplaced
+        }
 
 
 def _is_blank(kind: Kind, unit: Unit) -> bool:

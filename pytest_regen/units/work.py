@@ -1,23 +1,24 @@
 """What is done with units without a model: recorded, put back, restored, forgotten, listed."""
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pytest_regen.errors import HandEditError, SourceError, UsageError
+from pytest_regen.regeneration.flow import source_diff
 from pytest_regen.units.ledger import Entry, PastText, read_history
 from pytest_regen.units.naming import adopt_command, command, rebuild_command
 from pytest_regen.units.place import UnitFile
 from pytest_regen.units.texts import same_text, sides
 from pytest_regen.units.view import FileUnits
-from pytest_regen.units.writing import UnitWrite, file_diff, hand_entry, put_texts
+from pytest_regen.units.writing import hand_entry, put_texts
 
 __all__ = [
     "UnitChanges",
     "adopt_units",
     "forget_units",
     "rebuild_units",
+    "refuse_unknown",
     "restore_unit",
     "unit_history",
 ]
@@ -50,10 +51,10 @@ def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChang
         SourceError: the file cannot be read, because of conflict markers for one.
         KindError: a method of the kind raised.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         _refuse_unreadable(units)
         for name in names or ():
-            _refuse_unknown(units, name, units.texts)
+            refuse_unknown(units, name, units.texts)
         chosen = names or [name for name in units.names if _is_unadopted(units, name)]
         history = []
         for name in chosen:
@@ -86,10 +87,10 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
         UsageError: there is no record of such a unit.
         SourceError: the file cannot be read, or has no place for a unit.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         entries = units.ledger.entries
         for name in names or ():
-            _refuse_unknown(units, name, entries)
+            refuse_unknown(units, name, entries)
         base, before = units.text, units.texts
         if units.fault is not None and units.has_conflict and not names:
             base = sides(units.text)[0]
@@ -108,7 +109,7 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
                 history.append(write.keep_text(name, stands.text, "dropped"))
         write.text = put_texts(units, base, texts)
         write.commit()
-        diff = file_diff(units.text, write.text, file.place)
+        diff = source_diff(units.text, write.text, file.place)
         return UnitChanges(tuple(texts), tuple(history), diff)
 
 
@@ -125,12 +126,12 @@ def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChan
         UsageError: there is neither a text nor a record of such a unit.
         SourceError: the file cannot be read.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         _refuse_unreadable(units)
         entries = units.ledger.entries
         known = dict.fromkeys((*units.names, *units.texts, *entries))
         for name in names or ():
-            _refuse_unknown(units, name, known)
+            refuse_unknown(units, name, known)
         asked = set(units.names)
         chosen = names or [name for name in known if name not in asked]
         history = []
@@ -151,7 +152,7 @@ def forget_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChan
             for broken in units.unasked_files:
                 write.drop_file(broken)
         write.commit()
-        diff = file_diff(units.text, write.text_now, file.place)
+        diff = source_diff(units.text, write.text_now, file.place)
         return UnitChanges(tuple(chosen), tuple(history), diff, tuple(notes))
 
 
@@ -168,7 +169,7 @@ def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[Past
         HandEditError: the unit was edited by hand, and restoring would discard the edit.
         SourceError: the file cannot be read, or has no place for the unit.
     """
-    with _writing(file) as (units, write):
+    with file.writing() as (units, write):
         _refuse_unreadable(units)
         past = _past_text(file, units, name, to)
         if "DRIFT" in _codes(units, name):
@@ -185,7 +186,7 @@ def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[Past
         write.put({name: past.entry.output})
         write.record(_restored(units, past.entry))
         write.commit()
-        diff = file_diff(units.text, write.text_now, file.place)
+        diff = source_diff(units.text, write.text_now, file.place)
         return past, UnitChanges((name,), tuple(history), diff)
 
 
@@ -224,16 +225,8 @@ def _past_text(file: UnitFile, units: FileUnits, name: str, to: str | None) -> P
     return texts[-1]
 
 
-@contextmanager
-def _writing(file: UnitFile) -> Iterator[tuple[FileUnits, UnitWrite]]:
-    """Yield the units, read while nobody else writes, and how they are written."""
-    with file.files.locked() as view:
-        units = FileUnits(file.kind, file.place, view)
-        yield units, UnitWrite(units, file.files)
-
-
 def _codes(units: FileUnits, name: str) -> set[str]:
-    return {issue.code for issue in units.issues(name)}
+    return {issue.code for issue in units.all_issues(name)}
 
 
 def _is_unadopted(units: FileUnits, name: str) -> bool:
@@ -259,7 +252,8 @@ def _refuse_unreadable(units: FileUnits) -> None:
     )
 
 
-def _refuse_unknown(units: FileUnits, name: str, known: Collection[str]) -> None:
+def refuse_unknown(units: FileUnits, name: str, known: Collection[str]) -> None:
+    """Raise a UsageError where a file has no unit of that name; it names near ones."""
     if name in known:
         return
     near = get_close_matches(name, known, n=3) or list(known)[:8]

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from difflib import unified_diff
 
+from pytest_regen.commit import AtomicFiles, new_id
 from pytest_regen.errors import RegionError, SourceError, StoreWriteError
-from pytest_regen.units.commit import AtomicFiles, ignore_file, new_id
 from pytest_regen.units.ledger import (
     HAND,
     Entry,
@@ -15,32 +13,17 @@ from pytest_regen.units.ledger import (
     as_bytes,
     entry_name,
     history_folder,
+    now,
     slug,
     system_name,
 )
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["UnitWrite", "file_diff", "hand_entry", "now", "put_texts"]
+__all__ = ["UnitWrite", "hand_entry", "put_texts"]
 
 _HISTORY = ".regen/history"
 _IGNORED = b"*\n"
-
-
-def now() -> str:
-    """Return the present moment as the ledger holds it: UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def file_diff(before: str, after: str, place: str) -> str:
-    """Return the unified diff of two states of a file; empty where they agree."""
-    lines = unified_diff(
-        before.splitlines(keepends=True),
-        after.splitlines(keepends=True),
-        f"a/{place}",
-        f"b/{place}",
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def hand_entry(units: FileUnits, name: str, text: str) -> Entry:
@@ -140,11 +123,20 @@ class UnitWrite:
         Raises:
             StoreWriteError: the files cannot be written; they are as they were.
         """
+        if contents := self.contents():
+            self.files.commit(contents)
+
+    def contents(self) -> dict[str, bytes | None]:
+        """Return what the files are going to hold.
+
+        Raises:
+            StoreWriteError: the file's text has no bytes.
+        """
         contents: dict[str, bytes | None] = {}
         units, place = self.units, self.units.place
         contents |= self._history()
         contents |= self._moved()
-        contents |= dict.fromkeys(self._dropped_files)
+        contents |= dict.fromkeys(self._dropped_files, None)
         for name, entry in self._entries.items():
             contents[entry_name(place, name)] = None if entry is None else as_bytes(entry.to_json())
         recorded = [entry for entry in self._entries.values() if entry is not None]
@@ -153,9 +145,7 @@ class UnitWrite:
             contents[system_name(units.system_sha256)] = system
         if self.text is not None and self.text != units.text:
             contents[place] = self._encoded(self.text)
-        if contents:
-            contents |= self._unhidden()
-            self.files.commit(contents)
+        return {**contents, **self._unhidden()} if contents else {}
 
     def _encoded(self, text: str) -> bytes:
         try:
@@ -176,7 +166,7 @@ class UnitWrite:
         if self._kept_file is not None:
             contents[f"{folder}/{new_id()}-{self.units.path.name}"] = self._kept_file
         if contents:
-            contents |= ignore_file(self.files.root, _HISTORY)
+            contents |= self.files.ignored(_HISTORY)
         return contents
 
     def _moved(self) -> dict[str, bytes | None]:

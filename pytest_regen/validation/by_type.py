@@ -173,13 +173,11 @@ def _issues(subject: Subject) -> Iterator[Issue]:
     yield from types.less_open(subject)
     yield from rules_members.duplicate_names(subject)
     if subject.type.kind == "enum":
-        yield from rules_members.enum_converter(subject)
         yield from rules_members.enum_values(subject)
     else:
         yield from rules_members.field_presence(subject)
         yield from rules_members.field_types(subject)
-        yield from rules_members.field_converters(subject)
-        yield from rules_members.primary_key(subject)
+    yield from subject.around.language.rules(subject)
 
 
 def _around_faults(subject: Subject, pages: PageMap) -> Subject | None:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pytest_regen.canonical import source_hash, text_hash
 from pytest_regen.errors import RegenError
-from pytest_regen.languages import find_language
+from pytest_regen.languages import Language, find_language
 from pytest_regen.languages.base import Declaration
 from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
@@ -212,8 +212,9 @@ def file_issues(store: RegenStore, found: Split) -> Iterator[Issue]:
     if not found.has_boundaries or not store.has_source:
         return
     pieces = {piece.name: piece for piece in found.pieces}
-    yield from _declared_beside(found, pieces)
-    yield from _missing_usings(store, found, root)
+    language = find_language(store.envelope.language)
+    yield from _declared_beside(found, pieces, language)
+    yield from _missing_header_lines(store, found, language, root)
 
 
 def _conflicts(store: RegenStore, found: Split, root: str) -> Iterator[Issue]:
@@ -257,7 +258,7 @@ def _home(found: Split, line: int) -> str | None:
     return None
 
 
-def _declared_beside(found: Split, pieces: dict[str, Piece]) -> Iterator[Issue]:
+def _declared_beside(found: Split, pieces: dict[str, Piece], language: Language) -> Iterator[Issue]:
     """Yield types that are declared in their block and outside of it."""
     for entry in found.outside:
         piece = pieces.get(entry.name)
@@ -271,7 +272,7 @@ def _declared_beside(found: Split, pieces: dict[str, Piece]) -> Iterator[Issue]:
                 f"{piece.first_line + own[0].name_line - 1} declares it already",
                 type_name=entry.name,
                 line=entry.name_line or entry.line,
-                detail="take it out, give it another name, or make both declarations partial",
+                detail=language.redeclared,
             )
 
 
@@ -283,18 +284,16 @@ def _is_same_type(one: Declaration, other: Declaration) -> bool:
     )
 
 
-def _missing_usings(store: RegenStore, found: Split, root: str) -> Iterator[Issue]:
+def _missing_header_lines(
+    store: RegenStore, found: Split, language: Language, root: str
+) -> Iterator[Issue]:
     """Yield what the header lacks although a block needs it."""
-    language = find_language(store.envelope.language)
     texts = {piece.name: piece.text for piece in found.pieces}
-    for line, word, name in language.missing_in_header(
-        found.around, texts, profile=store.envelope.profile
-    ):
+    for lack in language.missing_in_header(found.around, texts, profile=store.envelope.profile):
         yield Issue.of(
             "MISSING_USING",
-            f"the file lacks {line!r}, and {name!r} uses {word!r}",
+            f"the file lacks {lack.line!r}, and {lack.type_name!r} uses {lack.word!r}",
             type_name=root,
             line=1,
-            detail="put the line back at the top of the file; where another file of the project "
-            "has it as a global using, leave MISSING_USING out with `ignore`",
+            detail=lack.advice,
         )

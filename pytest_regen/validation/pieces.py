@@ -10,7 +10,13 @@ from typing import Final
 from pytest_regen.documents.ir import EnumValue
 from pytest_regen.errors import BoundaryError
 from pytest_regen.languages import find_language
-from pytest_regen.languages.base import Declaration, SourceFacts, StitchedType, SyntaxFault
+from pytest_regen.languages.base import (
+    Comment,
+    Declaration,
+    SourceFacts,
+    StitchedType,
+    SyntaxFault,
+)
 from pytest_regen.sources import blocks
 from pytest_regen.validation.issues import Excerpt
 
@@ -69,7 +75,8 @@ def split(source: str, language: str) -> Split:
         for block in found
     )
     around = _around(source, [(block.start, block.end) for block in found])
-    facts = read_text(language, around) if _may_declare(around) else SourceFacts()
+    may_declare = find_language(language).syntax.declares.search(around)
+    facts = read_text(language, around) if may_declare else SourceFacts()
     return Split(pieces, facts.declarations, aliases=facts.aliases, around=around)
 
 
@@ -81,10 +88,6 @@ def _around(source: str, spans: Sequence[tuple[int, int]]) -> str:
         position = end
     parts.append(source[position:])
     return "".join(parts)
-
-
-def _may_declare(text: str) -> bool:
-    return "{" in text or "record" in text or "=" in text
 
 
 def _by_declaration(source: str, language: str) -> Split:
@@ -127,11 +130,8 @@ def _home(line: int, outer: Sequence[Declaration]) -> str:
     return outer[-1].name if outer else ""
 
 
-_IS_ATTRIBUTE: Final = re.compile(r"\[.*\]")
 _MOST_ATTRIBUTES: Final = 6
 """Lines of attributes that an excerpt goes on for, to what they belong to."""
-_ENDS_MEMBER: Final = re.compile(r"(?:^|[{};,])\s*(?://.*)?$")
-"""The end of a line after which another member begins: blank lines, braces, semicolons, commas."""
 _QUOTED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _NAME: Final = re.compile(r"\w+")
 _CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
@@ -156,12 +156,10 @@ class PageText:
         """Whether the model ran out of room."""
         return self.stop_reason in _CUT_SHORT
 
-    def is_empty(self, comment: str) -> bool:
-        """Return whether the page is all blanks and lines that start with ``comment``."""
-        if self.output[:1].isalpha() or self.output[:1] == "[":
-            return False
+    def is_empty(self, comment: Comment) -> bool:
+        """Return whether the page is all blanks and lines that are comments."""
         lines = (line.strip() for line in self.output.removeprefix("\ufeff").splitlines())
-        return all(not line or line.startswith(comment) for line in lines)
+        return all(not line or line.startswith(comment.open) for line in lines)
 
 
 @lru_cache(maxsize=4096)
@@ -178,7 +176,7 @@ class Readable:
     lines: Mapping[int, int | None]
     """Lines of ``text`` to lines of the block."""
     illegal: tuple[PageText, ...]
-    """The pages that are mended or left out."""
+    """The pages that are repaired or left out."""
 
 
 class PageMap:
@@ -218,8 +216,9 @@ class PageMap:
         if not self._is_as_written or not 0 < line <= len(numbers):
             return None
         shown = [self._lines[line - 1].strip()]
+        is_attribute = find_language(self._language).syntax.attribute_line.fullmatch
         for following in self._lines[line : line + _MOST_ATTRIBUTES]:
-            if not _IS_ATTRIBUTE.fullmatch(shown[-1]):
+            if not is_attribute(shown[-1]):
                 break
             shown.append(following.strip())
         return Excerpt(numbers[line - 1], " ".join(shown))
@@ -232,9 +231,10 @@ class PageMap:
             names: the identifier that prompts propose for each field or value.
         """
         first = last = min(max(line, 1), len(self._lines)) - 1
-        while first > 0 and not _ENDS_MEMBER.search(self._lines[first - 1]):
+        member_end = find_language(self._language).syntax.member_end.search
+        while first > 0 and not member_end(self._lines[first - 1]):
             first -= 1
-        while last + 1 < len(self._lines) and not _ENDS_MEMBER.search(self._lines[last]):
+        while last + 1 < len(self._lines) and not member_end(self._lines[last]):
             last += 1
         text = "\n".join(self._lines[first : last + 1])
         quoted = {f'"{unit}"': unit for unit in names if isinstance(unit, str)}
@@ -281,7 +281,7 @@ class PageMap:
     def readable(self) -> "Readable | None":
         """Return the type as its legal pages make it, where some are illegal alone.
 
-        Page 1 is mended, for without it nothing could be read; other illegal pages are left out.
+        Page 1 is repaired, for without it nothing could be read; other illegal pages are left out.
         ``None`` if there is nothing to leave out, or nothing left to read.
         """
         if not self.is_broken:
@@ -291,7 +291,7 @@ class PageMap:
         outputs = tuple(
             page.output
             if page.page not in illegal
-            else speaks.mended(page.output)
+            else speaks.repair(page.output)
             if page.page == 1
             else ""
             for page in self.pages

@@ -1,42 +1,21 @@
-"""Rules about fields: MISSING_FIELD, PHANTOM_FIELD, DUPLICATE_FIELD, DUPLICATE_PROPERTY."""
+"""Rules about members: fields and enum values that are missing, invented, twice, of a wrong type.
+
+What only one language asks of a member is in ``Language.rules``.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from pytest_regen.documents.ir import EnumValue, FieldIR, Ref, Scalar, referenced_names
-from pytest_regen.languages.base import Attribute, Converter, Member, TypeRef
+from pytest_regen.documents.ir import EnumValue, FieldIR, referenced_names
+from pytest_regen.languages.base import Member
 from pytest_regen.text import in_quotes, quote
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.subject import Subject
 
-__all__ = [
-    "attributes_with",
-    "duplicate_names",
-    "enum_converter",
-    "enum_values",
-    "field_converters",
-    "field_presence",
-    "field_types",
-    "matched",
-    "primary_key",
-]
+__all__ = ["duplicate_names", "enum_values", "field_presence", "field_types"]
 
-
-def attributes_with(member: Member, value: str) -> str:
-    """Return the attributes of ``member`` that hold ``value``, as ``[EnumMember]``; or nothing.
-
-    On a member without a name on the wire, they are attributes that the serializer does not read.
-    """
-    names = [entry.name for entry in member.attributes if value in entry.arguments]
-    return " and ".join(f"[{name}]" for name in dict.fromkeys(names) if name != "Description")
-
-
-def matched(subject: Subject) -> Iterator[tuple[FieldIR, Member]]:
-    """Yield each field of the type with the first member that carries it."""
-    carriers = subject.carriers
-    for field in subject.type.fields:
-        if found := carriers.get(field.json_name):
-            yield field, found[0]
+_NEAR = 0.7
+"""How alike a value that is there and one that is missing must be to be one and the same."""
 
 
 def field_presence(subject: Subject) -> Iterator[Issue]:
@@ -76,7 +55,8 @@ def _never_read(subject: Subject, name: str, carriers: Sequence[Member]) -> Iter
     if any(member.unread is None for member in carriers) or subject.is_near_fault(first):
         return
     message = f"field {in_quotes(name)} is missing: {first.name!r} {first.unread}"
-    finding = f"the property of each of these fields {first.unread}"
+    noun = subject.around.language.nouns.member
+    finding = f"the {noun} of each of these fields {first.unread}"
     yield subject.issue("MISSING_FIELD", message, line=first.line, unit=name, finding=finding)
 
 
@@ -86,9 +66,12 @@ def _missing_field(subject: Subject, name: str, unnamed: Member | None) -> Itera
     if subject.is_unreadable([name]):
         return
     if unnamed is not None and not subject.is_near_fault(unnamed):
-        why = _why_not_field(unnamed, name)
+        language = subject.around.language
+        lack = language.missing_wire_name(unnamed, name, is_enum=False)
+        why = unnamed.unread or f"lacks {lack}"
         message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {why}"
-        finding = f"the property of each of these fields {why}".replace(quote(name), '"..."')
+        finding = f"the {language.nouns.member} of each of these fields {why}"
+        finding = finding.replace(quote(name), '"..."')
         yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name, finding=finding)
         return
     page = subject.page_of_unit(name)
@@ -103,15 +86,6 @@ def _missing_field(subject: Subject, name: str, unnamed: Member | None) -> Itera
         unit=name,
         finding="these fields are missing",
     )
-
-
-def _why_not_field(member: Member, name: str) -> str:
-    if member.unread is not None:
-        return member.unread
-    others = attributes_with(member, name)
-    hint = f"; the serializer does not read {others}" if others else ""
-    hint = f"; {member.hint}" if member.hint else hint
-    return f"lacks [JsonPropertyName({quote(name)})]{hint}"
 
 
 def _phantoms(
@@ -141,27 +115,14 @@ def _phantoms(
 
 
 def duplicate_names(subject: Subject) -> Iterator[Issue]:
-    """Yield identifiers that are used twice in one type, or that repeat the type's own name."""
+    """Yield identifiers that are used twice in one type."""
     seen: dict[str, Member] = {}
-    nested = {entry.name for entry in subject.facts.declarations if entry.outer is not None}
     for member in subject.members:
         if not member.name:
             continue
         first = seen.setdefault(member.name, member)
-        if member.name == subject.type.name and subject.type.kind == "object":
-            message = f"{member.name!r} is named as the class it stands in"
-        elif member.name in nested and subject.type.kind == "object":
-            message = f"{member.name!r} is also the name of a nested type"
-        elif first is not member and _carries_another(first, member):
-            message = f"the name {member.name!r} is used twice"
-        else:
-            continue
-        unit = member.wire_name if member.wire_name in subject.names else None
-        proposed = None if unit is None else subject.names[unit]
-        detail = f"call this one {proposed!r}" if proposed not in {None, member.name} else None
-        yield subject.issue(
-            "DUPLICATE_PROPERTY", message, line=member.line, unit=unit, detail=detail
-        )
+        if first is not member and _carries_another(first, member):
+            yield subject.misnamed(member, f"the name {member.name!r} is used twice")
 
 
 def _carries_another(first: Member, second: Member) -> bool:
@@ -174,227 +135,38 @@ def _carries_another(first: Member, second: Member) -> bool:
     return first.wire_name != second.wire_name or first.wire_name is None
 
 
-_DEMANDS = frozenset({"JsonRequired", "Required"})
-
-
 def field_types(subject: Subject) -> Iterator[Issue]:
-    """Yield fields whose type cannot hold every value, or whose ``?`` is wrong."""
-    for field, member in matched(subject):
+    """Yield fields whose type cannot hold every value, or not what null and absence need."""
+    around, language = subject.around, subject.around.language
+    for field, member in subject.matches():
         if member.type is None or not member.name or subject.is_near_fault(member):
             continue
-        if _is_told_elsewhere(subject, field, member):
+        if _is_undeclared(subject, field, member):
             continue
-        if not _is_accepted(subject, field, member.type):
-            spelled = subject.around.language.spell(field)
+        line = member.type.line or member.line
+        if not language.accepts(field.type, member.type, around.declared_as):
             message = (
-                f"{member.name!r} has type '{member.type}'; field {in_quotes(field.json_name)} is"
+                f"{member.name!r} has type '{language.show_type(member.type)}'; field "
+                f"{in_quotes(field.json_name)} is {language.spell(field)!r}"
             )
+            yield subject.issue("WRONG_TYPE", message, line=line, unit=field.json_name)
+        elif fault := language.absence_fault(field, member):
             yield subject.issue(
-                "WRONG_TYPE",
-                f"{message} {spelled!r}",
-                line=member.type.line or member.line,
+                "NULLABILITY",
+                fault.message,
+                line=line,
                 unit=field.json_name,
-            )
-        elif wrong := _nullability(subject, field, member):
-            line = member.type.line or member.line
-            message, finding = wrong
-            yield subject.issue(
-                "NULLABILITY", message, line=line, unit=field.json_name, finding=finding
+                finding=fault.finding,
             )
 
 
-def _is_told_elsewhere(subject: Subject, field: FieldIR, member: Member) -> bool:
-    """Return whether a type that does not exist is the reason."""
+def _is_undeclared(subject: Subject, field: FieldIR, member: Member) -> bool:
+    """Return whether a type that does not exist is the reason, which has an issue of its own."""
     around = subject.around
     if any(name not in around.types for name in referenced_names(field.type)):
         return True
     used = member.type.walk() if member.type else ()
     return not all(map(around.exists, used))
-
-
-def _is_accepted(subject: Subject, field: FieldIR, spelled: TypeRef) -> bool:
-    """Return whether the type holds every value, and the compiler takes its ``Nullable<T>``."""
-    declared = subject.around.declared_as
-    for part in spelled.walk():
-        if part.is_wrapped and part.name in declared and not declared[part.name].is_value:
-            return False
-    return subject.around.language.accepts(field.type, spelled)
-
-
-def field_converters(subject: Subject) -> Iterator[Issue]:
-    """Yield converters of properties that do not read the values of their fields."""
-    for field, member in matched(subject):
-        found = member.converter
-        if found is None or found.reads == "unknown" or subject.is_near_fault(member):
-            continue
-        why = _misread(subject, field, member, found)
-        if why is not None:
-            message = f"{member.name!r} has {found.text}, {why}"
-            yield subject.issue("WRONG_TYPE", message, line=found.line, unit=field.json_name)
-
-
-def _misread(subject: Subject, field: FieldIR, member: Member, found: Converter) -> str | None:
-    """Return why a converter cannot stand on a field, or ``None``."""
-    if found.reads == "nothing":
-        return "which System.Text.Json does not take; take it away"
-    named = field.type.name if isinstance(field.type, Ref) else None
-    enum = subject.around.types.get(named or "")
-    if enum is None or enum.kind != "enum":
-        return f"which reads enums, not '{member.type}'; take it away"
-    if found.of not in (None, enum.name):
-        return f"which is for {found.of!r}; take it away"
-    has_text = any(isinstance(value, str) for value in enum.enum_values)
-    if has_text != (found.reads == "text"):
-        values = "text" if has_text else "numbers"
-        return f"and the values of {enum.name!r} are {values}; take it away"
-    return None
-
-
-def _nullability(subject: Subject, field: FieldIR, member: Member) -> tuple[str, str] | None:
-    """Return what is wrong about absence and null, of this field and of several, or ``None``."""
-    is_nullable = member.type is not None and member.type.nullable
-    needs_mark = field.nullable or not field.required
-    if is_nullable != needs_mark and not _is_anything(field):
-        message = f"{member.name!r} must be {_spelled(subject, field)}: {_reason(field)}"
-        mark = "lacks its question mark" if needs_mark else "has a question mark too many"
-        return message, f"the type of each of these fields {mark}; each {_state(field)}"
-    if not field.required and _demands_a_value(member):
-        message = f"{member.name!r} must not be required: {_reason(field)}"
-        finding = "these fields must not be required (neither required nor [Required])"
-        return message, f"{finding}; each {_state(field)}"
-    return None
-
-
-def _reason(field: FieldIR) -> str:
-    return f"field {in_quotes(field.json_name)} {_state(field)}"
-
-
-def _state(field: FieldIR) -> str:
-    if field.nullable:
-        return "may be null" + ("" if field.required else " and is optional")
-    return f"is {'required and never null' if field.required else 'optional'}"
-
-
-def _spelled(subject: Subject, field: FieldIR) -> str:
-    return repr(subject.around.language.spell(field))
-
-
-def _is_anything(field: FieldIR) -> bool:
-    """Return whether null is among the values whatever the spelling, as JsonElement holds it."""
-    is_any = isinstance(field.type, Scalar) and field.type.kind == "any"
-    return is_any and field.required
-
-
-def _demands_a_value(member: Member) -> bool:
-    if member.kind != "parameter" and member.is_required:
-        return True
-    return any(attribute.name in _DEMANDS for attribute in member.attributes)
-
-
-def primary_key(subject: Subject) -> Iterator[Issue]:
-    """Yield a root whose key is not declared, or declared of another field.
-
-    ``[PrimaryKey]`` is demanded by the profile that has it; a contradiction is told in any.
-    """
-    key = subject.type.primary_key
-    if key is None:
-        return
-    carrier = next((member for field, member in matched(subject) if field.json_name == key), None)
-    declared = [
-        attribute
-        for part in subject.main
-        for attribute in part.attributes
-        if attribute.name == "PrimaryKey"
-    ]
-    line = subject.main[0].name_line
-    if not declared and subject.around.profile == "xchange":
-        name = carrier.name if carrier else "…"
-        message = f'the class lacks [PrimaryKey("{key}", nameof({name}))]'
-        page = 1 if subject.pages else None
-        yield subject.issue("PRIMARY_KEY", message, line=line, page=page, unit=key)
-    for attribute in declared[:1]:
-        yield from _wrong_key(subject, attribute, key, carrier)
-    for field, member in matched(subject):
-        if field.json_name != key and any(entry.name == "Key" for entry in member.attributes):
-            message = (
-                f"[Key] is on {in_quotes(field.json_name)}; the primary key is {in_quotes(key)}"
-            )
-            yield subject.issue("PRIMARY_KEY", message, line=member.line, unit=key)
-
-
-def _wrong_key(
-    subject: Subject, attribute: Attribute, key: str, carrier: Member | None
-) -> Iterator[Issue]:
-    values = [value for value in attribute.arguments if isinstance(value, str)]
-    wanted = [key, *([carrier.name] if carrier else [])]
-    for value, right in zip(values, wanted, strict=False):
-        if value != right:
-            message = f"[PrimaryKey] names {in_quotes(value)}; it must name {in_quotes(right)}"
-            yield subject.issue("PRIMARY_KEY", message, line=attribute.line, unit=key)
-            return
-
-
-_NEAR = 0.7
-_TEXT = "[JsonConverter(typeof(JsonStringEnumConverter))]"
-
-
-def enum_converter(subject: Subject) -> Iterator[Issue]:
-    """Yield an enum that the serializer reads as numbers where the wire has text, or as text."""
-    has_text = any(isinstance(value, str) for value in subject.type.enum_values)
-    found = next((part.converter for part in subject.main if part.converter), None)
-    if found is None and not (has_text and _needs_converter(subject)):
-        return
-    why = _why_unread(subject, found, has_text=has_text)
-    if why is not None:
-        line = found.line if found else subject.main[0].name_line
-        yield subject.issue("ENUM_MEMBER", f"{subject.type.name!r} {why}", line=line)
-
-
-def _why_unread(  # noqa: PLR0911 - one line per wrong converter
-    subject: Subject, found: Converter | None, *, has_text: bool
-) -> str | None:
-    name = subject.type.name
-    right = f"write {_TEXT}" if has_text else "take it away"
-    if found is None:
-        return f"has no converter, so its values are read as numbers; write {_TEXT} above it"
-    if found.reads == "unknown":
-        return None
-    if found.reads == "nothing":
-        return f"has {found.text}, which System.Text.Json does not take; {right}"
-    if found.of not in (None, name, subject.main[0].name):
-        return f"has {found.text}, which is for {found.of!r}; {right}"
-    if found.reads == "numbers" and has_text:
-        return f"has {found.text}, which reads numbers; {right}"
-    if found.reads == "text" and not has_text:
-        return f"has {found.text}, which writes names, and its values are numbers; {right}"
-    return None
-
-
-def _needs_converter(subject: Subject) -> bool:
-    """Return whether text would be read as numbers, as far as the enum could be read."""
-    if not all(part.is_numeric for part in subject.main) or _is_converted_elsewhere(subject):
-        return False
-    return not subject.is_unreadable(["JsonConverter", "JsonStringEnumConverter"])
-
-
-def _is_converted_elsewhere(subject: Subject) -> bool:
-    """Return whether each use of the enum names a converter, or the whole context has one."""
-    around, name = subject.around, subject.type.name
-    uses = around.uses.get(name, ())
-    if uses and all(
-        member.type is not None
-        and member.type.name == name
-        and member.converter is not None
-        and member.converter.reads in {"text", "unknown"}
-        for _, member in uses
-    ):
-        return True
-    return any(
-        attribute.name == "JsonSourceGenerationOptions"
-        and ("UseStringEnumConverter", "true") in attribute.options
-        for entry in around.declarations
-        for attribute in entry.attributes
-    )
 
 
 def enum_values(subject: Subject) -> Iterator[Issue]:
@@ -407,7 +179,8 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
     for value, member in carried:
         if member.unread is not None:
             message = f"value {in_quotes(value)} is missing: {member.name!r} {member.unread}"
-            finding = f"the member of each of these values {member.unread}"
+            noun = subject.around.language.nouns.value
+            finding = f"the {noun} of each of these values {member.unread}"
             yield subject.issue(
                 "ENUM_MEMBER", message, line=member.line, unit=value, finding=finding
             )
@@ -467,21 +240,21 @@ def _invented(
         yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=value)
         return
     missing.remove(meant)
-    message, finding = _why_not_value(value, member, meant)
+    message, finding = _why_not(subject, value, member, meant)
     yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=meant, finding=finding)
 
 
-def _why_not_value(value: EnumValue, member: Member, meant: EnumValue) -> tuple[str, str | None]:
+def _why_not(
+    subject: Subject, value: EnumValue, member: Member, meant: EnumValue
+) -> tuple[str, str | None]:
     """Return why a member does not carry the value it is meant to, alone and of several."""
     if member.wire_name is not None or not isinstance(meant, str):
         carried = f"{member.name!r} carries {in_quotes(value)}"
         return f"{carried}; the value is {in_quotes(meant)}, to the letter", None
-    others = attributes_with(member, meant)
-    ignored = f"; the serializer does not read {others}" if others else ""
-    ignored = f"; {member.hint}" if member.hint else ignored
-    lacks = f"{member.name!r} lacks [JsonStringEnumMemberName({quote(meant)})]{ignored}"
-    finding = f'the members for these values lack [JsonStringEnumMemberName("...")]{ignored}'
-    return lacks, finding
+    language = subject.around.language
+    lack = language.missing_wire_name(member, meant, is_enum=True)
+    finding = f"the {language.nouns.value}s for these values lack {lack}"
+    return f"{member.name!r} lacks {lack}", finding.replace(quote(meant), '"..."')
 
 
 def _meant(

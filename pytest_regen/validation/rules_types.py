@@ -3,13 +3,12 @@
 What a compiler refuses about a declaration or a member, mostly SYNTAX, is told here too.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final, get_args
+from typing import Final
 
-from pytest_regen.documents.ir import EnumValue, TypeIR, referenced_names
-from pytest_regen.languages.base import Declaration, DeclarationKind, Member, TypeRef
+from pytest_regen.documents.ir import TypeIR, referenced_names
+from pytest_regen.languages.base import Declaration, with_article
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import PageText, read_text
 from pytest_regen.validation.subject import Subject, Surroundings, wire_of
@@ -31,6 +30,7 @@ __all__ = [
 ]
 
 
+_ILLEGAL: Final = frozenset({"SYNTAX", "INVALID_IDENTIFIER"})
 _AGAIN = "no reply can fix it; correct the document and generate the store again"
 
 
@@ -79,22 +79,21 @@ def _defects(type_: TypeIR, around: Surroundings) -> Iterator[tuple[str, str | i
                 )
 
 
-_HOLDS_FIELDS = ("class", "record", "struct")
-
-
 def is_right_kind(subject: Subject) -> bool:
     """Return whether the type is declared as what it must be: an enum, or what holds fields."""
     return bool(subject.main) and all(_is_right(subject, part) for part in subject.main)
 
 
 def _is_right(subject: Subject, part: Declaration) -> bool:
-    return part.kind == "enum" if subject.type.kind == "enum" else part.kind in _HOLDS_FIELDS
+    if subject.type.kind == "enum":
+        return part.kind == "enum"
+    return part.kind in subject.around.language.object_kinds
 
 
 def stands_in(subject: Subject) -> Declaration | None:
     """Return the declaration that took the type's place under a name nobody asked for.
 
-    ``class Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
+    ``Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
     """
     top = [entry for entry in subject.facts.declarations if entry.outer is None]
     if subject.main or len(top) != 1 or top[0].name in subject.around.types:
@@ -124,7 +123,8 @@ def declared_once(subject: Subject) -> Iterator[Issue]:
 
 def wrong_kind(subject: Subject, kind: str) -> str:
     """Return the message for a type that is declared as something else."""
-    declared = f"{subject.type.name!r} is declared as {_article(kind)}"
+    noun = subject.around.language.nouns.enum if kind == "enum" else kind
+    declared = f"{subject.type.name!r} is declared as {with_article(noun)}"
     return f"{declared}; it must be {_expected(subject)}"
 
 
@@ -142,8 +142,7 @@ def _missing(subject: Subject) -> Iterator[Issue]:
         others = [entry.name for entry in subject.facts.declarations]
         detail = f"declared there: {', '.join(others)}" if others else None
         message = f"{subject.type.name!r} is not declared; it must be {expected}"
-        page = 1 if subject.pages else None
-        yield subject.issue("MISSING_CLASS", message, page=page, detail=detail)
+        yield subject.issue("MISSING_CLASS", message, page=subject.first_page, detail=detail)
 
 
 def _is_no_code(subject: Subject) -> bool:
@@ -153,11 +152,8 @@ def _is_no_code(subject: Subject) -> bool:
 
 
 def _expected(subject: Subject) -> str:
-    return "an enum" if subject.type.kind == "enum" else "a class"
-
-
-def _article(kind: str) -> str:
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    nouns = subject.around.language.nouns
+    return with_article(nouns.enum if subject.type.kind == "enum" else nouns.object)
 
 
 def foreign_types(subject: Subject) -> Iterator[Issue]:
@@ -189,8 +185,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
     for part in subject.main:
         known = frozenset(part.type_parameters)
         for base in part.bases:
-            yield from _unknown(subject, base, known, f"the base type of {part.name!r}")
-        yield from _unknown_arguments(subject, part, known)
+            yield from subject.undeclared(base, known, f"the base type of {part.name!r}")
     for part in subject.main:
         known = frozenset(part.type_parameters) | unfixable
         for member in part.members:
@@ -198,28 +193,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
                 continue
             where = f"{member.kind} {member.name!r}"
             unit = member.wire_name
-            yield from _unknown(subject, member.type, known, where, unit)
-            yield from _unknown_arguments(subject, member, known)
-
-
-def _unknown_arguments(
-    subject: Subject, owner: Declaration | Member, known: frozenset[str]
-) -> Iterator[Issue]:
-    """Yield types that only attributes of the serializer name: ``typeof(Ghost)``."""
-    for attribute in owner.attributes:
-        is_told = owner.converter is not None and owner.converter.reads != "unknown"
-        if not attribute.name.startswith("Json") or (attribute.name == "JsonConverter" and is_told):
-            continue
-        unit = owner.wire_name if isinstance(owner, Member) else None
-        for reference in attribute.types:
-            where = f"[{attribute.name}] of {owner.name!r}"
-            is_converter = attribute.name == "JsonConverter"
-            advice = (
-                "write the converter that the rules name"
-                if is_converter
-                else "take the attribute away"
-            )
-            yield from _unknown(subject, reference, known, where, unit, advice=advice)
+            yield from subject.undeclared(member.type, known, where, unit)
 
 
 def refusals(subject: Subject) -> Iterator[Issue]:
@@ -254,30 +228,6 @@ def _asked_for_in_vain(subject: Subject) -> frozenset[str]:
     """Return types that the prompt itself asks for and nobody declares: told as UNFIXABLE."""
     names = {name for field in subject.type.fields for name in referenced_names(field.type)}
     return frozenset(names - subject.around.types.keys())
-
-
-def _unknown(
-    subject: Subject,
-    reference: TypeRef,
-    known: frozenset[str],
-    where: str,
-    unit: EnumValue | None = None,
-    *,
-    advice: str = "",
-) -> Iterator[Issue]:
-    around, told = subject.around, set(known)
-    for inner in reference.walk():
-        if inner.name in told or around.exists(inner):
-            continue
-        told.add(inner.name)
-        spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name
-        message = f"{where} uses type {spelled!r}, which is not declared"
-        detail = advice or f"declared types: {', '.join(sorted(around.types))}"
-        line = inner.line or reference.line
-        yield subject.issue("UNDECLARED_TYPE", message, line=line, unit=unit, detail=detail[:1000])
-
-
-_ILLEGAL: Final = frozenset({"SYNTAX", "INVALID_IDENTIFIER"})
 
 
 def page_outputs(subject: Subject) -> Iterator[Issue]:
@@ -337,7 +287,8 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
     if number == 1:
         # The first page is a source of its own: all of its faults can be told at once.
         facts = read_text(subject.around.ir.language, pages.pages[0].output)
-        kind, row = _declared_as(subject, pages.pages[0].output)
+        language, name = subject.around.language, subject.type.name
+        kind, row = language.declared_kind(pages.pages[0].output, name) or (None, 0)
         if kind is not None and (kind == "enum") != (subject.type.kind == "enum"):
             # Its members are illegal only because of that.
             message = wrong_kind(subject, kind)
@@ -352,13 +303,6 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
         line = pages.line_of(number, own_line)
         unit = subject.unit_at(line) if in_member and line is not None else None
         yield subject.issue(code, message, line=line, page=number, unit=unit)
-
-
-def _declared_as(subject: Subject, code: str) -> tuple[str | None, int]:
-    """Return as what illegal code declares the type, by its words alone, and on which line."""
-    kinds = "|".join(get_args(DeclarationKind))
-    found = re.search(rf"\b({kinds})\s+{re.escape(subject.type.name)}\b", code)
-    return (found[1], code.count("\n", 0, found.start()) + 1) if found else (None, 0)
 
 
 def _is_of_wrong_kind(subject: Subject) -> bool:

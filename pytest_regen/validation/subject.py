@@ -1,11 +1,11 @@
 """What a rule looks at: one type, what its block declares, and what the rest of the source does."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
-from pytest_regen.documents.ir import IR, EnumValue, TypeIR
+from pytest_regen.documents.ir import IR, EnumValue, FieldIR, TypeIR
 from pytest_regen.languages import Language
 from pytest_regen.languages.base import Declaration, Member, SourceFacts, TypeRef
 from pytest_regen.text import in_quotes
@@ -136,6 +136,53 @@ class Subject:
             detail=None,
             finding=f"these {noun}s belong to page {asked}: do not write them here",
         )
+
+    def misnamed(self, member: Member, message: str) -> Issue:
+        """Return the issue of a member that must have another name, with the one to use."""
+        unit = member.wire_name if member.wire_name in self.names else None
+        proposed = None if unit is None else self.names[unit]
+        detail = f"call this one {proposed!r}" if proposed not in {None, member.name} else None
+        return self.issue("DUPLICATE_PROPERTY", message, line=member.line, unit=unit, detail=detail)
+
+    def undeclared(
+        self,
+        reference: TypeRef,
+        known: frozenset[str],
+        where: str,
+        unit: EnumValue | None = None,
+        *,
+        advice: str = "",
+    ) -> Iterator[Issue]:
+        """Yield the types in ``reference`` that exist nowhere.
+
+        Args:
+            reference: a type as the source names it.
+            known: names that exist all the same, such as type parameters.
+            where: what uses it, as a message begins.
+            unit: the field or value at fault.
+            advice: what to do about it; else the declared types are listed.
+        """
+        around, reported = self.around, set(known)
+        for inner in reference.walk():
+            if inner.name in reported or around.exists(inner):
+                continue
+            reported.add(inner.name)
+            spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name
+            message = f"{where} uses type {spelled!r}, which is not declared"
+            detail = advice or f"declared types: {', '.join(sorted(around.types))}"
+            line = inner.line or reference.line
+            yield self.issue("UNDECLARED_TYPE", message, line=line, unit=unit, detail=detail[:1000])
+
+    def matches(self) -> Iterator[tuple[FieldIR, Member]]:
+        """Yield each field of the type with the first member that carries it."""
+        for field in self.type.fields:
+            if found := self.carriers.get(field.json_name):
+                yield field, found[0]
+
+    @property
+    def first_page(self) -> int | None:
+        """The page that declares the type; ``None`` where no pages are known."""
+        return 1 if self.pages else None
 
     def unit_at(self, line: int) -> EnumValue | None:
         """Return the field or value whose member stands on a line of the block, if it can be told.

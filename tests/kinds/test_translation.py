@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_regen.errors import RegionError, UsageError
+from pytest_regen.errors import UsageError
 from pytest_regen.kinds.tongues import language_of, name_of, plurals_of
 from pytest_regen.kinds.translation import Translation, translation_kinds
 from pytest_regen.units.kind import Unit, issues_from
@@ -174,7 +174,7 @@ def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, source: str) -> N
     kind = kind_for(tmp_path, {"a": "x"})
     (tmp_path / "en.json").write_bytes(source.encode("utf-8", "surrogatepass"))
 
-    with pytest.raises(RegionError, match=r"en\.json, the source of translations"):
+    with pytest.raises(UsageError, match=r"en\.json, the source of translations"):
         kind.units(tmp_path / "de.json")
 
 

@@ -7,6 +7,7 @@ from ships import FLAG, SHIP
 
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, SourceFacts
+from pytest_regen.languages.csharp.names import show_type
 from pytest_regen.languages.csharp.tree import decode_string
 
 read = find_language("csharp").read
@@ -147,7 +148,7 @@ def test_positional_records() -> None:
 
     assert [member.kind for member in record.members] == ["parameter", "parameter"]
     assert [member.is_required for member in record.members] == [True, False]
-    assert [str(member.type) for member in record.members] == ["int?", "string"]
+    assert [show_type(member.type) for member in record.members] == ["int?", "string"]
     assert record.members[0].wire_name == "x"
 
 
@@ -157,7 +158,7 @@ def test_types_are_taken_apart() -> None:
 
     reference = member.type
     assert reference is not None
-    assert str(reference) == "Dictionary<string, global::N.Foo[]?>?"
+    assert show_type(reference) == "Dictionary<string, global::N.Foo[]?>?"
     assert [part.name for part in reference.walk()] == ["Dictionary", "string", "[]", "Foo"]
     assert [part.nullable for part in reference.walk()] == [True, False, True, False]
 

@@ -7,6 +7,7 @@ import pytest
 from ships import FLAG, SHIP
 
 from pytest_regen.languages.base import SyntaxFault
+from pytest_regen.languages.csharp.names import show_type
 from pytest_regen.languages.csharp.reader import read
 from pytest_regen.languages.csharp.slips import cut_end
 
@@ -97,7 +98,7 @@ def test_html_escapes() -> None:
 
     assert fault.line == 7
     assert "write < and > where the answer has &lt; and &gt;" in fault.message
-    assert str(read(code).declarations[0].members[1].type) == "List<string>?"
+    assert show_type(read(code).declarations[0].members[1].type) == "List<string>?"
     assert not faults(SHIP.replace("{\n", '{\n    [Description("a &lt; b")] // &amp;\n', 1))
 
 

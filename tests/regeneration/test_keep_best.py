@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from store_factory import GOOD, make_store
 
 from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
-from pytest_regen.regeneration.candidate import _union
+from pytest_regen.regeneration.policies import merge_findings
 from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
 from pytest_regen.validation import Issue
@@ -135,10 +135,10 @@ def test_any_output_is_taken_where_that_is_asked(tmp_path: Path) -> None:
     assert owner_after(path) == "I am sorry."
 
 
-def test_what_was_said_is_not_said_again_for_another_line() -> None:
-    """The next correction tells what the new output has, and what only the stored one lacks."""
+def test_a_finding_on_another_line_is_not_repeated() -> None:
+    """A correction lists what is wrong with the new output, then what only the stored one has."""
     here = Issue.of("MISSING_FIELD", "field 'a' is missing", type_name="T", line=3, field="a")
     moved = replace(here, line=9)
     other = Issue.of("MISSING_FIELD", "field 'b' is missing", type_name="T", line=4, field="b")
 
-    assert _union([here], [moved, other]) == (here, other)
+    assert merge_findings([here], [moved, other]) == (here, other)

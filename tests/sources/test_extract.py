@@ -7,7 +7,7 @@ from csharp_members import Sample, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_regen.languages import CSharp
+from pytest_regen.languages.csharp import CSharp
 from pytest_regen.sources import extract_code
 
 CLASS = "public class A\n{\n    public int X { get; set; }\n}"

@@ -46,7 +46,8 @@ from pytest_regen.regeneration import (
     heal_type,
     partial_regenerate,
 )
-from pytest_regen.regeneration.asking import ask_page
+from pytest_regen.regeneration.asking import ask_once
+from pytest_regen.regeneration.store_place import ask_for_page
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.turns import AnthropicProvider, Budget
 from pytest_regen.turns.values import Reply, TurnRequest
@@ -265,7 +266,8 @@ def test_a_reply_cut_anywhere_is_joined_again(good: RegenStore) -> None:
 
         settings = TurnSettings(ReplyProvider(reply))
         language = find_language("csharp")
-        answer = ask_page(entry, settings, model="model-a", language=language)
+        ask = ask_for_page(entry, (), settings, model="model-a", language=language)
+        answer = ask_once(ask, settings)
         if answer.output != whole:
             wrong.append(place)
     assert not wrong

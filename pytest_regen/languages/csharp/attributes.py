@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from pytest_regen.languages.base import Attribute, Converter, SyntaxFault, TypeRef
-from pytest_regen.languages.csharp.names import is_reference, word_set
+from pytest_regen.languages.csharp.names import is_reference, show_type, word_set
 from pytest_regen.languages.csharp.tree import Constant, Node, constant, text_of
 
 __all__ = [
@@ -280,7 +280,7 @@ def converter_of(attributes: Sequence[Attribute]) -> Converter | None:
         if not attribute.types:
             return Converter("[JsonConverter]", "nothing", line=attribute.line)
         named = attribute.types[0]
-        text = f"[JsonConverter(typeof({named}))]"
+        text = f"[JsonConverter(typeof({show_type(named)}))]"
         of = named.args[0].name if named.args else None
         root = named.qualifier.removeprefix("global::").split(".")[0]
         if root == "Newtonsoft" or named.name == "StringEnumConverter":

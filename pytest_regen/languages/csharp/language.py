@@ -7,12 +7,30 @@ from typing import Final
 
 from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
 from pytest_regen.errors import UsageError
-from pytest_regen.languages.base import SourceFacts, StitchedType, TypeRef, Wording
-from pytest_regen.languages.csharp import names
-from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES
+from pytest_regen.languages.base import (
+    AbsenceFault,
+    Comment,
+    Declaration,
+    HeaderLine,
+    Member,
+    Nouns,
+    RuleSubject,
+    SourceFacts,
+    StitchedType,
+    Syntax,
+    TypeRef,
+    Wording,
+)
+from pytest_regen.languages.csharp import names, rules
+from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES, word_set
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.validation.issues import Issue
 
-__all__ = ["PROFILES", "_PROFILE_USINGS", "CSharp", "header", "missing_in_header", "wording"]
+__all__ = ["PROFILES", "CSharp", "header", "missing_in_header", "wording"]
+
+NOUNS: Final = Nouns(object="class", enum="enum", member="property", value="member")
+KINDS: Final = ("class", "record", "struct", "interface", "enum", "delegate")
+_DECLARATION: Final = re.compile(rf"\b(?P<kind>{'|'.join(KINDS)})\s+(?P<name>\w+)")
 
 
 PROFILES: Final = ("default", "xchange")
@@ -91,7 +109,7 @@ def wording(profile: str = "default") -> Wording:
         )
     return Wording(
         title="C# 13 for .NET 9 with System.Text.Json and nullable reference types",
-        object_noun="class",
+        nouns=NOUNS,
         rules=tuple(
             "\n".join((_MEMBER_RULES, _KEY_RULES[profile], _ENUM_RULES, _LIMIT_RULES)).splitlines()
         ),
@@ -148,40 +166,41 @@ _PROFILE_USINGS: dict[str, tuple[str, ...]] = {
 """Where each profile's attributes come from, beside what both use."""
 
 
-def _word_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 _USING_TYPES: Final[Mapping[str, frozenset[str]]] = {
-    "System": _word_set("DateOnly DateTime DateTimeOffset Guid TimeOnly TimeSpan Uri Version"),
-    "System.Collections.Generic": _word_set(
+    "System": word_set("DateOnly DateTime DateTimeOffset Guid TimeOnly TimeSpan Uri Version"),
+    "System.Collections.Generic": word_set(
         "Dictionary HashSet ICollection IDictionary IEnumerable IList IReadOnlyCollection "
         "IReadOnlyDictionary IReadOnlyList IReadOnlySet ISet LinkedList List SortedDictionary "
         "SortedSet"
     ),
-    "System.Text.Json": _word_set("JsonDocument JsonElement JsonSerializerOptions"),
-    "System.Text.Json.Serialization": _word_set(
+    "System.Text.Json": word_set("JsonDocument JsonElement JsonSerializerOptions"),
+    "System.Text.Json.Serialization": word_set(
         "JsonIgnoreCondition JsonNumberHandling JsonStringEnumConverter JsonUnmappedMemberHandling"
     ),
 }
 """Types that generated code is likely to use, by namespace."""
 
 _USING_ATTRIBUTES: Final[Mapping[str, frozenset[str]]] = {
-    "System": _word_set("Flags Obsolete"),
-    "System.Text.Json.Serialization": _word_set(
+    "System": word_set("Flags Obsolete"),
+    "System.Text.Json.Serialization": word_set(
         "JsonConstructor JsonConverter JsonDerivedType JsonExtensionData JsonIgnore JsonInclude "
         "JsonNumberHandling JsonObjectCreationHandling JsonPolymorphic JsonPropertyName "
         "JsonPropertyOrder JsonRequired JsonStringEnumMemberName JsonUnmappedMemberHandling"
     ),
-    "System.ComponentModel": _word_set("Browsable Category DefaultValue Description"),
-    "System.ComponentModel.DataAnnotations": _word_set(
+    "System.ComponentModel": word_set("Browsable Category DefaultValue Description"),
+    "System.ComponentModel.DataAnnotations": word_set(
         "Display EmailAddress Key MaxLength MinLength Phone Range RegularExpression Required "
         "StringLength Url"
     ),
-    "Json.Schema.Generation": _word_set("Description Nullable Required"),
-    "Xchange.Connector.SDK.CacheWriter": _word_set("PrimaryKey"),
+    "Json.Schema.Generation": word_set("Description Nullable Required"),
+    "Xchange.Connector.SDK.CacheWriter": word_set("PrimaryKey"),
 }
 """Attributes likewise, without their suffix."""
+
+_USING_ADVICE: Final = (
+    "put the line back at the top of the file; where another file of the project has it as a "
+    "global using, leave MISSING_USING out with `ignore`"
+)
 
 _NAMESPACE = re.compile(r"@?[^\W\d]\w*(\.@?[^\W\d]\w*)*")
 
@@ -215,7 +234,7 @@ def header(*, namespace: str, profile: str) -> str:
 
 def missing_in_header(
     outside: str, blocks: Mapping[str, str], *, profile: str
-) -> Sequence[tuple[str, str, str]]:
+) -> Sequence[HeaderLine]:
     """Return the usings of the header that are gone although a block needs them.
 
     See ``Language.missing_in_header``. Qualified names need none, and a global using of the file
@@ -231,7 +250,7 @@ def missing_in_header(
     from pytest_regen.languages.csharp.pages import leaves
 
     aliases = set(re.findall(r"^[ \t]*(?:global\s+)?using\s+(\w+)\s*=", outside, re.MULTILINE))
-    found: dict[str, tuple[str, str, str]] = {}
+    found: dict[str, HeaderLine] = {}
     for name, text in blocks.items():
         for is_attribute, word in _unqualified(leaves(text)):
             for using in gone:
@@ -240,7 +259,9 @@ def missing_in_header(
                 )
                 plain = word.removesuffix("Attribute") if is_attribute else word
                 if plain in known and word not in aliases:
-                    found.setdefault(using, (f"using {using};", word, name))
+                    found.setdefault(
+                        using, HeaderLine(f"using {using};", word, name, _USING_ADVICE)
+                    )
     return tuple(found[using] for using in gone if using in found)
 
 
@@ -274,17 +295,23 @@ class CSharp:
 
     name: str = "csharp"
     suffix: str = ".cs"
-    comment: str = "//"
+    comment: Comment = Comment("//")
     fence_tags: frozenset[str] = frozenset({"c#", "cs", "csharp"})
     reserved_type_names: frozenset[str] = RESERVED_TYPE_NAMES
+    object_kinds: frozenset[str] = frozenset({"class", "record", "struct"})
+    nouns: Nouns = NOUNS
+    syntax: Syntax = Syntax(
+        comment_marks=("/*", "*/"),
+        attribute_line=re.compile(r"\[.*\]"),
+        # After a blank line, a brace, a semicolon or a comma, another member begins.
+        member_end=re.compile(r"(?:^|[{};,])\s*(?://.*)?$"),
+        declares=re.compile(r"[{=]|record"),
+    )
+    redeclared: str = "take it out, give it another name, or make both declarations partial"
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:
         """Return a legal name for a schema's type; a root's ends in ``DataObject``, once."""
         return names.type_name(schema_name, is_root=is_root)
-
-    def member_name(self, wire_name: str | int, *, owner: str) -> str:
-        """Return a legal PascalCase identifier for a field or enum value of ``owner``."""
-        return names.member_name(wire_name, owner=owner)
 
     def member_names(self, type_: TypeIR) -> dict[str | int, str]:
         """Return an identifier for each field or enum value, all of them different."""
@@ -306,9 +333,15 @@ class CSharp:
         """Return the spelling of the field's type that prompts ask for, ``?`` included."""
         return names.spell(field)
 
-    def accepts(self, expression: TypeExpr, spelled: TypeRef) -> bool:
+    def show_type(self, reference: TypeRef) -> str:
+        """Return a type as the source spells it."""
+        return names.show_type(reference)
+
+    def accepts(
+        self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
+    ) -> bool:
         """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
-        return names.accepts(expression, spelled)
+        return names.accepts(expression, spelled, declared)
 
     def is_known(self, reference: TypeRef) -> bool:
         """Return whether a type of that name exists without being declared in the source."""
@@ -320,7 +353,7 @@ class CSharp:
 
     def missing_in_header(
         self, outside: str, blocks: Mapping[str, str], *, profile: str
-    ) -> Sequence[tuple[str, str, str]]:
+    ) -> Sequence[HeaderLine]:
         """Return the usings that a file lacks although its blocks need them."""
         return missing_in_header(outside, blocks, profile=profile)
 
@@ -338,11 +371,18 @@ class CSharp:
 
         return read(code)
 
-    def mended(self, code: str) -> str:
-        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
-        from pytest_regen.languages.csharp.reader import mended
+    def declared_kind(self, code: str, name: str) -> tuple[str, int] | None:
+        """Return as what ``code`` declares ``name``, by its words alone, and on which line."""
+        for found in _DECLARATION.finditer(code):
+            if found["name"] == name:
+                return found["kind"], code.count("\n", 0, found.start()) + 1
+        return None
 
-        return mended(code)
+    def repair(self, code: str) -> str:
+        """Return ``code`` with the smallest changes that make it more legal; lines do not move."""
+        from pytest_regen.languages.csharp.reader import repair
+
+        return repair(code)
 
     def stitch(self, outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
         """Join the pages of one type into one declaration, by syntax tree."""
@@ -377,3 +417,15 @@ class CSharp:
         from pytest_regen.languages.csharp.pages import leaves
 
         return leaves(code)
+
+    def missing_wire_name(self, member: Member, wire: str, *, is_enum: bool) -> str:
+        """Return what ``member`` lacks to carry ``wire``."""
+        return rules.missing_wire_name(member, wire, is_enum=is_enum)
+
+    def absence_fault(self, field: FieldIR, member: Member) -> AbsenceFault | None:
+        """Return what is wrong about null and absence: the question mark, ``required``."""
+        return rules.absence_fault(field, member)
+
+    def rules(self, subject: RuleSubject) -> Iterator[Issue]:
+        """Yield what is wrong with a type that other languages have no word for."""
+        return rules.rules(subject)

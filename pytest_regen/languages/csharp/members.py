@@ -7,9 +7,7 @@ from typing import Final
 from pytest_regen.languages.base import (
     Attribute,
     Declaration,
-    DeclarationKind,
     Member,
-    MemberKind,
     SyntaxFault,
     TypeRef,
 )
@@ -33,7 +31,12 @@ from pytest_regen.languages.csharp.compiler import (
     modifier_faults,
     required_faults,
 )
-from pytest_regen.languages.csharp.names import canonical_name, is_identifier, is_type_identifier
+from pytest_regen.languages.csharp.names import (
+    canonical_name,
+    is_identifier,
+    is_type_identifier,
+    show_type,
+)
 from pytest_regen.languages.csharp.serializer import (
     Constructor,
     RawMember,
@@ -47,7 +50,7 @@ from pytest_regen.languages.csharp.tree import Node, branches, constant, text_of
 
 __all__ = ["KINDS", "Reading", "declarations"]
 
-KINDS: Final[Mapping[str, DeclarationKind]] = {
+KINDS: Final[Mapping[str, str]] = {
     "class_declaration": "class",
     "delegate_declaration": "delegate",
     "enum_declaration": "enum",
@@ -311,7 +314,7 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     lacks_setter = is_seen and unread is not None and condition is None
     reference = type_ref(type_) if type_ else None
     if unread is None and reference and is_never_null(reference) and refuses_null(attributes):
-        unread = f"has WhenWritingNull, which the serializer refuses on {str(reference)!r}"
+        unread = f"has WhenWritingNull, which the serializer refuses on {show_type(reference)!r}"
     if unread is None:
         faults += required_faults(bare, modifiers, accessors, line)
     member = Member(
@@ -369,9 +372,7 @@ def _read_accessors(listed: Node) -> Iterator[Accessor]:
         yield Accessor(words[0] if words else "", modifiers, has_body)
 
 
-def _unseen(
-    kind: MemberKind, modifiers: Sequence[str], attributes: Sequence[Attribute]
-) -> str | None:
+def _unseen(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
     """Return why the serializer passes over a member; ``None`` if it does not."""
     why = hidden(kind, modifiers, attributes)
     if why is None and (ignore := ignored_by(attributes)):

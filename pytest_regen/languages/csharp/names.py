@@ -5,11 +5,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr, TypeIR
-from pytest_regen.languages.base import TypeRef
+from pytest_regen.languages.base import Declaration, TypeRef
 
 __all__ = [
     "KEYWORDS",
@@ -28,6 +30,7 @@ __all__ = [
     "member_name",
     "member_names",
     "must_be_nullable",
+    "show_type",
     "spell",
     "type_name",
     "word_set",
@@ -366,6 +369,20 @@ _REFERENCES: Final = word_set(
 _STANDARD = ("System", "Microsoft", "Newtonsoft")
 
 
+def show_type(reference: TypeRef) -> str:
+    """Return a type as the source spells it."""
+    if reference.is_wrapped:
+        return f"Nullable<{show_type(replace(reference, nullable=False, is_wrapped=False))}>"
+    mark = "?" if reference.nullable else ""
+    if reference.name in ("[]", "*"):
+        return f"{show_type(reference.args[0])}{reference.name}{mark}"
+    if reference.name == "ref":
+        return f"ref {show_type(reference.args[0])}"
+    dotted = f"{reference.qualifier}.{reference.name}" if reference.qualifier else reference.name
+    inner = f"<{', '.join(map(show_type, reference.args))}>" if reference.args else ""
+    return f"{dotted}{inner}{mark}"
+
+
 def spell(field: FieldIR) -> str:
     """Return the spelling that prompts ask for: ``IReadOnlyList<long>?``-like, ``?`` included.
 
@@ -416,8 +433,21 @@ def must_be_nullable(field: FieldIR) -> bool:
     return field.nullable or not field.required
 
 
-def accepts(expression: TypeExpr, spelled: TypeRef) -> bool:
-    """Return whether ``spelled`` can hold every value of ``expression``, nullability aside."""
+def accepts(
+    expression: TypeExpr,
+    spelled: TypeRef,
+    declared: Mapping[str, Declaration] = MappingProxyType({}),
+) -> bool:
+    """Return whether ``spelled`` can hold every value of ``expression``, nullability aside.
+
+    Args:
+        expression: what the document allows.
+        spelled: what the source says.
+        declared: what the source declares: ``Nullable<T>`` takes none of it but structs and enums.
+    """
+    for part in spelled.walk() if declared else ():
+        if part.is_wrapped and part.name in declared and not declared[part.name].is_value:
+            return False
     match expression:
         case Ref(name=name):
             return spelled.name == name and not spelled.args
@@ -450,7 +480,7 @@ def canonical_name(spelled: TypeRef) -> str:
     if spelled.name == "[]" and canonical_name(spelled.args[0]) == "byte":
         return "byte[]" if not spelled.args[0].nullable else "byte?[]"
     if spelled.args:
-        return str(spelled).rstrip("?")
+        return show_type(spelled).rstrip("?")
     return _ALIASES.get(spelled.name, spelled.name)
 
 

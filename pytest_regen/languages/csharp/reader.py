@@ -14,7 +14,7 @@ from pytest_regen.languages.csharp.slips import comment_faults, leftover, slip_r
 from pytest_regen.languages.csharp.tree import Node, Tree, constant, parse, text_of, unreadable_rows
 from pytest_regen.text import in_quotes
 
-__all__ = ["Diagnosis", "diagnose", "mended", "read"]
+__all__ = ["Diagnosis", "diagnose", "read", "repair"]
 
 
 _BYTES_TO_SPEND: Final = 3_000_000
@@ -420,7 +420,7 @@ def _without_directives(data: bytes) -> tuple[bytes, SyntaxFault] | None:
     return rest, SyntaxFault(data.count(b"\n", 0, first.start(1)) + 1, message)
 
 
-def mended(code: str) -> str:
+def repair(code: str) -> str:
     """Return ``code`` with the smallest changes that make it more legal; lines do not move.
 
     Meant for reading what stands around a fault, never for keeping: an illegal name is replaced by

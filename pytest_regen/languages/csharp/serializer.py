@@ -17,7 +17,7 @@ from pytest_regen.languages.csharp.compiler import (
     Head,
     context_faults,
 )
-from pytest_regen.languages.csharp.names import canonical_name, is_collection, word_set
+from pytest_regen.languages.csharp.names import canonical_name, is_collection, show_type, word_set
 
 __all__ = ["Constructor", "RawMember", "Shape", "hidden", "is_never_null", "never_set", "resolved"]
 
@@ -243,7 +243,8 @@ def _uncreatable(  # noqa: PLR0911 - one line per reason
         return "is generic, and no type is given for its parameters; take them away"
     for base in (base for entry in declarations for base in entry.bases):
         if is_collection(base):
-            return f"is a collection, {base}, whose properties are passed over; take the base away"
+            what = f"is a collection, {show_type(base)}, whose properties are passed over"
+            return f"{what}; take the base away"
     return None
 
 
@@ -277,9 +278,10 @@ def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
         if not same:
             return f"has a constructor whose parameter {name!r} matches no property; take it away"
         if not any(_is_same(type_, one.type) for one in same):
+            own, other = (show_type(each) if each else "None" for each in (type_, same[0].type))
             return (
-                f"has a constructor whose parameter {name!r} is of type '{type_}', and the"
-                f" property of type '{same[0].type}'"
+                f"has a constructor whose parameter {name!r} is of type '{own}', and the"
+                f" property of type '{other}'"
             )
     return None
 

@@ -81,11 +81,15 @@ def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None
 def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
     if not (item.config.option.regen_heal or item.config.option.regen_dry_run):
         return failure
-    from pytest_regen.pytest_plugin.choices import choices_of
+    from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 
     choices = choices_of(item.config)
     if not (choices.heal or choices.dry_run):
         return failure
+    if hasattr(item, "unit") or regen_mark(item).units:
+        from pytest_regen.pytest_plugin.healing.units import heal_units
+
+        return heal_units(item, failure)
     from pytest_regen.pytest_plugin.healing.types import heal_types
 
     return heal_types(item, failure)

@@ -1,0 +1,656 @@
+"""Several files below one folder that change together or not at all, one writer at a time.
+
+A commit stages the new contents in a hidden folder, the journal, then renames a manifest into
+place: that rename is the moment of the change. Moving the staged files to their places comes after
+it and can be finished by anyone, any number of times; a reader sees through it without writing.
+Whatever moment the writer is killed at, the folder therefore reads as before the change or as after
+it.
+
+A trial puts a candidate in place while a test looks at it, together with a record of how to take it
+out again. As long as the record is there and its owner is alive, the candidate is what the folder
+holds. Once the owner is gone, readers see the folder without it and the next writer takes it out.
+A lock, held for the whole of a trial, tells the one from the other.
+"""
+
+import copy
+import errno
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pytest_regen import files
+from pytest_regen.errors import StoreCorruptError, StoreWriteError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+__all__ = [
+    "LOCK_TIMEOUT",
+    "AtomicFiles",
+    "Contents",
+    "Trial",
+    "Undo",
+    "View",
+    "new_id",
+]
+
+Contents = Mapping[str, bytes | None]
+"""What files are to hold, by names relative to the root with ``/``; ``None`` removes a file."""
+
+LOCK_TIMEOUT: Final = 60.0
+"""Seconds that a writer waits for another; a write takes milliseconds."""
+
+TRIAL_TIMEOUT: Final = 600.0
+"""Seconds to wait for another test that has a candidate of the same files on trial."""
+
+_PATIENCE: Final = 10.0
+"""Seconds that a reader waits for a moment at which nobody changes the files."""
+
+_PROBE: Final = 0.1
+"""Seconds a lock must be held to count as held: another reader's look at it takes far less."""
+
+_SETTLED: Final = 1_000_000_000
+"""Nanoseconds after which another change of a file has another time."""
+
+_MANIFEST: Final = "commit.json"
+_IGNORE: Final = ".gitignore"
+_TRIAL: Final = ".trial"
+
+_REASONS: Final = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than this process may write",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "the permission is missing",
+    errno.EPERM: "the permission is missing",
+}
+
+_own_trials: set[str] = set()
+"""Names of the records of trials that this process is in the middle of."""
+
+T = TypeVar("T")
+
+
+def new_id() -> str:
+    """Return an id that sorts by time and that no other process gives at the same moment."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
+
+
+def _is_not_users(_: str) -> bool:
+    return False
+
+
+def _nothing(_: "View") -> "Contents":
+    return {}
+
+
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+_Stamp = tuple[int, int, int]
+
+
+def _stamp(facts: os.stat_result) -> _Stamp:
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
+
+
+def _read_file(path: Path) -> tuple[_Stamp | None, bytes | None]:
+    try:
+        with path.open("rb", buffering=0) as file:
+            # The stamp is taken first: a change while it is read shows.
+            return _stamp(os.fstat(file.fileno())), file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None, None
+
+
+def _read_folder(path: Path) -> tuple[_Stamp | None, frozenset[tuple[str, bool]] | None]:
+    """Return the names in a folder, each with whether it is a folder."""
+    try:
+        stamp = _stamp(path.stat())
+        with os.scandir(path) as entries:
+            return stamp, frozenset(
+                (one.name, one.is_dir(follow_symlinks=False)) for one in entries
+            )
+    except (FileNotFoundError, NotADirectoryError):
+        return None, None
+
+
+class _Look:
+    """A file, or the names in a folder, as they were when they were read."""
+
+    __slots__ = ("_is_new", "_path", "_read", "_stamp", "found")
+
+    def __init__(self, path: Path, read: Callable[[Path], tuple[_Stamp | None, Any]]) -> None:
+        self._path = path
+        self._read = read
+        self._stamp, self.found = read(path)
+        # A clock ticks every few milliseconds and numbers of files are used again: what was
+        # written just now may change once more without another stamp.
+        self._is_new = self._stamp is not None and time.time_ns() - self._stamp[1] < _SETTLED
+
+    def is_current(self) -> bool:
+        """Return whether reading would find the same."""
+        if self._is_new:
+            return self._read(self._path) == (self._stamp, self.found)
+        try:
+            return _stamp(self._path.stat()) == self._stamp
+        except (FileNotFoundError, NotADirectoryError):
+            return self._stamp is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One file of a committed change."""
+
+    name: str
+    staged: str | None
+    """Name in the journal; ``None`` where the file is removed."""
+    before: str | None
+    """SHA-256 of the content that was replaced; ``None`` where there was no file."""
+    after: str | None
+
+
+class View:
+    """The files below a root as they are, a committed change counted as done."""
+
+    def __init__(self, files_: "AtomicFiles") -> None:
+        self.root = files_.root
+        self._files = files_
+        self._looks: list[_Look] = []
+        self._over: dict[str, bytes | None] = {}
+        manifest = self._look(files_.staging / _MANIFEST)
+        self._changes = {change.name: change for change in files_.changes_in(manifest)}
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; ``None`` where there is none."""
+        if name in self._over:
+            return self._over[name]
+        change = self._changes.get(name)
+        if change is None:
+            return self._look(self.root / name)
+        target = self._look(self.root / name)
+        if self._files.is_users(name) and _digest(target) not in (change.before, change.after):
+            return target
+        if change.staged is None:
+            return None
+        staged = self._look(self._files.staging / change.staged)
+        # Not staged any more: it was moved to its place after the look at it.
+        return self._look(self.root / name) if staged is None else staged
+
+    def names(self, folder: str, suffix: str = "") -> set[str]:
+        """Return the files below a folder, at any depth, whose names end in ``suffix``.
+
+        Args:
+            folder: relative to the root, with a ``/`` at its end.
+            suffix: end of the names.
+        """
+        found = set()
+        folders = [folder.rstrip("/")]
+        while folders:
+            here = folders.pop()
+            look = _Look(self.root / here, _read_folder)
+            self._looks.append(look)
+            for name, is_folder in look.found or ():
+                if is_folder:
+                    folders.append(f"{here}/{name}")
+                else:
+                    found.add(f"{here}/{name}")
+        for name in (*self._changes, *self._over):
+            if name.startswith(folder):
+                (found.discard if self.read(name) is None else found.add)(name)
+        return {name for name in found if name.endswith(suffix)}
+
+    def with_changes(self, contents: Contents) -> "View":
+        """Return the view as it would be with these contents; nothing is written."""
+        changed = copy.copy(self)
+        changed._over = {**self._over, **contents}  # noqa: SLF001 - a copy of its own
+        return changed
+
+    def is_current(self) -> bool:
+        """Return whether everything that was read is still as it was."""
+        return all(look.is_current() for look in self._looks)
+
+    def _look(self, path: Path) -> bytes | None:
+        look = _Look(path, _read_file)
+        self._looks.append(look)
+        content: bytes | None = look.found
+        return content
+
+
+Undo = Callable[[Any, View], Contents]
+"""From the record of a trial, and what the files hold: what they hold without its candidate."""
+
+
+@dataclass(frozen=True)
+class AtomicFiles:
+    """Files below one folder that are written together."""
+
+    root: Path
+    what: str
+    """How messages call them, such as ``the store generated/GET_x``."""
+    lock: Path
+    """File that a writer locks."""
+    journal: str = ".journal"
+    """Folder below the root that holds an unfinished change."""
+    aside: str = "history"
+    """Folder below the root for records of trials, and for files that somebody changed between the
+    end of a killed writer and now."""
+    is_users: Callable[[str], bool] = _is_not_users
+    """Whether such a change of a file stays in its place; else the file is moved aside."""
+
+    @property
+    def staging(self) -> Path:
+        """The journal's folder."""
+        return self.root / self.journal
+
+    # Reading
+
+    def view(self, undo: Undo | None = None) -> View:
+        """Return the files as they are now.
+
+        Args:
+            undo: how candidates are taken out whose trial was killed.
+
+        Raises:
+            StoreCorruptError: the journal, or the record of a trial, is not as it was written.
+        """
+        view = View(self)
+        if undo is not None:
+            for name, record in self._dead_trials(view):
+                view = view.with_changes({**undo(record, view), name: None})
+        return view
+
+    def read(self, function: Callable[[View], T], undo: Undo | None = None) -> T:
+        """Return what ``function`` makes of a view in which nothing changed while it looked.
+
+        Raises:
+            StoreCorruptError: the files change faster than they can be read.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            view: View | None = None
+            try:
+                view = self.view(undo)
+                result = function(view)
+            except (OSError, StoreCorruptError):
+                # A file that went away or an odd pair may only be a change in progress.
+                if (view is not None and view.is_current()) or time.monotonic() > deadline:
+                    raise
+            else:
+                if view.is_current():
+                    return result
+                if time.monotonic() > deadline:
+                    raise StoreCorruptError(
+                        f"{self.what} changes faster than it can be read",
+                        hint="wait for whoever writes it, then run the same command again",
+                    )
+            time.sleep(0.002)
+
+    # Writing
+
+    @contextmanager
+    def locked(
+        self, timeout: float = LOCK_TIMEOUT, *, recover: Undo | None = None
+    ) -> Iterator[View]:
+        """Keep every other writer out, and finish what a killed one left.
+
+        Args:
+            timeout: seconds to wait for another writer.
+            recover: how candidates are taken out whose trial was killed; by default they stay.
+
+        Raises:
+            StoreWriteError: another writer does not finish, or the files cannot be written.
+        """
+        held = self._acquire(self.lock, timeout)
+        try:
+            with self.explain_errors():
+                self._finish()
+                if recover is not None:
+                    # One after the other: each was made on what the others before it left.
+                    while dead := self._dead_trials(View(self)):
+                        name, record = dead[0]
+                        self.commit({**recover(record, View(self)), name: None})
+            yield View(self)
+        finally:
+            held.release()
+
+    def _acquire(self, file: Path, timeout: float) -> "BaseFileLock":
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(file, thread_local=False)
+        with self.explain_errors():
+            files.make_lock_folder(file)
+            try:
+                lock.acquire(timeout=timeout)
+            except Timeout:
+                raise StoreWriteError(
+                    f"{self.what} is being written by another process",
+                    why=f"{file} was held for more than {timeout:g} s; a pytest run with --regen, "
+                    "or pytest-regen generate or regenerate, holds it while it writes",
+                    hint="wait for that process or end it, then run the same command again; the "
+                    "lock goes with the process, the file may stay",
+                ) from None
+        return lock
+
+    @contextmanager
+    def explain_errors(self) -> Iterator[None]:
+        """Turn what the system says about a failed write into what the user must know."""
+        try:
+            yield
+        except OSError as error:
+            place = error.filename2 or error.filename or self.root
+            raise StoreWriteError(
+                f"{self.what} cannot be written: {place}",
+                why=_REASONS.get(error.errno or 0, error.strerror or str(error)),
+                hint="make the folder writable or free some space, then run the same command "
+                "again; nothing was lost",
+            ) from error
+        except UnicodeEncodeError as error:
+            raise StoreWriteError(
+                f"{self.what} cannot be written: {error.object[error.start]!r} is half a "
+                "surrogate pair",
+                why="no file can hold it as text",
+                hint="correct the text in the API description and generate again",
+            ) from None
+
+    def commit(self, contents: Contents) -> None:
+        """Change the files to ``contents``, all or none. The caller holds the lock.
+
+        Raises:
+            StoreWriteError: a file cannot be written, is a symbolic link (a rename would put a file
+                in its place), or lies outside of the root. Before the manifest is in place nothing
+                has changed; after it, the change holds and the next writer completes it.
+        """
+        for name in contents:
+            self._refuse_name(name)
+        with self.explain_errors():
+            changed = {
+                name: data for name, data in contents.items() if data != _content(self.root / name)
+            }
+            if not changed:
+                return
+            try:
+                files.make_folder(self.staging)
+                # Should this process be killed, nobody commits to git what it leaves here.
+                files.write(self.staging / _IGNORE, b"*\n")
+                changes = [
+                    self._stage(str(number), name, data)
+                    for number, (name, data) in enumerate(changed.items())
+                ]
+                manifest = json.dumps({"version": 1, "changes": changes}, indent=2)
+                files.write_synced(self.staging / "manifest", manifest.encode())
+                files.fsync_folder(self.staging)
+                files.fsync_folder(self.staging.parent)
+            except BaseException:
+                self._drop_unless_committed()
+                raise
+            files.rename(self.staging / "manifest", self.staging / _MANIFEST)
+            files.fsync_folder(self.staging)
+            self._finish()
+
+    def _stage(self, number: str, name: str, data: bytes | None) -> dict[str, str | None]:
+        if data is not None:
+            files.write_synced(self.staging / number, data)
+        return {
+            "name": name,
+            "staged": None if data is None else number,
+            "before": _digest(_content(self.root / name)),
+            "after": _digest(data),
+        }
+
+    def _refuse_name(self, name: str) -> None:
+        path = self.root / name
+        if why := self._name_fault(name):
+            raise StoreWriteError(
+                f"{path} cannot be written: {why}",
+                hint=f"name a file below {self.root}, or replace the link by what it points at",
+            )
+        refuse_link(path)
+
+    def _name_fault(self, name: str) -> str:
+        """Return why a file of that name is not written; empty where it may be."""
+        parts = name.split("/")
+        unsafe = "\0\\:" if os.name == "nt" else "\0"
+        if any(part in {"", ".", ".."} for part in parts) or set(name) & set(unsafe):
+            return f"{name!r} is not a plain name below {self.root}"
+        if any(part.casefold().rstrip(". ") in {".git", "git~1"} for part in parts):
+            return "the files of git are not written"
+        if not (self.root / name).parent.resolve().is_relative_to(self.root.resolve()):
+            return f"a link leads out of {self.root}"
+        return ""
+
+    def _finish(self) -> None:
+        """Complete a committed change and drop an uncommitted one."""
+        if not self.staging.is_dir():
+            return
+        changes = self.changes_in(_content(self.staging / _MANIFEST))
+        for change in changes:
+            self._move(change)
+        for parent in sorted({(self.root / change.name).parent for change in changes}):
+            if parent.is_dir():
+                files.fsync_folder(parent)
+        self._drop()
+
+    def _move(self, change: _Change) -> None:
+        target = self.root / change.name
+        staged = None if change.staged is None else self.staging / change.staged
+        if staged is not None and not staged.exists():
+            return
+        is_edited = _digest(_content(target)) not in (change.before, change.after)
+        if is_edited and self.is_users(change.name):
+            if staged is not None:
+                files.unlink(staged)
+            return
+        if staged is None:
+            if target.exists():
+                files.unlink(target)
+            return
+        if target.is_symlink() or is_edited:
+            self._move_aside(target)
+        if not target.parent.is_dir():
+            files.make_folder(target.parent)
+        files.rename(staged, target)
+
+    def _move_aside(self, target: Path) -> None:
+        """Keep a file that somebody changed between the kill and now; no edit is overwritten."""
+        aside = self.root / self.aside
+        files.make_folder(aside)
+        if not (aside / _IGNORE).exists():
+            files.write(aside / _IGNORE, b"*\n")
+        digest = (_digest(_content(target)) or "")[:12]
+        files.rename(target, aside / f"edited-{digest}-{target.name}")
+
+    def _drop(self) -> None:
+        for path in sorted(self.staging.iterdir(), key=lambda path: path.name == _IGNORE):
+            files.unlink(path)
+        files.remove_folder(self.staging)
+
+    def _drop_unless_committed(self) -> None:
+        if self.staging.is_dir() and not (self.staging / _MANIFEST).exists():
+            try:
+                self._drop()
+            except OSError:
+                return  # What remains is ignored by readers and dropped by the next writer.
+
+    def changes_in(self, manifest: bytes | None) -> tuple[_Change, ...]:
+        """Return the changes that a manifest says were committed.
+
+        Raises:
+            StoreCorruptError: the manifest was not written by ``commit``.
+        """
+        if manifest is None:
+            return ()
+        try:
+            return tuple(self._read_change(entry) for entry in json.loads(manifest)["changes"])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise StoreCorruptError(
+                f"{self.staging / _MANIFEST}: this is not a change that pytest-regen wrote",
+                why=f"{type(error).__name__}: {error}",
+                hint=f"look into {self.staging}, move it away, then run the same command again",
+            ) from None
+
+    def _read_change(self, entry: Mapping[str, Any]) -> _Change:
+        change = _Change(entry["name"], entry["staged"], entry["before"], entry["after"])
+        # A folder comes from version control too: a manifest must not reach outside of it.
+        if why := self._name_fault(change.name):
+            raise ValueError(why)
+        if change.staged is not None and not (change.staged.isascii() and change.staged.isdigit()):
+            message = f"{change.staged!r} is not a staged file"
+            raise ValueError(message)
+        return change
+
+    # Trials
+
+    @contextmanager
+    def trial(
+        self,
+        place: Callable[[View], tuple[Any, Contents]],
+        undo: Undo,
+        *,
+        of: str = "",
+        timeout: float = TRIAL_TIMEOUT,
+    ) -> Iterator["Trial"]:
+        """Put a candidate in place for a test that looks at the files; taken out at the end.
+
+        One trial at a time, so that each test judges its own candidate; other writers go on.
+
+        Args:
+            place: from what the files hold, under the lock: the record of the trial, a JSON value,
+                and the contents that put the candidate in place.
+            undo: takes the candidate out, here and wherever a trial was killed.
+            of: what is on trial, where trials of other files may go on beside it.
+            timeout: seconds to wait for another trial.
+
+        Raises:
+            StoreWriteError: the files cannot be written; they are as they were.
+        """
+        part = f".{hashlib.sha256(of.encode()).hexdigest()[:12]}" if of else ""
+        name = f"{self.aside}/.{new_id()}{part}{_TRIAL}"
+        held = self._acquire(self._trial_lock(name), timeout)
+        _own_trials.add(name)
+        try:
+            with self.locked(recover=undo) as view:
+                record, contents = place(view)
+                data = json.dumps(record, indent=2, ensure_ascii=False).encode()
+                self.commit({**contents, **self.ignored(self.aside), name: data})
+            trial = Trial(self, name, record, undo)
+            try:
+                yield trial
+            finally:
+                trial.reject()
+        finally:
+            _own_trials.discard(name)
+            held.release()
+
+    def _trial_lock(self, record: str) -> Path:
+        """Return the lock that is held as long as the owner of a record is alive."""
+        part = Path(record).stem.removeprefix(".").partition(".")[2]
+        name = f"{self.lock.name.removesuffix('.lock')}{part and '.'}{part}{_TRIAL}.lock"
+        return self.lock.with_name(name)
+
+    def ignored(self, folder: str) -> dict[str, bytes]:
+        """Return the file by which git ignores a folder, where it is not there yet."""
+        name = f"{folder}/{_IGNORE}"
+        text = b"# Kept on this machine; version control has its own history.\n*\n"
+        return {} if (self.root / name).exists() else {name: text}
+
+    def _is_alive(self, record: str) -> bool:
+        """Return whether the trial of a record is under way, in this process or another."""
+        if record in _own_trials:
+            return True
+        file = self._trial_lock(record)
+        if not file.exists():
+            return False
+        from filelock import FileLock, Timeout
+
+        try:
+            lock = FileLock(file, thread_local=False)
+            with lock.acquire(timeout=_PROBE, poll_interval=_PROBE / 10):
+                return False
+        except Timeout:
+            return True
+        except OSError:
+            # A folder that cannot be written: what was accepted before is the safe answer.
+            return False
+
+    def _dead_trials(self, view: View) -> list[tuple[str, Any]]:
+        """Return the records of trials whose owner is gone, by file name, the latest first."""
+        found = []
+        for name in sorted(view.names(f"{self.aside}/", _TRIAL), reverse=True):
+            data = view.read(name)
+            if data is None or self._is_alive(name):
+                continue
+            try:
+                found.append((name, json.loads(data)))
+            except (ValueError, RecursionError) as error:
+                raise StoreCorruptError(
+                    f"{self.root / name}: this is not a trial that pytest-regen wrote",
+                    why=str(error),
+                    hint=f"remove {self.root / name}, then look at the files with git diff",
+                ) from None
+        return found
+
+
+class Trial:
+    """A candidate that is in place; taken out again unless ``accept`` is called."""
+
+    def __init__(self, owner: AtomicFiles, name: str, record: Any, undo: Undo) -> None:
+        self.record = record
+        self.is_accepted = False
+        self._owner = owner
+        self._name = name
+        self._undo = undo
+        self._is_open = True
+
+    def accept(self, contents: Callable[[View], Contents] = _nothing) -> None:
+        """Keep the candidate, and write more with it.
+
+        Args:
+            contents: from what the files hold, under the lock: what else is to be written.
+
+        Raises:
+            StoreWriteError: nothing can be written; the candidate is taken out at the end.
+        """
+        self._end(contents)
+        self.is_accepted = True
+
+    def reject(self, contents: Callable[[View], Contents] | None = None) -> None:
+        """Take the candidate out, unless the trial has ended.
+
+        Args:
+            contents: what is written instead of what ``undo`` returns.
+        """
+        self._end(contents or (lambda view: self._undo(self.record, view)))
+
+    def _end(self, contents: Callable[[View], Contents]) -> None:
+        if not self._is_open:
+            return
+        with self._owner.locked(recover=self._undo) as view:
+            self._owner.commit({**contents(view), self._name: None})
+        self._is_open = False
+
+
+def refuse_link(path: Path) -> None:
+    """Raise a StoreWriteError where a file to be written is a symbolic link."""
+    if path.is_symlink():
+        raise StoreWriteError(
+            f"{path} is a symbolic link",
+            why="writing it would put a file in its place, or change a file outside of the store",
+            hint=f"replace the link by the file itself, or link the whole folder {path.parent}",
+        )

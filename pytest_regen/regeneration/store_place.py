@@ -1,0 +1,465 @@
+"""A store as a place of the main flow: its pieces are types, its files those of the store."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Final
+
+from pytest_regen.canonical import source_hash
+from pytest_regen.errors import EditedPromptError, HandEditError
+from pytest_regen.languages import find_language
+from pytest_regen.languages.base import Language
+from pytest_regen.prompts import correction_block, with_correction
+from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.regeneration.asking import FIRST_LIMIT
+from pytest_regen.regeneration.places import Trial
+from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, Score, TurnSettings
+from pytest_regen.sources import (
+    extract_code,
+    extract_type_block,
+    insert_type_block,
+    remove_type_block,
+    replace_type_block,
+    stitch,
+)
+from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
+from pytest_regen.stores.snapshot import PAGES_FILE
+from pytest_regen.turns.reply_text import join_text
+from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
+from pytest_regen.validation.edits import broken_file
+from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, ignoring
+from pytest_regen.validation.pieces import split
+from pytest_regen.validation.stores import update_command, validate_store
+
+__all__ = [
+    "StorePlace",
+    "StoreView",
+    "ask_for_page",
+    "find_obstacle",
+    "is_edited",
+    "model_for",
+    "results_that_count",
+    "with_pages",
+    "without_types",
+]
+
+_TOKENS_PER_UNIT: Final = 70
+"""What one field or enum value costs in output, for the budget's estimate."""
+
+_HIDING_CODES: Final = frozenset(
+    {"ARTIFACT", "EMPTY_OUTPUT", "INVALID_IDENTIFIER", "MISSING_CLASS", "SYNTAX", "TRUNCATED"}
+)
+"""Codes after which a page was read in part or not at all."""
+
+Results = Mapping[str, ValidationResult]
+
+
+class StoreView:
+    """A store at one moment, type by type, with what counts against each."""
+
+    def __init__(
+        self, store: RegenStore, ignore: Ignore = (), *, discard_edits: bool = False
+    ) -> None:
+        self.store = store
+        self._ignore = ignore
+        self._discard_edits = discard_edits
+        self._candidates: dict[tuple[int, ...], tuple[Sequence[Answer], StoreView]] = {}
+
+    @cached_property
+    def results(self) -> dict[str, ValidationResult]:
+        """What counts against each type."""
+        return results_that_count(self.store, self._ignore)
+
+    @cached_property
+    def _scores(self) -> dict[str, Score]:
+        return {
+            name: _score(self.store, name, result)
+            for name, result in self.results.items()
+            if result.issues
+        }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All types with something against them; the others cannot be told apart."""
+        return tuple(self._scores)
+
+    @property
+    def text(self) -> str:
+        """The source."""
+        return self.store.source
+
+    def issues(self, name: str) -> tuple[Issue, ...]:
+        """Return what is wrong with a type."""
+        result = self.results.get(name)
+        return result.issues if result else ()
+
+    def score(self, name: str) -> Score:
+        """Return the errors of a type, and its pages that cannot be read."""
+        return self._scores.get(name, Score())
+
+    def missing(self, name: str) -> tuple[int, ...]:
+        """Return the pages of a type without an output."""
+        stored = {page.page for page in self.store.pages_of(name)}
+        return tuple(e.page for e in self.store.prompts_of(name) if e.page not in stored)
+
+    def page_count(self, name: str) -> int:
+        """Return how many prompts a type has."""
+        return len(self.store.prompts_of(name))
+
+    def obstacle(self, name: str) -> str:
+        """Return why a type must not be asked for; empty if it may."""
+        found = find_obstacle(self.store, self.results, [name], discard_edits=self._discard_edits)
+        if found is None:
+            return ""
+        if is_edited(self.results.get(name)):
+            return "it was edited by hand: adopt the edit, or drop it with rebuild"
+        return f"{found.what}; {found.hint}"
+
+    def with_answers(self, answers: Sequence[Answer]) -> "StoreView":
+        """Return the view with new outputs in place of the stored ones; nothing is written."""
+        key = tuple(map(id, answers))
+        if key not in self._candidates:
+            pages = [_page_of(self.store, answer) for answer in answers]
+            view = StoreView(
+                with_pages(self.store, pages), self._ignore, discard_edits=self._discard_edits
+            )
+            self._candidates[key] = answers, view  # The answers are kept: their ids are the key.
+        return self._candidates[key][1]
+
+
+class StorePlace:
+    """The folder of a store."""
+
+    def __init__(
+        self, path: Path | str, ignore: Ignore = (), *, discard_edits: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self.ignore = ignore
+        """Codes that do not count."""
+        self._discard_edits = discard_edits
+        self._view: StoreView | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The name of the source."""
+        return (self._view or self.open()).store.envelope.source_file
+
+    def open(self) -> StoreView:
+        """Read the store; what is as it was is not read or validated again."""
+        return self.view_of(RegenStore.open(self.path))
+
+    def view_of(self, store: RegenStore) -> StoreView:
+        """Return the view of a store: the last one, where it is the same store."""
+        if self._view is None or self._view.store is not store:
+            self._view = StoreView(store, self.ignore, discard_edits=self._discard_edits)
+        return self._view
+
+    def asks(
+        self,
+        view: StoreView,
+        name: str,
+        wanted: Mapping[int, Sequence[Feedback]],
+        settings: TurnSettings,
+    ) -> list[Ask]:
+        """Return the requests for pages of a type, each with its corrections."""
+        return [
+            ask_for_page(
+                entry,
+                wanted[entry.page],
+                settings,
+                model=model_for(view.store, entry, settings.model),
+                language=find_language(view.store.ir.language),
+            )
+            for entry in view.store.prompts_of(name)
+            if entry.page in wanted
+        ]
+
+    def prepare(self, answers: Sequence[Answer]) -> None:
+        """Validate the candidate before the store is locked.
+
+        Nothing is stored that cannot be validated, and no other writer waits meanwhile.
+        """
+        _ = self.open().with_answers(answers).results
+
+    @contextmanager
+    def update(self) -> Iterator["_Update"]:
+        """Lock the store and read it afresh."""
+        with RegenStore.update(self.path) as transaction:
+            yield _Update(self, transaction)
+
+    @contextmanager
+    def trial(
+        self, view: StoreView, candidate: StoreView, answers: Sequence[Answer]
+    ) -> Iterator[Trial]:
+        """Put a candidate in place for a test that reads the folder."""
+        keys = {_entry(answer).key for answer in answers}
+        pages = [page for key, page in candidate.store.pages.items() if key in keys]
+        with view.store.trial(pages=pages, source=candidate.store.source) as trial:
+            yield trial
+
+    def changed_paths(self) -> tuple[Path, ...]:
+        """Return the files that a kept output changes."""
+        store = self.open().store
+        return (store.source_path, store.path / PAGES_FILE)
+
+
+class _Update:
+    """A store that nobody else writes for now."""
+
+    def __init__(self, place: StorePlace, transaction: StoreUpdate[RegenStore]) -> None:
+        self._place = place
+        self._transaction = transaction
+        self.view = place.view_of(transaction.store)
+        """What it holds, read under the lock and again after ``write``."""
+
+    def write(
+        self, candidate: StoreView, kept: Sequence[Answer], rejected: Sequence[Rejected]
+    ) -> tuple[str, ...]:
+        """Write what is kept and put the rest in the history; return the ids of the rest."""
+        store = self.view.store
+        entries = [
+            HistoryEntry.of(_page_of(store, item.answer), "rejected", item.issues)
+            for item in rejected
+        ]
+        if kept:
+            ids = self._transaction.write(
+                pages=[candidate.store.pages[_entry(answer).key] for answer in kept],
+                source=candidate.store.source or None,
+                replaced=entries,
+                is_unedited=self._is_unedited(candidate),
+            )
+        else:
+            ids = self._transaction.write(replaced=entries)
+        self.view = self._place.view_of(self._transaction.store)
+        return ids[: len(entries)]
+
+    def _is_unedited(self, candidate: StoreView) -> bool:
+        """Return whether the candidate's source is what its pages make, whatever it was before."""
+        store = self.view.store
+        if store.envelope.source_sha256 in (None, source_hash(store.source)):
+            return False  # It was not edited before, so that nobody has to look.
+        return not any(map(is_edited, candidate.results.values()))
+
+
+def _entry(answer: Answer) -> PromptEntry:
+    entry = answer.ask.entry
+    assert isinstance(entry, PromptEntry)  # noqa: S101 - asks of a store hold one
+    return entry
+
+
+def _page_of(store: RegenStore, answer: Answer) -> StoredPage:
+    """Return an answer as the page of ``store`` that it would become."""
+    entry = _entry(answer)
+    old = store.pages.get(entry.key)
+    return StoredPage.of(
+        entry,
+        answer.output,
+        model=answer.model,
+        type_hash=store.prompt_type_hash(entry),
+        usage=answer.usage,
+        stop_reason=answer.stop_reason or None,
+        provider=answer.provider,
+        attempt=(old.attempt if old else 0) + 1,
+    )
+
+
+def ask_for_page(
+    entry: PromptEntry,
+    corrections: Sequence[Feedback],
+    settings: TurnSettings,
+    *,
+    model: str,
+    language: Language,
+) -> Ask:
+    """Return the request for one page; its stored prompt is followed by the corrections."""
+    user = entry.user
+    if corrections:
+        user = with_correction(user, correction_block(corrections, user))
+    limit = settings.max_tokens or FIRST_LIMIT
+    return Ask(
+        entry.type_name,
+        entry.page,
+        TurnRequest(entry.system, (Message("user", user),), model, limit, cache="5m"),
+        output_tokens=_TOKENS_PER_UNIT * (len(entry.fields) + 3),
+        title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
+        extract=partial(_code_in, entry=entry, language=language),
+        entry=entry,
+    )
+
+
+def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:
+    """Return the code of a reply that came in pieces: of the first way to read them that is legal.
+
+    Where none is, the least illegal one.
+    """
+    best: tuple[int, str] | None = None
+    for text in join_text(pieces):
+        code = extract_code(
+            text, language=language, type_name=entry.type_name, fields=entry.fields
+        ).code
+        if len(pieces) == 1:
+            return code
+        weight = language.illegality(code)
+        if best is None or weight < best[0]:
+            best = weight, code
+        if not weight:
+            break
+    assert best is not None  # noqa: S101 - there is at least one text
+    return best[1]
+
+
+def model_for(store: RegenStore | None, entry: PromptEntry, override: str | None) -> str:
+    """Return the model to ask for a page: the one named, else the one that wrote it, else ours.
+
+    Where no model of the API wrote it, but a person or a provider of the user's, the one that wrote
+    another page last is asked.
+    """
+    if override:
+        return override
+    if store is None:
+        return DEFAULT_MODEL
+    page = store.pages.get(entry.key)
+    if page is not None and _is_of_the_api(page):
+        return page.model
+    others = [other for other in store.pages.values() if _is_of_the_api(other)]
+    if others:
+        return max(others, key=lambda other: other.generated_at).model
+    # A store that was just made names the model that is going to be asked.
+    return DEFAULT_MODEL if store.pages else store.envelope.model or DEFAULT_MODEL
+
+
+def _is_of_the_api(page: StoredPage) -> bool:
+    return page.provider is None and page.model not in {"", "hand", "dry-run"}
+
+
+def stitch_type(store: RegenStore, type_name: str) -> str | None:
+    """Return the type as its stored pages make it; ``None`` while a page is missing."""
+    prompts = store.prompts_of(type_name)
+    outputs = [page.output for page in store.pages_of(type_name)]
+    if not prompts or len(outputs) < len(prompts):
+        return None
+    type_ = store.ir.type_named(type_name)
+    is_enum = type_ is not None and type_.kind == "enum"
+    language = find_language(store.ir.language)
+    return stitch(outputs, name=type_name, is_enum=is_enum, language=language).text
+
+
+def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
+    """Return ``store`` with ``pages`` in place and the blocks of their types rebuilt.
+
+    Every other byte of the source stays as it is, edits made by hand included.
+    """
+    merged = {**store.pages, **{page.key: page for page in pages}}
+    source = store.source
+    candidate = store.revised(merged.values(), source)
+    for type_name in dict.fromkeys(page.type_name for page in pages):
+        source = _with_block(candidate, source, type_name)
+    return store.revised(merged.values(), source)
+
+
+def _with_block(store: RegenStore, source: str, type_name: str) -> str:
+    code = stitch_type(store, type_name)
+    if code is None:
+        return source
+    if not source:
+        return store.assembly()
+    if extract_type_block(source, type_name) is not None:
+        return replace_type_block(source, type_name, code)
+    comment = find_language(store.ir.language).comment
+    return insert_type_block(source, type_name, code, order=store.type_names, comment=comment)
+
+
+def without_types(source: str, type_names: Sequence[str]) -> str:
+    """Return ``source`` without the blocks of types that are gone."""
+    for name in type_names:
+        if extract_type_block(source, name) is not None:
+            source = remove_type_block(source, name)
+    return source
+
+
+def results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
+    """Return what counts against a store, type by type.
+
+    What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
+    silent about it is no leave to overwrite it.
+    """
+    found = validate_store(store)
+    kept = ignoring(found, ignore)
+    for name, result in found.items():
+        if is_edited(result) and not is_edited(kept[name]):
+            drift = [issue for issue in result.issues if issue.code == "DRIFT"]
+            kept[name] = ValidationResult.of([*drift, *kept[name].issues])
+    return kept
+
+
+def is_edited(result: ValidationResult | None) -> bool:
+    """Return whether the type's block is not what its pages make."""
+    return any(issue.code == "DRIFT" for issue in (result.issues if result else ()))
+
+
+def find_obstacle(
+    store: RegenStore, results: Results, names: Iterable[str], *, discard_edits: bool = False
+) -> HandEditError | EditedPromptError | None:
+    """Return why types must not be asked, although there is a model; ``None`` where they may.
+
+    Args:
+        store: the store.
+        results: what is wrong with each type.
+        names: of the types; the first one with an obstacle counts.
+        discard_edits: whether edits of the source may be lost.
+
+    Raises:
+        StoreWriteError: what is answered could not be written.
+    """
+    store.refuse_links()
+    place = shlex.quote(str(store.path))
+    broken = broken_file(store, split(store.source, store.envelope.language))
+    if broken and store.has_source and not discard_edits:
+        return HandEditError(
+            f"{store.source_path}: {broken}",
+            why="no block can be told from another, so no reply could be put into the file",
+            hint=f"pytest-regen rebuild {place}",
+        )
+    for name in names:
+        result = results.get(name)
+        if is_edited(result) and not discard_edits:
+            return HandEditError(
+                f"{name} in {store.source_path} was edited by hand",
+                why="regenerating it would discard the edit",
+                hint=f"keep it: pytest-regen adopt {place} --type {name}; "
+                f"or drop it: pytest-regen rebuild {place} --type {name}",
+            )
+        if result and any(issue.code == "EDITED_PROMPT" for issue in result.issues):
+            return EditedPromptError(
+                f"a prompt of {name} in {store.path / 'prompts.json'} was edited",
+                why="its answer would pass for one to the document",
+                hint=f"{update_command(store)}, which writes the prompts anew",
+            )
+    return None
+
+
+def _score(store: RegenStore, type_name: str, result: ValidationResult) -> Score:
+    """Return a type's score; an issue without a page is about all of them."""
+    hiding = [issue for issue in result.errors if issue.code in _HIDING_CODES]
+    if not hiding:
+        return Score(len(result.errors))
+    named = {issue.page for issue in hiding}
+    unreadable = [
+        prompt for prompt in store.prompts_of(type_name) if None in named or prompt.page in named
+    ]
+    reported = {issue.field for issue in result.errors}
+    hidden = sum(
+        str(unit) not in reported and not _stands_in(str(unit), store.pages.get(prompt.key))
+        for prompt in unreadable
+        for unit in prompt.fields
+    )
+    return Score(len(result.errors) + hidden, frozenset(prompt.page for prompt in unreadable))
+
+
+def _stands_in(word: str, page: StoredPage | None) -> bool:
+    """Return whether a field's name is in code that cannot be read, so that it may be there."""
+    text = page.output if page else ""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None

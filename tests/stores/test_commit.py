@@ -1,0 +1,259 @@
+"""Several files below one folder change together or not at all, whoever is killed when."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from commit_work import (
+    CANDIDATE,
+    CHANGED,
+    FILES,
+    UNTRIED,
+    files_of,
+    put_back,
+    recover,
+    write,
+)
+from killing import Killed, kill_at_every_effect
+
+from pytest_regen.commit import Contents, View
+from pytest_regen.errors import StoreCorruptError, StoreWriteError
+from pytest_regen.files import observe_effects
+
+NAMES = (*FILES, *CHANGED)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a file of the user and a ledger."""
+    for name, data in FILES.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_bytes(data)
+    return tmp_path / "root"
+
+
+def seen(root: Path) -> dict[str, bytes | None]:
+    """Return what a reader sees."""
+    view = files_of(root).view(put_back)
+    return {name: view.read(name) for name in NAMES}
+
+
+def on_disk(root: Path) -> dict[str, bytes | None]:
+    """Return what the files hold."""
+    return {name: (root / name).read_bytes() if (root / name).exists() else None for name in NAMES}
+
+
+def state(contents: Contents) -> dict[str, bytes | None]:
+    """Return the files with some contents in place of the first."""
+    return dict.fromkeys(NAMES) | dict(FILES) | dict(contents)
+
+
+@contextmanager
+def stopped_at(effect: str, name: str) -> Iterator[None]:
+    """Leave a writer at one of its effects, where a kill would end it."""
+
+    def observe(what: str, path: Path) -> None:
+        if (what, path.name) == (effect, name):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), observe_effects(observe):
+        yield
+
+
+def test_a_commit_changes_all_its_files(root: Path) -> None:
+    """Files are written, made with their folders, and removed; the journal is gone."""
+    write(root)
+
+    assert on_disk(root) == state(CHANGED)
+    assert not (root / ".regen" / "journal").exists()
+
+
+def test_content_that_is_there_is_not_written(root: Path) -> None:
+    """A file of the user is not touched where nothing changes."""
+    touched = []
+    with files_of(root).locked() as view, observe_effects(lambda *effect: touched.append(effect)):
+        files_of(root).commit({name: view.read(name) for name in FILES} | {"not/there": None})
+
+    assert touched == []
+
+
+def check_survival(killed: Killed, *outcomes: Contents) -> None:
+    """Assert that the files read as one of these states, and stay so when a writer comes."""
+    before = seen(killed.folder)
+    assert before in [state(contents) for contents in outcomes], killed.effect
+
+    recover(killed.folder)
+
+    assert seen(killed.folder) == on_disk(killed.folder) == before
+    left = [path.name for path in (killed.folder / ".regen").rglob("*") if path.is_file()]
+    assert not [name for name in left if name.endswith(".trial") or name == "commit.json"]
+
+
+@pytest.mark.parametrize(
+    ("work", "outcomes"),
+    [
+        ("write", [{}, CHANGED]),
+        ("try_and_accept", [{}, {"locales/de.json": CANDIDATE, **UNTRIED}]),
+        ("try_and_reject", [{}]),
+    ],
+)
+def test_a_kill_at_any_effect_leaves_before_or_after(
+    work: str, outcomes: list[Contents], root: Path, tmp_path: Path
+) -> None:
+    """Readers see one of the two, and recovery changes nothing of it."""
+    kills = kill_at_every_effect(f"commit_work:{work}", root, tmp_path / "copies", step=5)
+
+    assert len(kills) > 10
+    for killed in kills:
+        check_survival(killed, *outcomes)
+
+
+def test_names_that_are_about_to_change_are_listed(root: Path) -> None:
+    """A reader lists what a change adds, and not what it removes, wherever its writer died."""
+    with stopped_at("after rename", "commit.json"):
+        write(root)
+
+    names = files_of(root).view().names(".regen/units/", ".json")
+
+    assert names == {".regen/units/de/berth.json"}
+    assert (root / ".regen/units/gone.json").exists()
+
+
+def test_an_edit_of_a_users_file_after_a_kill_stays(root: Path) -> None:
+    """What the user wrote since wins; the other files of the change are completed."""
+    with stopped_at("after rename", "commit.json"):
+        write(root)
+    (root / "locales/de.json").write_bytes(b"by hand\n")
+    edited = state({**CHANGED, "locales/de.json": b"by hand\n"})
+
+    assert seen(root) == edited
+    recover(root)
+    assert on_disk(root) == edited
+
+
+def test_an_edit_of_any_other_file_after_a_kill_is_moved_aside(root: Path) -> None:
+    """It is not overwritten: it lies where git ignores it."""
+    with stopped_at("after rename", "commit.json"):
+        write(root)
+    (root / ".regen/units/de/berth.json").write_bytes(b"by hand\n")
+
+    recover(root)
+
+    assert on_disk(root) == state(CHANGED)
+    (kept,) = (root / ".regen/history").glob("edited-*-berth.json")
+    assert kept.read_bytes() == b"by hand\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["../out", "a/../../out", "/etc/out", "a//b", "", ".git/hooks/x", "x/.GIT/config", "\0"]
+)
+def test_a_name_that_is_not_below_the_root_is_refused(name: str, root: Path) -> None:
+    """Neither by a commit nor by a manifest, which version control may have brought."""
+    files = files_of(root)
+    with files.locked(), pytest.raises(StoreWriteError):
+        files.commit({name: b"x"})
+    change = {"name": name, "staged": "0", "before": None, "after": None}
+    (root / ".regen/journal").mkdir()
+    (root / ".regen/journal/commit.json").write_text(json.dumps({"changes": [change]}), "utf-8")
+
+    with pytest.raises(StoreCorruptError, match="not a change that pytest-regen wrote"):
+        files.view()
+
+
+def test_a_link_that_leads_out_of_the_root_is_refused(root: Path, tmp_path: Path) -> None:
+    """A folder or a file behind a link is somebody else's."""
+    (tmp_path / "out").mkdir()
+    (root / "linked").symlink_to(tmp_path / "out")
+    (root / "link.json").symlink_to(root / "locales/de.json")
+    files = files_of(root)
+
+    with files.locked():
+        with pytest.raises(StoreWriteError, match="a link leads out"):
+            files.commit({"linked/x": b"x"})
+        with pytest.raises(StoreWriteError, match="symbolic link"):
+            files.commit({"link.json": b"x"})
+
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"changes": 3}', '{"changes": [{}]}', "[" * 9999]
+)
+def test_a_damaged_manifest_is_named(text: str, root: Path) -> None:
+    """Nothing is guessed from it; the message names the folder to look into."""
+    (root / ".regen/journal").mkdir()
+    (root / ".regen/journal/commit.json").write_text(text, "utf-8")
+
+    with pytest.raises(StoreCorruptError, match=r"commit\.json"):
+        files_of(root).view()
+
+
+def test_readers_see_one_moment(root: Path) -> None:
+    """Two files that always change together never differ, while a writer does not rest."""
+    files = files_of(root)
+
+    def pair(view: View) -> tuple[bytes | None, bytes | None]:
+        return view.read("locales/de.json"), view.read(".regen/entry")
+
+    with files.locked():
+        files.commit(dict.fromkeys(("locales/de.json", ".regen/entry"), b"0"))
+    pairs = set()
+    with child("write_for_ever", root) as process:
+        while len(pairs) < 20:
+            pairs.add(files.read(pair))
+        process.send_signal(signal.SIGKILL)
+
+    assert all(one == other for one, other in pairs)
+
+
+@contextmanager
+def child(work: str, root: Path) -> Iterator[subprocess.Popen[str]]:
+    """Do some work in another process, which ends with the block."""
+    code = f"import sys, pathlib, commit_work; commit_work.{work}(pathlib.Path(sys.argv[1]))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, root],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        yield process
+        process.communicate()
+
+
+def test_a_trial_of_another_process_is_seen_until_it_ends(root: Path) -> None:
+    """Its candidate stays for readers and writers; another trial of the same file waits."""
+    files = files_of(root)
+    with child("hold_trial", root) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "on trial\n"
+        recover(root)
+        assert seen(root)["locales/de.json"] == CANDIDATE
+        with (
+            pytest.raises(StoreWriteError, match="another process"),
+            files.trial(lambda _: (None, {}), put_back, of="locales/de.json", timeout=0.05),
+        ):
+            pass
+        with files.trial(lambda _: (0, {}), lambda *_: {}, of="locales/fr.json", timeout=0.05):
+            pass
+
+    assert on_disk(root) == state({})
+
+
+def test_a_trial_of_a_process_that_died_is_not_seen(root: Path) -> None:
+    """Readers look past its candidate, and the next writer takes it out."""
+    with child("hold_trial", root) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    assert on_disk(root)["locales/de.json"] == CANDIDATE
+
+    assert seen(root) == state({})
+    recover(root)
+    assert on_disk(root) == state({})

@@ -1,0 +1,102 @@
+"""What children do to a folder of files that change together (see killing.py)."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from pytest_regen.commit import AtomicFiles, Contents, View
+
+__all__ = [
+    "CHANGED",
+    "FILES",
+    "UNTRIED",
+    "files_of",
+    "hold_trial",
+    "put_back",
+    "recover",
+    "try_and_accept",
+    "try_and_reject",
+    "write",
+    "write_for_ever",
+]
+
+FILES = {
+    "locales/de.json": b"old text\n",
+    ".regen/units/de/berth.json": b"old entry\n",
+    ".regen/units/gone.json": b"old entry\n",
+}
+CHANGED: Contents = {
+    ".regen/units/de/berth.json": b"new entry\n",
+    ".regen/systems/abc.txt": b"new system\n",
+    "locales/de.json": b"new text\n",
+    ".regen/units/gone.json": None,
+}
+CANDIDATE = b"candidate\n"
+UNTRIED: Contents = {".regen/units/de/berth.json": b"entry of the candidate\n"}
+
+
+def files_of(root: Path) -> AtomicFiles:
+    """Return the files below a folder as a ledger beside files of the user."""
+    return AtomicFiles(
+        root,
+        what=f"the units of {root.name}",
+        lock=root / ".regen" / "locks" / "units.lock",
+        journal=".regen/journal",
+        aside=".regen/history",
+        is_users=lambda name: not name.startswith(".regen/"),
+    )
+
+
+def put_back(record: Any, view: View) -> Contents:
+    """Take the candidate out, unless somebody wrote over it."""
+    if view.read("locales/de.json") != CANDIDATE:
+        return {}
+    return {"locales/de.json": record["before"].encode()}
+
+
+def _place(view: View) -> tuple[Any, Contents]:
+    before = view.read("locales/de.json") or b""
+    return {"before": before.decode()}, {"locales/de.json": CANDIDATE}
+
+
+def write(root: Path) -> None:
+    """Change four files, one of them by removing it."""
+    files = files_of(root)
+    with files.locked():
+        files.commit(CHANGED)
+
+
+def write_for_ever(root: Path) -> None:
+    """Give two files the same new content again and again, until killed."""
+    files = files_of(root)
+    number = 0
+    while True:
+        number += 1
+        with files.locked():
+            files.commit(dict.fromkeys(("locales/de.json", ".regen/entry"), b"%d" % number))
+
+
+def try_and_accept(root: Path) -> None:
+    """Put a candidate on trial and keep it, with an entry of its own."""
+    with files_of(root).trial(_place, put_back, of="locales/de.json") as trial:
+        trial.accept(lambda _: UNTRIED)
+
+
+def try_and_reject(root: Path) -> None:
+    """Put a candidate on trial and leave."""
+    with files_of(root).trial(_place, put_back, of="locales/de.json"):
+        pass
+
+
+def recover(root: Path) -> None:
+    """Lock the files and do nothing, which finishes what a killed writer left."""
+    with files_of(root).locked(recover=put_back):
+        pass
+
+
+def hold_trial(root: Path) -> None:
+    """Put a candidate on trial, print a line, and keep it there until a line is read."""
+    with files_of(root).trial(_place, put_back, of="locales/de.json"):
+        sys.stdout.write("on trial\n")
+        sys.stdout.flush()
+        sys.stdin.readline()

@@ -1,0 +1,186 @@
+"""The ledger: names of its files, hostile content, files that were moved."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit_work import ENGLISH, GERMAN, PLACE, German, codes, entry_of, kinds_with, project
+
+from pytest_regen.units.ledger import Entry, as_bytes, entry_name, system_name
+from pytest_regen.units.place import open_units
+from pytest_regen.units.work import adopt_units, forget_units, rebuild_units, unit_history
+
+
+def entry_file(root: Path, name: str) -> Path:
+    """Return the file of an entry."""
+    return root / entry_name(PLACE, name)
+
+
+def test_one_file_per_unit_and_one_per_system_prompt(tmp_path: Path) -> None:
+    """Readable names, made unique by a hash."""
+    file = project(tmp_path)
+
+    names = sorted(path.name for path in entry_file(tmp_path, "berth").parent.iterdir())
+
+    assert [name.partition("-")[0] for name in names] == ["berth", "leave", "mooring"]
+    entry = json.loads(entry_file(tmp_path, "berth").read_text("utf-8"))
+    assert list(entry) == [
+        "format",
+        "name",
+        "prompt",
+        "system_sha256",
+        "inputs_sha256",
+        "output",
+        "model",
+        "provider",
+        "attempt",
+        "generated_at",
+        "tokens",
+    ]
+    system = tmp_path / system_name(entry["system_sha256"])
+    assert system.read_text("utf-8") == file.kind.system
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_any_name_has_a_file_name_that_every_system_takes(name: str) -> None:
+    """Short, in lower case, without what any file system minds; and different from every other."""
+    file = entry_name("a.json", name).rpartition("/")[2]
+
+    assert len(file) <= 80
+    assert file == file.lower()
+    assert not set(file) & set('<>:"/\\|?* ')
+    assert entry_name("a.json", name + "x") != entry_name("a.json", name)
+
+
+def test_names_that_differ_in_case_alone_have_files_of_their_own() -> None:
+    """Where case does not count, too."""
+    assert entry_name("a", "Berth").lower() != entry_name("a", "berth").lower()
+
+
+HOSTILE = {
+    "no JSON": b"{",
+    "a list": b"[]",
+    "empty": b"",
+    "no UTF-8": b'{"name": "\xff"}',
+    "deep": b"[" * 100_000,
+    "another unit's": b"",
+    "wrong types": b'{"name": "berth", "prompt": 3}',
+    "a conflict": b'{\n<<<<<<< HEAD\n "name": 1\n=======\n "name": 2\n>>>>>>> x\n}',
+    "huge number": b'{"name": "berth", "attempt": 1' + b"0" * 5_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_an_entry_that_cannot_be_read_fails_its_unit_alone(tmp_path: Path, content: bytes) -> None:
+    """The others are as they were, and ``adopt`` writes it anew."""
+    file = project(tmp_path)
+    other = entry_file(tmp_path, "leave").read_bytes()
+    entry_file(tmp_path, "berth").write_bytes(content or other)
+
+    units = file.open()
+
+    assert codes(units) == {"berth": ["LEDGER"]}
+    assert "adopt" in units.obstacle("berth")
+    adopt_units(file)
+    assert codes(file.open()) == {}
+
+
+def test_an_entry_that_is_a_folder_is_none(tmp_path: Path) -> None:
+    """Nothing falls over it."""
+    file = project(tmp_path)
+    entry_file(tmp_path, "berth").unlink()
+    entry_file(tmp_path, "berth").mkdir()
+
+    assert codes(file.open()) == {"berth": ["UNRECORDED"]}
+
+
+def test_a_stray_file_in_the_ledger_is_an_orphan(tmp_path: Path) -> None:
+    """``forget`` removes it."""
+    file = project(tmp_path)
+    stray = entry_file(tmp_path, "berth").with_name("stray.json")
+    stray.write_text("{}", "utf-8")
+
+    units = file.open()
+
+    assert codes(units) == {}
+    assert [issue.code for issue in units.orphans] == ["ORPHAN"]
+    forget_units(file)
+    assert not stray.exists()
+
+
+def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
+    """A JSON catalogue may hold one; the ledger's file stays UTF-8."""
+    entry = Entry("a", "p", "s", "i", "half \ud83d", "m", None, 1, "now")
+
+    assert json.loads(as_bytes(entry.to_json()).decode("utf-8"))["output"] == "half \ud83d"
+
+
+def test_a_moved_file_keeps_its_ledger(tmp_path: Path) -> None:
+    """Recognised by its content; the next write moves the ledger and the history, too."""
+    file = project(tmp_path)
+    (tmp_path / PLACE).write_text(
+        json.dumps({**GERMAN, "berth": "Platz {number}"}, ensure_ascii=False), "utf-8"
+    )
+    adopt_units(file)
+    (tmp_path / "i18n").mkdir()
+    for name in ("de.json", "en.json"):
+        (tmp_path / "locales" / name).rename(tmp_path / "i18n" / name)
+
+    class Moved(German):
+        """At its new place."""
+
+        files = "i18n/de.json"
+
+    moved = open_units(kinds_with(tmp_path, Moved()), "i18n/de.json")
+
+    assert codes(moved.open()) == {}
+    forget_units(moved, ["leave"])
+    assert codes(moved.open()) == {"leave": ["UNRECORDED"]}
+    assert not list((tmp_path / ".regen/units/locales").rglob("*-*.json"))
+    assert [past.reason for past in unit_history(moved)] == ["adopted", "forgotten"]
+
+
+def test_a_copied_file_does_not_take_the_ledger_away(tmp_path: Path) -> None:
+    """The old file is still there, so that nothing was moved."""
+    project(tmp_path)
+    for name in ("de.json", "en.json"):
+        copy = tmp_path / "other" / name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes((tmp_path / "locales" / name).read_bytes())
+
+    class Copied(German):
+        """Beside the first."""
+
+        files = "other/de.json"
+
+    copied = open_units(kinds_with(tmp_path, Copied()), "other/de.json")
+
+    assert codes(copied.open()) == dict.fromkeys(ENGLISH, ["UNRECORDED"])
+
+
+def test_another_format_makes_nothing_stale(tmp_path: Path) -> None:
+    """A change of our own wording or reading is nobody's fault."""
+    file = project(tmp_path)
+    entry = replace(entry_of(file, "berth"), format=99)
+    entry_file(tmp_path, "berth").write_bytes(as_bytes(entry.to_json()))
+
+    assert codes(file.open()) == {}
+
+
+def test_a_link_in_the_place_of_the_file_is_not_written(tmp_path: Path) -> None:
+    """What it points at may lie anywhere."""
+    from pytest_regen.errors import StoreWriteError
+
+    file = project(tmp_path)
+    outside = tmp_path / "outside.json"
+    outside.write_text('{"berth": "x"}', "utf-8")
+    file.path.unlink()
+    file.path.symlink_to(outside)
+
+    assert "symbolic link" in file.open().obstacle("berth")
+    with pytest.raises(StoreWriteError, match="symbolic link"):
+        rebuild_units(file)
+    assert outside.read_text("utf-8") == '{"berth": "x"}'

@@ -1,0 +1,302 @@
+"""What is wrong with a unit, by how its text, its inputs and its entry in the ledger stand."""
+
+from pathlib import Path
+
+import pytest
+from unit_work import ENGLISH, GERMAN, PLACE, German, codes, project, write_json
+
+from pytest_regen import Kind, Unit, regions
+from pytest_regen.units.work import adopt_units
+
+
+def test_a_recorded_text_is_clean(tmp_path: Path) -> None:
+    """What stands there is what the ledger has, and its inputs are the same."""
+    file = project(tmp_path)
+
+    assert codes(file.open()) == {}
+
+
+def test_a_text_without_an_entry_is_unrecorded(tmp_path: Path) -> None:
+    """It existed before; that is a warning, and checks apply all the same."""
+    file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz"}, is_recorded=False)
+
+    units = file.open()
+
+    assert codes(units)["berth"] == ["UNRECORDED", "PLACEHOLDER"]
+    assert [one.severity for one in units.issues("berth")] == ["warning", "error"]
+
+
+def test_a_unit_that_is_named_and_not_there_is_missing(tmp_path: Path) -> None:
+    """It is an error, which says what puts it there."""
+    file = project(tmp_path, {"berth": "Liegeplatz {number}", "leave": " "})
+
+    units = file.open()
+
+    assert codes(units) == {"mooring": ["MISSING_UNIT"], "leave": ["MISSING_UNIT"]}
+    assert units.missing("leave") == (1,)
+
+
+def test_all_units_of_an_absent_file_are_missing(tmp_path: Path) -> None:
+    """The file is made by the first answer."""
+    file = project(tmp_path, None)
+
+    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["MISSING_UNIT"])
+
+
+def test_another_text_than_the_recorded_one_is_drift(tmp_path: Path) -> None:
+    """It is told first, and nobody may ask for the unit."""
+    file = project(tmp_path)
+    write_json(file.path, {**GERMAN, "berth": "Liegeplatz"})
+
+    units = file.open()
+
+    assert codes(units) == {"berth": ["DRIFT", "PLACEHOLDER"]}
+    assert "adopt locales/de.json --unit berth" in units.obstacle("berth")
+    assert not units.obstacle("leave")
+
+
+def test_another_input_makes_a_unit_stale(tmp_path: Path) -> None:
+    """Only the unit that was made from it."""
+    file = project(tmp_path)
+    write_json(tmp_path / "locales/en.json", {**ENGLISH, "mooring": "Moor alongside"})
+
+    units = file.open()
+
+    assert codes(units) == {"mooring": ["STALE"]}
+
+
+def test_another_system_prompt_makes_all_stale(tmp_path: Path) -> None:
+    """It counts whatever ``inputs`` says."""
+    project(tmp_path)
+
+    class Formal(German):
+        """Another tone."""
+
+        system = "Say Sie."
+
+    file = project(tmp_path, is_recorded=False, kind=Formal())
+
+    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+
+
+def test_another_setting_makes_all_stale(tmp_path: Path) -> None:
+    """A kind's settings count like its system prompt."""
+    project(tmp_path)
+
+    class Short(German):
+        """With a setting."""
+
+        settings = {"longest": 20}  # noqa: RUF012 - as a user writes it
+
+    file = project(tmp_path, is_recorded=False, kind=Short())
+
+    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+
+
+def test_an_input_may_be_a_file(tmp_path: Path) -> None:
+    """Its content counts, over LF line ends."""
+    glossary = tmp_path / "glossary.txt"
+    glossary.write_bytes(b"berth: Liegeplatz\r\n")
+
+    class Glossed(German):
+        """Made from a glossary too."""
+
+        def inputs(self, unit: Unit) -> list[str | Path]:
+            """The English string and the glossary."""
+            return [*super().inputs(unit), Path("glossary.txt")]
+
+    file = project(tmp_path, kind=Glossed())
+
+    glossary.write_bytes(b"berth: Liegeplatz\n")
+    assert codes(file.open()) == {}
+    glossary.write_bytes(b"berth: Anleger\n")
+    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+    glossary.unlink()
+    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+
+
+def test_an_answer_is_no_input_of_its_own_unit(tmp_path: Path) -> None:
+    """``prompt`` and ``inputs`` see neither the text nor the file."""
+    seen = []
+
+    class Nosy(German):
+        """Looks at everything."""
+
+        def prompt(self, unit: Unit) -> str:
+            """Note what is there."""
+            seen.append((unit.text, unit.file_text))
+            return super().prompt(unit)
+
+    adopt_units(project(tmp_path, is_recorded=False, kind=Nosy()))
+
+    assert set(seen) == {("", "")}
+
+
+def test_what_nothing_asks_for_is_an_orphan(tmp_path: Path) -> None:
+    """A text, an entry of the ledger, or both."""
+    file = project(tmp_path)
+    write_json(tmp_path / "locales/en.json", {"berth": ENGLISH["berth"]})
+    write_json(file.path, {"berth": GERMAN["berth"], "leave": GERMAN["leave"], "extra": "Mehr"})
+
+    units = file.open()
+
+    assert codes(units) == {}
+    assert {issue.type_name: issue.message for issue in units.orphans} == {
+        "leave": "'leave' is in the file and in the ledger, and nothing asks for it",
+        "extra": "'extra' is in the file, and nothing asks for it",
+        "mooring": "'mooring' is in the ledger, and nothing asks for it",
+    }
+    assert {issue.severity for issue in units.orphans} == {"warning"}
+
+
+def test_a_file_that_cannot_be_read_fails_every_unit(tmp_path: Path) -> None:
+    """Each item says what is wrong, and none is asked for."""
+    file = project(tmp_path)
+    file.path.write_text('{"berth": \n', "utf-8")
+
+    units = file.open()
+
+    assert codes(units) == dict.fromkeys(ENGLISH, ["SYNTAX"])
+    assert units.obstacle("berth")
+
+
+def test_a_file_that_is_no_text_fails_every_unit(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8."""
+    file = project(tmp_path)
+    file.path.write_bytes(b'{"berth": "\xff"}')
+
+    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["SYNTAX"])
+
+
+CONFLICT = """{
+<<<<<<< HEAD
+  "berth": "Liegeplatz {number}",
+=======
+  "berth": "Anleger {number}",
+>>>>>>> theirs
+  "mooring": "Hier anlegen",
+  "leave": "Ab {time}"
+}
+"""
+
+
+def test_conflict_markers_name_the_unit(tmp_path: Path) -> None:
+    """The unit that differs shows both sides; the others are only in the same file."""
+    file = project(tmp_path)
+    file.path.write_text(CONFLICT, "utf-8")
+
+    units = file.open()
+
+    assert codes(units) == dict.fromkeys(ENGLISH, ["CONFLICT"])
+    assert units.conflicting == {"berth"}
+    issue = units.issues("berth")[0]
+    assert issue.line == 2
+    assert issue.detail == 'ours:   "Liegeplatz {number}"\ntheirs: "Anleger {number}"'
+
+
+def test_a_region_decides_what_is_the_same(tmp_path: Path) -> None:
+    """JSON that is written otherwise is no DRIFT where values are compared."""
+
+    class Values(German):
+        """Values as JSON."""
+
+        region = regions.JsonValues()
+
+    file = project(tmp_path, kind=Values())
+    file.path.write_text(file.path.read_text("utf-8").replace(" anlegen", "\\u0020anlegen"), "utf-8")
+
+    assert codes(file.open()) == {}
+
+
+@pytest.mark.parametrize("method", ["units", "prompt", "inputs", "check", "is_empty"])
+def test_an_exception_in_a_kind_is_its_own_error(tmp_path: Path, method: str) -> None:
+    """It has the user's traceback and nothing of ours, and no model is asked about it."""
+    project(tmp_path)
+
+    def broken(self: Kind, *_: object) -> object:
+        return {}["no such key"]
+
+    kind = type("Broken", (German,), {method: broken})()
+    file = project(tmp_path, is_recorded=False, kind=kind)
+
+    units = file.open()
+    if method == "units":
+        from pytest_regen.errors import KindError
+
+        with pytest.raises(KindError, match=r"Broken.units raised KeyError") as raised:
+            _ = units.names
+        assert "no such key" in raised.value.trace
+        assert "pytest_regen/units" not in raised.value.trace
+        return
+    found = units.issues("berth")
+    if method == "prompt":
+        assert not found  # Its inputs are the English text alone.
+        return
+    assert found[-1].code == "KIND_ERROR"
+    assert "no such key" in (found[-1].detail or "")
+    assert units.obstacle("berth")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ("not like this", "CHECK", "not like this"),
+        (["one"], "CHECK", "one"),
+        ([("TONE", "say du")], "TONE", "say du"),
+    ],
+)
+def test_what_check_may_give(tmp_path: Path, given: object, code: str, message: str) -> None:
+    """A sentence, or a code with a message, alone or in a list."""
+    kind = type("Strict", (German,), {"check": lambda *_: given})()
+
+    issue = project(tmp_path, kind=kind).open().issues("berth")[0]
+
+    assert (issue.code, issue.message, issue.type_name) == (code, message, "berth")
+    assert issue.excerpt is not None
+    assert issue.excerpt.text == GERMAN["berth"]
+
+
+def test_what_check_may_not_give(tmp_path: Path) -> None:
+    """A number is a mistake of the kind, not of the text."""
+    kind = type("Odd", (German,), {"check": lambda *_: [3]})()
+
+    issue = project(tmp_path, kind=kind).open().issues("berth")[0]
+
+    assert issue.code == "KIND_ERROR"
+    assert "check yields 3" in (issue.detail or "")
+
+
+def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
+    """It counts in the text of the unit; people read the file."""
+    from pytest_regen import Issue
+
+    class Query(Kind):
+        """Blocks between markers."""
+
+        files = "queries.sql"
+        system = "Write SQL."
+
+        def prompt(self, unit: Unit) -> str:
+            """The order."""
+            return unit.name
+
+        def check(self, unit: Unit) -> list[Issue]:
+            """The second line is wrong."""
+            return [Issue.of("SLOW", "no index", line=2)]
+
+    (tmp_path / "queries.sql").write_text(
+        "-- [REGEN:BEGIN ships]\nSELECT *\nFROM ships\n-- [REGEN:END ships]\n", "utf-8"
+    )
+    from unit_work import kinds_with
+
+    from pytest_regen.units.place import open_units
+
+    units = open_units(kinds_with(tmp_path, Query()), "queries.sql").open()
+
+    issue = units.issues("ships")[-1]
+    assert (issue.line, issue.excerpt and issue.excerpt.text) == (3, "FROM ships")
+
+
+def test_the_place_is_from_the_root(tmp_path: Path) -> None:
+    """With forward slashes, wherever the project lies."""
+    assert project(tmp_path).place == PLACE
