@@ -331,7 +331,7 @@ def _names(item: pytest.Item, mark: str, key: str, value: object) -> tuple[str, 
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence | set | frozenset) and all(isinstance(v, str) for v in value):
-        return tuple(str(one) for one in value)
+        return tuple(str(item) for item in value)
     raise _wrong(item, f"{mark}({key}={value!r})", "it is a name or a list of names")
 
 

@@ -58,7 +58,7 @@ class UnitError(AssertionError):
         parts = [f"{self.check.here}::{self.type_name}: {plural(len(self.issues), 'error')}"]
         pages = list(dict.fromkeys(issue.page for issue in self._first))
         for page in pages:
-            parts += [_issue_text(self.check, one) for one in self._first if one.page == page]
+            parts += [_issue_text(self.check, issue) for issue in self._first if issue.page == page]
             # Below the last issue of a page, so that what to do is said once; an edit is kept or
             # dropped with all its pages.
             is_last = page == pages[-1]
@@ -155,8 +155,8 @@ def findings_json(
     A test's own words are told as an issue without a code. Nothing stands twice.
     """
     found = []
-    for one in dict.fromkeys(findings):
-        issue = Issue("", one) if isinstance(one, str) else one
+    for finding in dict.fromkeys(findings):
+        issue = Issue("", finding) if isinstance(finding, str) else finding
         path, line = issue_place(check, issue) if check and issue.code else ("", issue.line)
         found.append({**issue.to_json(), "path": path, "line": line})
     return found

@@ -88,7 +88,7 @@ def _check_regen(item: pytest.Item) -> None:
 
 def _no_store(item: pytest.Item, mark: RegenMark, store: Path) -> pytest.UsageError:
     root = item.config.rootpath
-    there = [from_rootdir(one, root) for one in stores_in_config(item.config)]
+    there = [from_rootdir(entry, root) for entry in stores_in_config(item.config)]
     named = os.path.normpath(mark.store or from_rootdir(store, root))
     near = get_close_matches(named, there, n=1)
     place = f"stores are named from {root}"
@@ -112,7 +112,7 @@ def _schema_names(store: Path) -> Iterator[str]:
     """Yield the words by which a user may know the schemas of a store's types."""
     try:
         types = json.loads((store / "ir.json").read_text("utf-8"))["types"]
-        ids = [str(one["schema_id"]) for one in types]
+        ids = [str(entry["schema_id"]) for entry in types]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return
     for schema_id in ids:

@@ -38,7 +38,7 @@ _SET_UP: pytest.StashKey[pytest.Item] = pytest.StashKey()
 def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
     """Return the module of another plugin that is loaded and serves tests marked ``vcr``."""
     loaded = ((name, sys.modules.get(name)) for name in VCR_PLUGINS)
-    return next((name for name, one in loaded if one and manager.is_registered(one)), None)
+    return next((name for name, module in loaded if module and manager.is_registered(module)), None)
 
 
 def setup_with_marked_fixtures(item: pytest.Item) -> Generator[None, object, object]:

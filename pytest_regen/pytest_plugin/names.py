@@ -180,7 +180,7 @@ def vcr_cassettes(item: pytest.Item) -> tuple[Path, ...]:
         else plain_cassette_name(item, lambda: folder)
     )
     named = vcr_file_name(named, ".yaml")
-    names = [named, *(str(one) for each in item.iter_markers("vcr") for one in each.args)]
+    names = [named, *(str(arg) for each in item.iter_markers("vcr") for arg in each.args)]
     # With and without a suffix: the suite's own configuration chooses it.
     return tuple(folder / f"{name}{end}" for name in names for end in ("", ".yaml", ".json"))
 

@@ -222,7 +222,9 @@ def _has_kind_packages(folder: str) -> bool:
     """
     try:
         with os.scandir(folder or ".") as entries:
-            found = [one.path for one in entries if one.name.endswith((".dist-info", ".egg-info"))]
+            found = [
+                entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))
+            ]
     except OSError:
         return False
     return any(_registers_kinds(f"{path}/entry_points.txt") for path in found)

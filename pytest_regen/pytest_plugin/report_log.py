@@ -72,7 +72,7 @@ def _issues_of(item: TypeItem) -> list[dict[str, Any]]:
 
 def _issues_from_test(item: pytest.Item, error: FeedbackError) -> list[dict[str, Any]]:
     """Return the issues that a test failed with; their file, where its store can be told."""
-    issues = [one for one in error.feedback if isinstance(one, Issue)]
+    issues = [note for note in error.feedback if isinstance(note, Issue)]
     try:
         return findings_json(issues, check_of(item.config, store_path(item)))
     except (RegenError, pytest.UsageError):

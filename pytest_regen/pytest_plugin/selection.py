@@ -136,7 +136,10 @@ def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:
 
     root = config.rootpath
     # A folder whose name holds a bracket is no glob of itself.
-    globs = {glob.escape(one) if (root / one).is_dir() else one: one for one in patterns}
+    globs = {
+        glob.escape(pattern) if (root / pattern).is_dir() else pattern: pattern
+        for pattern in patterns
+    }
     found = find_stores(globs, root)
     for pattern in found.unmatched:
         raise usage_error(
@@ -179,7 +182,7 @@ def _take_argument(
     folder = Path(os.path.normpath(config.invocation_params.dir / path))
     if not folder.is_dir():
         return False
-    store = next((one for one in configured if one == folder or one.samefile(folder)), None)
+    store = next((path for path in configured if path == folder or path.samefile(folder)), None)
     if store is None and is_store(folder):
         store = folder
     if store is not None:

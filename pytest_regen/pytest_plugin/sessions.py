@@ -199,7 +199,7 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
 
     def has_tool(self, tool: tuple[str, str]) -> bool:
         """Return whether a tool, by server and name, is annotated."""
-        return any(one.tool == tool for one in self.annotations)
+        return any(annotation.tool == tool for annotation in self.annotations)
 
     def rewind(self) -> None:
         """Drop what nobody asked for; the set is one wherever the body stands."""
@@ -245,7 +245,7 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
 
     def _copies(self) -> list[TestScenario]:
         """Return the set so that nothing the body does to it reaches the next call."""
-        return [one.model_copy(deep=True) for one in self._current or ()]
+        return [scenario.model_copy(deep=True) for scenario in self._current or ()]
 
 
 def _merge(
@@ -314,7 +314,7 @@ class SessionMaker:
         if number < len(self._made) and self._made[number][0] == key:
             known: T = self._made[number][1]
             return known
-        if self._with_feedback and all(one.has_feedback for one in self._with_feedback):
+        if self._with_feedback and all(note.has_feedback for note in self._with_feedback):
             raise UsageError(
                 f"session {number + 1} of the test is another one than in the call that failed",
                 why="the session that was told of the failure is not used again, so that the model "

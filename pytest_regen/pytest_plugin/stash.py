@@ -108,14 +108,14 @@ def scrubber_of(config: pytest.Config) -> "Scrub | None":
     """
     if _SCRUBBER not in config.stash:
         answers = config.hook.pytest_regen_scrubbers(config=config)
-        config.stash[_SCRUBBER] = _chain([one for answer in answers for one in answer or ()])
+        config.stash[_SCRUBBER] = _chain([issue for answer in answers for issue in answer or ()])
     return config.stash[_SCRUBBER]
 
 
 def _chain(scrubbers: "list[Scrub]") -> "Scrub | None":
     def scrub(text: str) -> str:
-        for one in scrubbers:
-            text = one(text)
+        for scrubber in scrubbers:
+            text = scrubber(text)
         return text
 
     return scrub if scrubbers else None

@@ -129,7 +129,9 @@ class StoreCheck:
             answers = self.config.hook.pytest_regen_validators(
                 config=self.config, store=self.store, type_name=type_name
             )
-            self._user_issues[type_name] = tuple(issue for one in answers for issue in one or ())
+            self._user_issues[type_name] = tuple(
+                issue for answer in answers for issue in answer or ()
+            )
         return self._user_issues[type_name]
 
     def user_errors(self, type_name: str) -> tuple[Issue, ...]:

@@ -259,8 +259,8 @@ def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
 def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[str, Any]]:
     """Return issues as reports have them: with the file, and the line in it."""
     found = []
-    for one in dict.fromkeys(findings):
-        issue = Issue("", one) if isinstance(one, str) else one
+    for finding in dict.fromkeys(findings):
+        issue = Issue("", finding) if isinstance(finding, str) else finding
         path = check.place if issue.code else ""
         found.append({**issue.to_json(), "path": path, "line": issue.line})
     return found

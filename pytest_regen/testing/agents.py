@@ -448,7 +448,7 @@ def _pasted(context: ConversationContext) -> Iterator[str]:
 
 def _flat(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_flat(one)}" for key, one in value.items())
+        return ", ".join(f"{key} = {_flat(item)}" for key, item in value.items())
     if isinstance(value, list):
         return ", ".join(map(_flat, value))
     return str(value)

@@ -66,9 +66,9 @@ def fail(
 
 def _scenario_lines(feedback: "ScenarioFeedback") -> Iterator[str]:
     """Yield feedback about scenarios as a reader of the failure sees it."""
-    for one in feedback.corrections:
-        said = f" is {one.original_decision}, and" if one.original_decision else ""
-        yield f"{one.scenario_description!r}{said} should be {one.corrected_decision}"
+    for correction in feedback.corrections:
+        said = f" is {correction.original_decision}, and" if correction.original_decision else ""
+        yield f"{correction.scenario_description!r}{said} should be {correction.corrected_decision}"
     for discarded in feedback.discarded_scenarios:
         yield f"{discarded.scenario.description!r} can never pass: {discarded.rule}"
     for probe in feedback.probe_scenarios:

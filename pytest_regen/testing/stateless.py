@@ -416,7 +416,7 @@ def assert_level(ask: Ask, question: str, level: LocationLevel) -> None:
     Raises:
         AssertionError: there is no such question, or its level is another.
     """
-    levels = {one.id: one.location_level for one in ask.questions}
+    levels = {question.id: question.location_level for question in ask.questions}
     assert question in levels, f"no question {question!r}; asked were {sorted(levels)}"  # noqa: S101
     found = levels[question]
     assert found == level, f"question {question!r} asks for a {found}, not a {level}"  # noqa: S101

@@ -233,7 +233,7 @@ class _Prompts:
                     self._text(observe(self._make), {path: other})
                     for other in (text, *(control(text) for control in _CONTROLS))
                 )
-                leaving = [self._leaves(before[:-1], one, rest) for one in (found, *controls)]
+                leaving = [self._leaves(before[:-1], change, rest) for change in (found, *controls)]
                 if leaving == [True, False, False]:
                     yield f"{path}: {text!r} leaves its quotes"
                     break

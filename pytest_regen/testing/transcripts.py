@@ -295,7 +295,7 @@ def _section(before: list[str], now: list[str]) -> str:
 def _prompt(request: TurnRequest) -> str:
     if len(request.messages) == 1:
         return request.messages[0].content
-    return "\n\n".join(f"[{one.role}]\n{one.content}" for one in request.messages)
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in request.messages)
 
 
 def _call(request: TurnRequest, reply: str = "") -> Call:

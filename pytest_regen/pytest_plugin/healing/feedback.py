@@ -82,8 +82,8 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
 def _targets(item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]) -> list[Target]:
     path = store_path(item)
     check = check_of(item.config, path)
-    named = [one.type_name for one in feedback if isinstance(one, Issue) and one.type_name]
-    loose = any(isinstance(one, str) or not one.type_name for one in feedback)
+    named = [note.type_name for note in feedback if isinstance(note, Issue) and note.type_name]
+    loose = any(isinstance(note, str) or not note.type_name for note in feedback)
     resolve = check.store.resolve_type
     marked = [resolve(name) for name in mark.types]
     names = dict.fromkeys([*map(resolve, named), *(marked if loose else [])])
@@ -100,7 +100,7 @@ def _targets(item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]) -
 def feedback_about(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ...]:
     """Return what of ``feedback`` is about a type, or about no type in particular."""
     return tuple(
-        one for one in feedback if isinstance(one, str) or one.type_name in {None, type_name}
+        note for note in feedback if isinstance(note, str) or note.type_name in {None, type_name}
     )
 
 
@@ -144,7 +144,7 @@ def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ..
         feedback = (_words(item, failure),)
     if on is None:
         return feedback
-    return tuple(one for one in feedback if isinstance(one, Issue) and one.code in on)
+    return tuple(note for note in feedback if isinstance(note, Issue) and note.code in on)
 
 
 def _words(item: pytest.Item, failure: BaseException) -> str:

@@ -239,7 +239,7 @@ def _feedback(item: pytest.Item, failure: BaseException) -> ScenarioFeedback | N
     if isinstance(failure, FeedbackError) and failure.scenarios is not None:
         return failure.scenarios
     said = feedback_of(item, failure)
-    notes = tuple(_words(one) for one in said)
+    notes = tuple(_words(line) for line in said)
     return ScenarioFeedback(notes=notes) if notes else None
 
 

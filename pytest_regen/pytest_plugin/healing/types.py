@@ -252,13 +252,13 @@ class _Healing:
         except (NoTargetError, RegenError, pytest.UsageError) as error:
             self._record(Heal(self._item.nodeid, "skipped", why=str(error)))
             return None
-        return next((one for one in targets if one.key not in self._keys_tried), None)
+        return next((target for target in targets if target.key not in self._keys_tried), None)
 
     def _is_chosen(self, target: Target) -> bool:
         unit = f"{self._check(target).place}::{target.type_name}"
         names = {unit, id_from_here(unit, self._item.config)}
         only = self._choices.only
-        return not only or any(one in names or _matches(names, one) for one in only)
+        return not only or any(pattern in names or _matches(names, pattern) for pattern in only)
 
     def _check(self, target: Target) -> StoreCheck:
         return check_of(self._item.config, target.store)

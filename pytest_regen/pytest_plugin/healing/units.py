@@ -89,19 +89,20 @@ class _Healing:
             return []
         marked = marked_units(self._item)
         named = {
-            one.type_name
-            for one in feedback_of(self._item, self._failure or AssertionError())
-            if isinstance(one, Issue) and one.type_name
+            note.type_name
+            for note in feedback_of(self._item, self._failure or AssertionError())
+            if isinstance(note, Issue) and note.type_name
         }
         # A failure that names units of the mark is about those.
-        return [one for one in marked if one[1] in named] or marked
+        return [unit for unit in marked if unit[1] in named] or marked
 
     def _is_chosen(self, check: FileCheck, name: str) -> bool:
         unit = unit_id(check.place, name)
         names = {unit, id_from_here(unit, self._config)}
         only = self._choices.only
         return not only or any(
-            one in names or any(fnmatchcase(known, one) for known in names) for one in only
+            pattern in names or any(fnmatchcase(known, pattern) for known in names)
+            for pattern in only
         )
 
     def _heal(self, check: FileCheck, name: str) -> None:

@@ -106,7 +106,7 @@ def orphans(
             module = parent / f"{folder.name}.py"
             files = (p for p in folder.rglob("*") if name_parts(p)[1] in _SUFFIXES and p.is_file())
             left = sorted(file for file in files if file not in claimed)
-            if module in modules or any(fnmatch(module.name, one) for one in patterns):
+            if module in modules or any(fnmatch(module.name, pattern) for pattern in patterns):
                 yield from (file for file in left if _is_unused(module, file, modules))
                 yield from (file for file in left if _is_gone_case(file, claimed))
 
@@ -125,7 +125,7 @@ def _is_unused(module: Path, file: Path, modules: Mapping[Path, bool]) -> bool:
 def _is_gone_case(file: Path, claimed: Collection[Path]) -> bool:
     """Whether a file is that of one case of a test, of which other cases were collected."""
     test, bracket, _ = file.name.partition("[")
-    others = (one.name for one in claimed if one.parent == file.parent)
+    others = (path.name for path in claimed if path.parent == file.parent)
     return bool(bracket) and any(name.startswith(f"{test}[") for name in others)
 
 

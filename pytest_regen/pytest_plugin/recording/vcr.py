@@ -50,7 +50,7 @@ def vcr_cassette_in_use(
         folder=Path(folder),
         mode=mode,
         config=options_of_vcr,
-        extra=tuple(str(one) for mark in marks for one in mark.args),
+        extra=tuple(str(arg) for mark in marks for arg in mark.args),
         configure=lambda vcr: item.config.hook.pytest_recording_configure(
             config=item.config, vcr=vcr
         ),
@@ -98,13 +98,13 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
     unplayed = policy(item.config, "unplayed", None, "warn")
     if run.drifts:
         note_drift(item, run.path)
-    for one in run.drifts if drift != "ignore" else ():
-        fails = drift == "fail"
-        note(item, "drift", run.path, one, command=run.command, failed=fails, causes=one.causes)
-    swallowed = [with_exemption(one, EXEMPTION["vcr"]) for one in run.take_swallowed_misses()]
+    fails = drift == "fail"
+    for change in run.drifts if drift != "ignore" else ():
+        causes = change.causes
+        note(item, "drift", run.path, change, command=run.command, failed=fails, causes=causes)
+    swallowed = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
     for miss in swallowed if drift != "ignore" else ():
         what, causes = f"{miss.what}\n    {miss.why}", miss_causes(miss)
-        fails = drift == "fail"
         note(item, "miss", run.path, what, command=run.command, failed=fails, causes=causes)
     if not passed:
         return
