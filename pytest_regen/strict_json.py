@@ -83,7 +83,7 @@ def strict_loads(
         UnicodeDecodeError: the bytes are not text.
         JsonDefectError: it is, but not to every parser; the subclass says why.
     """
-    options: dict[str, Callable[[Any], Any]] = {}
+    options: dict[str, Any] = {}
     if unique_keys:
         options["object_pairs_hook"] = _unique_members
     if not constants:

@@ -49,7 +49,7 @@ def test_two_repairs_lead_to_the_verified_set(tmp_path: Path) -> None:
 
     assert (report.passed, report.repairs) == (True, 2)
     assert [one.original_decision for one in report.corrections] == ["escalate", "escalate"]
-    assert [one.outcome for one in report.fates].count("discarded") == 1
+    assert [one.outcome for one in report.histories].count("discarded") == 1
     assert json.loads(made.read_text("utf-8")) == json.loads(ARTIFACT.read_text("utf-8"))
 
 

@@ -1,8 +1,8 @@
-"""Which headers a cassette keeps, and what is taken out of those it keeps.
+"""Which headers a cassette stores, and what is removed from those it stores.
 
-Of an answer all but secrets and what only described the transfer: a client may page by ``link``,
-follow ``location``, pace itself by rate limits. Of a request few: they are not compared, and would
-change with every client and machine.
+Of an answer all are stored but secrets and what only described the transfer: a client may page by
+``link``, follow ``location``, pace itself by rate limits. Of a request few are stored: they are not
+compared, and would differ with every client and machine.
 """
 
 import re
@@ -35,8 +35,8 @@ __all__ = [
     "holds_credential",
     "identifies_account",
     "is_private_header",
-    "kept_request_headers",
-    "kept_response_headers",
+    "keep_request_headers",
+    "keep_response_headers",
     "public_address",
     "public_headers",
 ]
@@ -51,7 +51,8 @@ _PRIVATE: Final = frozenset(
 _ACCOUNT = re.compile(
     r"(?:.*-)?(?:organi[sz]ation|org|account|tenant|workspace|user-project)(?:-(?:id|name|uuid))?"
 )
-"""What names who pays: ``anthropic-organization-id``, ``x-goog-user-project``."""
+"""Names of headers that identify an account: ``anthropic-organization-id``,
+``x-goog-user-project``."""
 
 _TRANSFER: Final = frozenset(
     {
@@ -67,7 +68,7 @@ _TRANSFER: Final = frozenset(
         "upgrade",
     }
 )
-"""What is true of one transfer only; the length is that of what the cassette holds.
+"""Headers that describe one transfer only; the length is replaced by that of the stored body.
 https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1"""
 
 _ADDRESSES: Final = frozenset({"location", "content-location"})
@@ -75,26 +76,26 @@ _PARAMETER = re.compile(r"""(?<=[?&#;])([^\s=&#;<>"]{1,100})=([^\s&#;<>",]+)""")
 _USER = re.compile(r"(?<=//)[^/?#@\s]*@")
 _ATTRIBUTE = re.compile(r"\s*expires\s*=\s*(.*)", re.IGNORECASE)
 _PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""The name of a header, by RFC 9110, or a pattern for some; ``*`` is a letter of both."""
+"""A header's name (RFC 9110) or a pattern for names; ``*`` is allowed in both."""
 _SHORTEST = 4
 _PLAIN_WORDS = frozenset({"true", "false", "none", "null"})
 """``access-control-allow-credentials: true``."""
 _IN_USE: Final = "[key]"
-"""Stands for a credential whose value is known. What is put in the place of a cookie is put in the
-place of its copies, too: a page may hold one, and a form send it back."""
+"""Replaces a credential whose value is known. What replaces a cookie also replaces its copies: a
+page may hold one, and a form may send it back."""
 
 
 @dataclass(frozen=True)
 class HeaderRules:
     """What a project says about headers: names, or patterns with ``*``, in any case.
 
-    Not slotted: the patterns are kept as they are compared.
+    Not slotted: the compiled patterns are cached.
     """
 
     keep: Sequence[str] = ()
-    """Headers of requests that are kept, too."""
+    """Further request headers to store."""
     drop: Sequence[str] = ()
-    """Headers of requests and answers that are not kept."""
+    """Headers of requests and answers not to store."""
 
     def __post_init__(self) -> None:
         options: dict[str, object] = {"keep_headers": self.keep, "drop_headers": self.drop}
@@ -121,13 +122,13 @@ class HeaderRules:
         return tuple(one.lower() for one in self.drop)
 
     def keeps(self, name: str) -> bool:
-        """Whether a header of a request (its name in lower case) is to be kept, too."""
+        """Whether to store a request header (its name in lower case) beside the usual ones."""
         return not is_private_header(name) and any(fnmatchcase(name, one) for one in self._keep)
 
     def drops(self, name: str) -> bool:
-        """Whether a header (its name in lower case) is not to be kept.
+        """Whether to drop a header (its name in lower case).
 
-        ``content-type`` always is: without it nobody knows what an answer is.
+        ``content-type`` is always stored: without it an answer cannot be read.
         """
         return name != "content-type" and any(fnmatchcase(name, one) for one in self._drop)
 
@@ -143,19 +144,19 @@ def _no_names(option: str, given: object) -> UsageError:
 def is_private_header(name: str) -> bool:
     """Whether a header holds a credential or identifies an account, going by its name.
 
-    ``set-cookie`` is none: it is kept, without its value.
+    ``set-cookie`` does not count: it is stored without its value.
     """
     name = name.lower()
     if name in _PRIVATE or _ACCOUNT.fullmatch(name):
         return True
-    # The key of an idempotent request opens nothing.
+    # An idempotency key is not secret.
     return is_private_name(name) and "idempot" not in name
 
 
-def kept_request_headers(
+def keep_request_headers(
     headers: Mapping[str, Iterable[str]], rules: HeaderRules, literal: tuple[str, ...] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Return the request headers a cassette keeps, by name."""
+    """Return the request headers that a cassette stores, by name."""
     kept = {}
     for name, values in by_lower_name(headers).items():
         if (name in _REQUEST_HEADERS or rules.keeps(name)) and not rules.drops(name):
@@ -163,7 +164,7 @@ def kept_request_headers(
     return dict(sorted(kept.items()))
 
 
-def kept_response_headers(
+def keep_response_headers(
     headers: Mapping[str, Iterable[str]],
     rules: HeaderRules,
     literal: tuple[str, ...] = (),
@@ -171,15 +172,15 @@ def kept_response_headers(
     uri: str,
     has_body: bool = True,
 ) -> dict[str, tuple[str, ...]]:
-    """Return the headers of an answer that a cassette keeps, by name.
+    """Return the headers of an answer that a cassette stores, by name.
 
     Args:
         headers: names in any case.
         rules: what the project says.
         literal: credentials in use, whatever their shape.
-        uri: what was asked for. Where the port of its server changes from run to run, as that of
-            a local one does, addresses at that server are kept as the recording names it.
-        has_body: whether the answer may have a body; else the length it tells is kept.
+        uri: what was asked for. If the server's port changes from run to run, as a local one's
+            does, addresses at that server are stored as the recording names it.
+        has_body: whether the answer may have a body; if not, its content-length is stored as it is.
     """
     lower = by_lower_name(headers)
     hop = {
@@ -192,7 +193,7 @@ def kept_response_headers(
             kept[name] = values
         elif not (name in _TRANSFER or name in hop or _is_dropped(name) or rules.drops(name)):
             kept[name] = tuple(
-                _clean(name, _moved(_USER.sub("", value), origin, stable), literal)
+                _clean(name, _replace_origin(_USER.sub("", value), origin, stable), literal)
                 for value in _cookies(name, values, lower)
             )
     if is_emulated(headers):
@@ -203,7 +204,7 @@ def kept_response_headers(
 def public_headers(
     headers: Mapping[str, Sequence[str]], literal: tuple[str, ...] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Return headers as another recorder keeps them (all, in their case), without credentials."""
+    """Return headers as another recorder stores them (all, in their case), without credentials."""
     kept = {}
     for given, values in headers.items():
         name = given.lower()
@@ -214,7 +215,7 @@ def public_headers(
 
 
 def holds_credential(name: str, values: Iterable[str]) -> bool:
-    """Whether a header of a recording (its name in lower case) should not stand in it as it is."""
+    """Whether a recording should not hold this header (its name in lower case) as it is."""
     if name != "set-cookie":
         return _is_dropped(name)
     pairs = (value.partition(";")[0].strip() for value in values)
@@ -222,17 +223,17 @@ def holds_credential(name: str, values: Iterable[str]) -> bool:
 
 
 def identifies_account(name: str) -> bool:
-    """Whether a header (its name in lower case) says who pays, and opens nothing."""
+    """Whether a header (its name in lower case) identifies an account but grants no access."""
     return name == "openai-project" or _ACCOUNT.fullmatch(name) is not None
 
 
 def _is_dropped(name: str) -> bool:
-    """Whether a header goes whole; of those that hand out a token the value is replaced."""
+    """Whether to drop a header; of those that hand out a token only the value is replaced."""
     return name in _PRIVATE or _ACCOUNT.fullmatch(name) is not None
 
 
 def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
-    """Return the value of a kept header without credentials."""
+    """Return the value of a stored header without credentials."""
     if _is_token(name, value):
         return f"[{ASSIGNED}]"
     if name in _ADDRESSES:
@@ -241,7 +242,7 @@ def _clean(name: str, value: str, literal: tuple[str, ...]) -> str:
 
 
 def public_address(uri: str, literal: tuple[str, ...] = ()) -> str:
-    """Return an address without credentials, and else as it is."""
+    """Return an address without credentials, otherwise unchanged."""
     return scrub_literal(_without_credentials(_without_secret_path(uri)), literal)
 
 
@@ -256,7 +257,7 @@ def _is_token(name: str, value: str) -> bool:
     """Whether a header is there to hand out a credential: ``x-auth-token``."""
     if is_password_of(name, value):
         return True
-    # Of keys there are many that open nothing: of a cache, of a partition.
+    # Many keys are not secret: those of a cache or a partition.
     is_named = is_private_header(name) and not name.endswith(("key", "sig", "signature"))
     says_little = value.isdigit() or value.lower() in _PLAIN_WORDS
     return is_named and len(value) >= _SHORTEST and not says_little
@@ -264,7 +265,7 @@ def _is_token(name: str, value: str) -> bool:
 
 def _without_credential(pair: re.Match[str]) -> str:
     name, value = unquote(pair[1]).rstrip("]"), unquote(pair[2])
-    # As the request that follows will be kept, where all of these lose their values.
+    # As the following request will be stored, in which all of these lose their values.
     is_one = is_private_parameter(name, value) and (
         is_private_name(name) or looks_random(value) or name.lower().endswith(("sig", "signature"))
     )
@@ -284,14 +285,14 @@ def _without_secret_path(address: str) -> str:
 
 
 def _origins(uri: str, headers: Mapping[str, Iterable[str]]) -> tuple[str, str]:
-    """Return the server asked as the request names it and as the recording does; empty if equal."""
+    """Return the server as the request and as the recording names it; empty if they agree."""
     parts = urlsplit(uri)
     asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     kept = "{}://{}".format(*stable_origin(uri, headers))
     return ("", "") if kept == asked else (asked, kept)
 
 
-def _moved(value: str, origin: str, other: str) -> str:
+def _replace_origin(value: str, origin: str, other: str) -> str:
     """Return a value that names another server where it named ``origin``."""
     if not origin or "//" not in value:
         return value
@@ -299,12 +300,12 @@ def _moved(value: str, origin: str, other: str) -> str:
 
 
 def at_origin(headers: Headers, kept: str, asked: str) -> Headers:
-    """Return recorded headers as a client is given them whose server has another port.
+    """Return recorded headers for a client whose server now has another port.
 
     Args:
         headers: as recorded.
         kept: the address that was recorded.
-        asked: the address that is asked now.
+        asked: the address that is asked for now.
     """
     if not kept.partition("//")[2].partition("/")[0].endswith(".invalid"):
         return headers
@@ -314,7 +315,7 @@ def at_origin(headers: Headers, kept: str, asked: str) -> Headers:
     origin = f"{then.scheme}://{then.netloc}"
     other = f"{now.scheme}://{now.netloc.rpartition('@')[2]}"
     return {
-        name: tuple(_moved(value, origin, other) for value in values)
+        name: tuple(_replace_origin(value, origin, other) for value in values)
         for name, values in headers.items()
     }
 
@@ -323,7 +324,7 @@ def at_origin(headers: Headers, kept: str, asked: str) -> Headers:
 
 
 def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the values of cookies set by an answer that somebody must have drawn."""
+    """Return the values of an answer's cookies that look randomly drawn."""
     found = (
         value.partition(";")[0].partition("=")[2].strip('" ')
         for name, values in headers.items()
@@ -336,17 +337,17 @@ def cookie_credentials(headers: Mapping[str, Iterable[str]]) -> list[str]:
 def _cookies(
     name: str, values: Sequence[str], headers: Mapping[str, Sequence[str]]
 ) -> Sequence[str]:
-    """Return the values of a header; of ``set-cookie`` the names and attributes alone."""
+    """Return the values of a header; for ``set-cookie`` only names and attributes."""
     if name != "set-cookie":
         return values
     date = next((v for n, values in headers.items() if n.lower() == "date" for v in values), "")
     recorded = _moment(date) or datetime.now(UTC)
-    # What has the shape of a credential first: it may hold the signs that part a cookie.
-    return [_kept_cookie(scrub_text(value), recorded) for value in values]
+    # Shapes of credentials first: one may contain the signs that split a cookie.
+    return [_blank_cookie(scrub_text(value), recorded) for value in values]
 
 
-def _kept_cookie(cookie: str, recorded: datetime) -> str:
-    """Return a cookie whose value says nothing, and that does not expire while it waits."""
+def _blank_cookie(cookie: str, recorded: datetime) -> str:
+    """Return a cookie without its value, and without an expiry that could pass before replay."""
     pair, *attributes = cookie.split(";")
     name, sign, value = pair.partition("=")
     # A cookie may have no name.

@@ -1,4 +1,4 @@
-"""What a cassette holds, as values."""
+"""One recorded request and its answer as a value, and the keys that requests are found by."""
 
 import base64
 import re
@@ -34,9 +34,9 @@ __all__ = [
 def keys_of(method: str, uri: str, body: bytes | Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys a request may be stored under, the cheap one first.
 
-    That is the key of a request which holds no credential: made in a fifth of the time, because
-    none is looked for. The other one follows only where they differ; last, of a form, the key of
-    the mapping that vcrpy keeps in its place for aiohttp. Arguments and errors as of
+    The first is right for a request without credentials and takes a fifth of the time, because none
+    are searched for. The second follows only where it differs. For a form the last one is the key
+    of the mapping that vcrpy stores in its place for aiohttp. Arguments and errors are those of
     ``request_key``.
     """
     quick = _unscrubbed_key(method, uri, body)
@@ -73,7 +73,7 @@ def request_key(method: str, uri: str, body: bytes | Mapping[str, Any] | None) -
 
 
 def _fields(body: bytes) -> dict[str, str] | None:
-    """Return the fields of a form; ``None`` where the body is none, or names one twice."""
+    """Return the fields of a form; ``None`` if the body is not a form or repeats a field."""
     if len(body) > _LONGEST_FORM or b"=" not in body or body[:1] in {b"{", b"[", b"-"}:
         return None
     try:
@@ -115,17 +115,17 @@ def _comparable(body: bytes | Mapping[str, Any] | None) -> object:
 
 
 StreamEnd = Literal["complete", "cut", "closed"]
-"""How an answer ended: whole; broken off on its way; or left by a client that had heard enough."""
+"""How an answer ended: whole, cut off by the connection, or closed early by the client."""
 
 BROKEN_OFF = "peer closed connection without sending complete message body"
-"""What a client reports at the end of a recorded answer that did not end."""
+"""What a client reports at the end of a recorded answer that was cut off."""
 
 _NO_BODY = frozenset({204, 304})
 
 _HALVES = re.compile("[\ud800-\udfff]")
 _ESCAPED = 0xDC00
 _NO_ASCII = range(0x80, 0x100)
-"""What Python calls ``surrogateescape``: bytes of that range stand so much higher."""
+"""The bytes that Python's ``surrogateescape`` moves up by that much."""
 
 Headers = Mapping[str, tuple[str, ...]]
 """Names in lower case."""
@@ -136,7 +136,7 @@ def by_lower_name(
 ) -> dict[str, tuple[str, ...]]:
     """Return headers by their name in lower case, each with all of its values.
 
-    A name may stand there more than once, and in several spellings: ``Set-Cookie``, ``set-cookie``.
+    A name may appear more than once and in several spellings: ``Set-Cookie``, ``set-cookie``.
 
     Args:
         headers: names with a value or a list of them, as text or bytes; pairs, or a mapping, in
@@ -156,7 +156,7 @@ def by_lower_name(
 def text_of_header(value: object) -> str:
     """Return a header's name or value, or a reason, as text that a file can hold.
 
-    Bytes that are no UTF-8 are Latin-1, also where a client made halves of characters of them.
+    Bytes that are not UTF-8 are read as Latin-1, also where a client turned them into surrogates.
     """
     if isinstance(value, bytes):
         try:
@@ -168,7 +168,7 @@ def text_of_header(value: object) -> str:
 
 
 def _of_half(found: re.Match[str]) -> str:
-    """Return the character for a byte that is no UTF-8, which aiohttp hands on as half of one."""
+    """Return the character for a byte that is not UTF-8, which aiohttp passes on as a surrogate."""
     byte = ord(found[0]) - _ESCAPED
     return chr(byte) if byte in _NO_ASCII else "\ufffd"
 
@@ -192,7 +192,7 @@ class Interaction:
     response_headers: Headers = field(default_factory=dict)
     end: StreamEnd = "complete"
     chunks: tuple[tuple[int, int], ...] = ()
-    """Of a stream, milliseconds since the answer began and bytes that arrived then."""
+    """For a stream: milliseconds since the answer began, and how many bytes arrived then."""
 
     @property
     def key(self) -> str:
@@ -211,7 +211,7 @@ class Interaction:
 
 
 def message_of(found: Interaction) -> Mapping[str, Any]:
-    """Return an answer's JSON object, of a stream the message it adds up to; empty for others."""
+    """Return an answer's JSON object, or the message that a stream adds up to; empty for others."""
     if not found.is_stream:
         body = json_or_none(found.response_body)
         return body if isinstance(body, Mapping) else {}
@@ -240,7 +240,7 @@ def playable_headers(taken: Interaction) -> dict[str, tuple[str, ...]]:
         taken.end != "complete" or b"event: error" in taken.response_body
     )
     if is_retried_status(taken.status) or broke_off:
-        # Nobody waits for a server that is not there. Zero would mean "not given" to the SDK.
+        # A replay has no server to wait for. Zero would mean "not given" to the SDK.
         headers.pop("retry-after", None)
         headers["retry-after-ms"] = ("1",)
     if not has_body(taken.method, taken.status):

@@ -1,7 +1,7 @@
-"""JSON as text: spread over lines so that nothing is lost, and changed at single places.
+"""JSON bodies as text: spread over lines without loss, changed at single places, named by path.
 
-Parsed and written again, numbers, escapes and white space would be others: ``1.10``, ``1e400`` and
-key order are what an answer may be signed for.
+Parsing and writing JSON again would change numbers, escapes and white space, and an answer may be
+signed over ``1.10``, ``1e400`` and the order of its keys.
 """
 
 import json
@@ -36,11 +36,11 @@ Layout = Literal["compact", "spaced"]
 LAYOUTS: Final[tuple[str, ...]] = get_args(Layout)
 
 _LARGEST = 1_000_000
-"""Characters: what nobody would read need not be spread over lines."""
+"""In characters: a longer body is not for reading, so it stays on one line."""
 
 _DEEPEST = 50
 _TIMES = 10
-"""Levels, and times its own length: indented, a body of a few kilobytes could fill the disk."""
+"""Levels, and growth by indentation: without limits a few kilobytes could fill the disk."""
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN = re.compile(
@@ -65,10 +65,10 @@ class SpreadJson(NamedTuple):
 
 
 def spread_json(text: str) -> SpreadJson | None:
-    """Return JSON with each member on its line, if ``restored`` makes the same text of it.
+    """Return JSON with one member per line, if ``restore_wire`` gives ``text`` back for it.
 
-    Its tokens are those of ``text``. ``None`` where it is no object or array, is spread over lines
-    already, or is written in a way that could not be told in a word.
+    Its tokens are those of ``text``. ``None`` if it is not an object or array, already has line
+    breaks, or is spaced in a way that no ``Layout`` describes.
     """
     body = text.rstrip("\n")
     if body[:1] not in {"{", "["} or "\n" in body or len(text) > _LARGEST or not _is_json(body):
@@ -84,9 +84,9 @@ def spread_json(text: str) -> SpreadJson | None:
 
 
 def restore_wire(text: str, layout: str) -> str:
-    """Return the text of the wire from its lines in a file."""
+    """Return the text as the wire had it, from its lines in a file."""
     shown = text.rstrip("\n")
-    # No string of JSON holds a line end.
+    # JSON strings hold no raw line ends, so every line break here is one of the layout.
     is_spaced = layout == "spaced"
     joined = _BREAK_BEHIND_COMMA.sub(", ", shown) if is_spaced else _NAME.sub(r"\1", shown)
     return _BREAK.sub("", joined) + text[len(shown) :]
@@ -101,7 +101,7 @@ def _is_json(text: str) -> bool:
 
 
 def _spread(text: str) -> str | None:
-    """Return JSON with a line for each member; ``None`` where that would be far larger."""
+    """Return JSON with one line per member, or ``None`` if that would be far larger."""
     found: list[str] = []
     breaks = ["\n" + "  " * depth for depth in range(_DEEPEST)]
     depth, size, before = 0, 0, ""
@@ -138,7 +138,7 @@ def rewrite_texts(body: bytes, value: Any, wanted: Any) -> bytes:
 
     Args:
         body: the JSON as it came.
-        value: what stands in it.
+        value: its value.
         wanted: the same with other texts and names.
     """
     if wanted == value:
@@ -206,7 +206,7 @@ class _Step:
 
 
 JsonPath = tuple[_Step, ...]
-"""A parsed path: the way from the outermost value to the places it names."""
+"""A parsed path: the steps from the outermost value to the places it names."""
 
 
 def parse_path(text: str) -> JsonPath:
@@ -215,8 +215,7 @@ def parse_path(text: str) -> JsonPath:
     Understood are ``$``, ``.name``, ``["any name"]``, ``[0]``, ``[*]``, ``.*`` and ``..name``
     (at any depth).
 
-    Raises:
-        UsageError: it is no such path.
+    Raises: UsageError: the path cannot be parsed.
     """
     steps: list[_Step] = []
     at = 1
@@ -250,7 +249,7 @@ def _step(found: re.Match[str]) -> _Step:
 def replace_at(value: Any, path: Sequence[_Step], replacement: object) -> Any:
     """Return ``value`` with ``replacement`` at every place that ``path`` names.
 
-    The value itself is left as it is; what is not there is not made.
+    ``value`` itself is not changed, and missing members are not created.
     """
     if not path:
         return replacement
@@ -287,7 +286,7 @@ def _map_items(value: Any, change: Callable[[Any], Any], *, skip: str | None = N
 
 
 def leaves(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
-    """Yield every value that holds no other, each behind its path."""
+    """Yield every value that is not an object or array, with its path."""
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
             yield from leaves(item, member_path(path, name))

@@ -26,36 +26,36 @@ __all__ = ["IGNORED", "DriftPolicy", "Matching", "Normalize", "RecordingIndex", 
 
 
 DriftPolicy = Policy
-"""How a request is handled that is not what was recorded: it fails; or the recording that stands
-in its place answers, and the drift is reported; or it answers in silence, as in vcrpy."""
+"""What happens to a request that differs from its recording: it fails; it is answered by the
+recording in its place and reported as drift; or it is answered silently, as in vcrpy."""
 
 
 Normalize = Callable[[Any], Any]
 """Takes the JSON body of a request, returns the JSON that is compared and kept."""
 
 Scrub = Callable[[str], str]
-"""Takes a text and returns it without what must not be kept."""
+"""Takes a text and returns it without what must not be stored."""
 
 IGNORED = "[ignored]"
-"""Stands in a cassette where a path was declared to vary."""
+"""What a cassette holds where a path was declared to vary."""
 
 
 @dataclass(frozen=True)
 class Matching:
     """How requests are compared with recordings.
 
-    Not slotted: the parsed paths are kept.
+    Not slotted: the parsed paths are cached.
     """
 
     drift: DriftPolicy = "fail"
     ignore: Sequence[str] = ()
-    """Paths (``$.metadata.user_id``) whose values have no part in the comparison."""
+    """Paths (``$.metadata.user_id``) whose values are not compared."""
     normalize: Normalize | None = None
     scrub: Scrub | None = None
-    """Called with every text of requests and answers: what has the shape of no credential, and
-    must not be kept all the same, such as the names of customers."""
+    """Called with every text of requests and answers, to take out what is no credential but must
+    not be stored either, such as names of customers."""
     diff_folder: Path | None = None
-    """Where the whole of a long difference is written; nowhere by default."""
+    """Where long differences are written in full; nowhere by default."""
 
     def __post_init__(self) -> None:
         if self.drift not in POLICIES:
@@ -74,86 +74,85 @@ class Matching:
         """Whether bodies are compared as they are."""
         return not self.ignore and self.normalize is None and self.scrub is None
 
-    def normalized(self, body: bytes) -> bytes:
+    def normalize_body(self, body: bytes) -> bytes:
         """Return a request body as it is compared and kept.
 
         Raises:
-            CassetteError: the project's ``normalize`` or ``scrub`` failed, or gave no such value.
+            CassetteError: the project's ``normalize`` or ``scrub`` failed or returned something
+                unusable.
         """
         body = with_stable_boundary(unpack(body))
         value = None if self.is_plain else json_or_none(body)
         if value is None:
-            return self.scrubbed(body)
-        changed = self.normalized_json(value)
+            return self.scrub_body(body)
+        changed = self.normalize_json(value)
         return body if changed == value else json_bytes(changed)
 
-    def normalized_json(self, value: Any) -> Any:
+    def normalize_json(self, value: Any) -> Any:
         """Return the JSON of a request body as it is compared and kept; raises as above."""
         if self.normalize is not None:
             value = _call_normalize(self.normalize, value)
         for path in self._paths:
             value = replace_at(value, path, IGNORED)
-        return value if self.scrub is None else map_texts(value, self._scrubbed_text)
+        return value if self.scrub is None else map_texts(value, self._scrub_text)
 
-    def normalized_uri(self, uri: str) -> str:
+    def normalize_uri(self, uri: str) -> str:
         """Return an address as it is compared and kept; raises as above."""
-        return self._scrubbed_text(uri)
+        return self._scrub_text(uri)
 
-    def _scrubbed_text(self, text: str) -> str:
+    def _scrub_text(self, text: str) -> str:
         if self.scrub is None:
             return text
         try:
             clean = self.scrub(text)
         except Exception as error:
-            raise _function_failed("scrub", self.scrub, error) from error
+            raise _function_error("scrub", self.scrub, error) from error
         if not isinstance(clean, str):
-            raise _function_returned(
-                "scrub", self.scrub, clean, "return the text, changed or as it was"
-            )
+            raise _wrong_result("scrub", self.scrub, clean, "return the text, changed or as it was")
         return clean
 
-    def scrubbed(self, body: bytes) -> bytes:
-        """Return a body without what the project's own function takes out; raises as above."""
+    def scrub_body(self, body: bytes) -> bytes:
+        """Return a body with the project's ``scrub`` applied; raises as above."""
         if self.scrub is None:
             return body
         value = json_or_none(body)
         if value is not None:
-            return rewrite_texts(body, value, map_texts(value, self._scrubbed_text))
+            return rewrite_texts(body, value, map_texts(value, self._scrub_text))
         try:
             text = body.decode()
         except UnicodeDecodeError:
-            # No text: an image, or what a client compressed itself.
+            # Not text: an image, or a body that the client compressed itself.
             return body
-        return self._scrubbed_text(text).encode()
+        return self._scrub_text(text).encode()
 
     def key_of(self, interaction: Interaction) -> str:
         """Return what a normalized request must equal to be given this recording."""
-        body = self.normalized(interaction.request_body)
-        return request_key(interaction.method, self.normalized_uri(interaction.uri), body)
+        body = self.normalize_body(interaction.request_body)
+        return request_key(interaction.method, self.normalize_uri(interaction.uri), body)
 
 
 def _call_normalize(normalize: Normalize, value: Any) -> Any:
-    """Return what a project's function makes of a request, if that is JSON."""
+    """Return what the project's ``normalize`` returns for a request, if that is JSON."""
     # The function may change what it is given.
     copy = json.loads(json.dumps(value))
     try:
         found = normalize(copy)
     except Exception as error:
-        raise _function_failed("normalize", normalize, error) from error
+        raise _function_error("normalize", normalize, error) from error
     if found is None:
         # All requests would be equal.
-        raise _function_returned(
+        raise _wrong_result(
             "normalize", normalize, None, "end the function with return and the JSON"
         )
     try:
         json.dumps(found)
     except (TypeError, ValueError) as error:
         hint = "return JSON: dict, list, str, int, float, bool"
-        raise _function_returned("normalize", normalize, found, hint) from error
+        raise _wrong_result("normalize", normalize, found, hint) from error
     return found
 
 
-def _function_failed(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
+def _function_error(role: str, function: Callable[..., object], error: Exception) -> CassetteError:
     return CassetteError(
         f"{role}={_function_name(function)} failed on a request",
         why=f"{type(error).__name__}: {error}",
@@ -161,7 +160,7 @@ def _function_failed(role: str, function: Callable[..., object], error: Exceptio
     )
 
 
-def _function_returned(
+def _wrong_result(
     role: str, function: Callable[..., object], value: object, hint: str
 ) -> CassetteError:
     what = f"{role}={_function_name(function)} returned {type(value).__name__}"
@@ -174,18 +173,18 @@ def _function_name(function: Callable[..., object]) -> str:
 
 
 _Index = dict[str, deque[int]]
-"""Key to the indexes of its recordings."""
+"""From a key to the positions of its recordings."""
 
 
 class RecordingIndex:
-    """Recordings in recorded order, each of them good for one request.
+    """Recordings in recorded order, each of which answers one request.
 
-    Callers know a recording by its number in the file, from 1; an index, from 0, stays inside.
+    Callers identify a recording by its number in the file, from 1; positions from 0 stay inside.
 
     Args:
         interactions: the recordings.
-        rekey: gives the key of a recording where requests are normalized; used, and every
-            recording parsed, only for a request whose key stands in no recording.
+        rekey: returns the key of a recording under the project's rules. Because it parses every
+            recording, it is used only for a request that no stored key matches.
     """
 
     def __init__(
@@ -199,7 +198,7 @@ class RecordingIndex:
         self._rekey = rekey
         self._rekeyed: _Index | None = None
         self._played: dict[int, object] = {}
-        """By index, what shows which of several callers was the first to want it."""
+        """By position: the token of the caller that claimed the recording first."""
         self._first_unplayed = 0
 
     def __len__(self) -> int:
@@ -209,9 +208,9 @@ class RecordingIndex:
         """Return the next recording for ``key`` and mark it played, or ``None``."""
         index = self._next(self._waiting, key)
         if index is None:
-            index = self._next(self._by_scrubbed(), key)
+            index = self._next(self._index_by_scrubbed_key(), key)
         if index is None and self._rekey is not None:
-            index = self._next(self._normalized(self._rekey), key)
+            index = self._next(self._index_by_rule(self._rekey), key)
         return None if index is None else self._all[index]
 
     def take_in_order(
@@ -225,16 +224,16 @@ class RecordingIndex:
         for index in range(first, len(self._all)):
             if index in self._played or not fits(self._all[index].interaction):
                 continue
-            if self._claims(index):
+            if self._claim(index):
                 return index + 1, self._all[index]
         return None
 
     def mark(self, number: int) -> None:
-        """Mark a recording played that was given out elsewhere, by its number."""
-        self._claims(number - 1)
+        """Mark a recording, by its number, as played elsewhere."""
+        self._claim(number - 1)
 
-    def _claims(self, index: int) -> bool:
-        """Mark a recording played; returns whether it was not before."""
+    def _claim(self, index: int) -> bool:
+        """Mark a recording played; return whether this call was the one that did."""
         token = object()
         return self._played.setdefault(index, token) is token
 
@@ -245,38 +244,39 @@ class RecordingIndex:
                 index = indexes.popleft()
             except IndexError:
                 return None  # another thread took the last
-            if self._claims(index):
+            if self._claim(index):
                 return index
         return None
 
-    def _by_scrubbed(self) -> _Index:
-        """Return the index by the keys of requests without their credentials.
+    def _index_by_scrubbed_key(self) -> _Index:
+        """Return the index by keys of scrubbed requests.
 
-        In files of ours all requests are; of others it takes long, and few requests need it.
+        In files written by this package all requests are scrubbed. For others it takes long, and
+        few requests need it.
         """
         if self._scrubbed is None:
             every = enumerate(self._all)
             self._scrubbed = _index((n, one.key) for n, one in every if one.key != one.first_key)
         return self._scrubbed
 
-    def _normalized(self, rekey: Callable[[Interaction], str]) -> _Index:
+    def _index_by_rule(self, rekey: Callable[[Interaction], str]) -> _Index:
         if self._rekeyed is None:
             self._rekeyed = _index(enumerate(rekey(one.interaction) for one in self._all))
         return self._rekeyed
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` was recorded at all, played or not."""
-        known = (self._waiting, self._by_scrubbed(), self._rekeyed or {})
+        known = (self._waiting, self._index_by_scrubbed_key(), self._rekeyed or {})
         return any(key in index for index in known)
 
     @property
     def played(self) -> int:
-        """How many recordings were given out."""
+        """How many recordings were played."""
         return len(self._played)
 
     @property
     def unplayed(self) -> tuple[tuple[int, StoredInteraction], ...]:
-        """The recordings nobody asked for, each with its number."""
+        """The recordings that no request asked for, each with its number."""
         return tuple(
             (number, stored)
             for number, stored in enumerate(self._all, 1)
@@ -284,7 +284,7 @@ class RecordingIndex:
         )
 
     @property
-    def everything(self) -> tuple[tuple[int, StoredInteraction], ...]:
+    def numbered(self) -> tuple[tuple[int, StoredInteraction], ...]:
         """All recordings, each with its number."""
         return tuple(enumerate(self._all, 1))
 
@@ -293,5 +293,5 @@ def _index(keys: Iterable[tuple[int, str]]) -> _Index:
     index: defaultdict[str, deque[int]] = defaultdict(deque)
     for at, key in keys:
         index[key].append(at)
-    # A plain one: looking up a key that is not there must not make it.
+    # A plain dict: looking up a missing key must not add it.
     return dict(index)

@@ -1,4 +1,4 @@
-"""The message for a request nobody recorded: which it is, what is nearest, where they differ."""
+"""The message for a request without a recording: what it is, what is nearest, where they differ."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.reader import StoredInteraction
-from pytest_regen.cassettes.files.storage import partial_path, shown_path
+from pytest_regen.cassettes.files.storage import display_path, partial_path
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import member_path
 from pytest_regen.cassettes.matching import Matching, RecordingIndex
@@ -38,7 +38,7 @@ __all__ = [
 
 
 _SHOWN = 60
-"""Characters of a value that are shown."""
+"""How many characters of a value are shown."""
 
 _ABSENT = "(absent)"
 
@@ -46,7 +46,7 @@ _INDEX = re.compile(r'("(?:[^"\\]|\\.)*")|\[\d+\]')
 """A quoted name, which may hold anything, or the number of a list item."""
 
 _BEFORE = 30
-"""Characters shown before the place where two texts part."""
+"""How many characters are shown before the place where two texts differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Difference:
     path: str
     """As JSONPath: ``$.messages[2].content``."""
     recorded: str
-    """The recorded value, shortened; ``(absent)`` where there is none."""
+    """The recorded value, shortened; ``(absent)`` if there is no value."""
     sent: str
 
     def __str__(self) -> str:
@@ -64,9 +64,9 @@ class Difference:
 
     @property
     def cause(self) -> str:
-        """What happened, in the words that other requests share: ``$.messages[*].content differs``.
+        """The difference in words that other requests share: ``$.messages[*].content differs``.
 
-        The values and the numbers of list items are left out.
+        Values and list positions are left out.
         """
         path = _INDEX.sub(lambda found: found[1] or "[*]", self.path)
         if _ABSENT not in (self.recorded, self.sent):
@@ -75,7 +75,7 @@ class Difference:
 
     @property
     def is_cut(self) -> bool:
-        """Whether one of the values is longer than what is shown of it."""
+        """Whether one of the values is shown shortened."""
         return any(
             text.startswith("...") or text.endswith("...") for text in (self.recorded, self.sent)
         )
@@ -111,7 +111,7 @@ def _members(
 
 
 def _excerpts(recorded: object, sent: object) -> tuple[str, str]:
-    """Return both values, cut around the place where they part if they are long texts."""
+    """Return both values; long texts are cut around the place where they differ."""
     if not isinstance(recorded, str) or not isinstance(sent, str):
         return _short(_json_text(recorded)), _short(_json_text(sent))
     pairs = zip(recorded, sent, strict=False)
@@ -128,7 +128,7 @@ def _cut(text: str, start: int) -> str:
 
 
 def _json_text(value: object, indent: int | None = None) -> str:
-    """Return a value as JSON that can be written anywhere: half a character stays escaped."""
+    """Return a value as JSON that any stream can print: lone surrogates stay escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -195,7 +195,8 @@ def _common_length(left: str, right: str, limit: int) -> int:
 class DiffFiles:
     """The long differences of one cassette in use.
 
-    What is sent may differ inside an event loop, which must not wait for a file.
+    They are written later, because a difference may be found inside an event loop, which must not
+    wait for a file.
 
     Args:
         folder: where the files go; ``None`` for nowhere.
@@ -222,7 +223,7 @@ class DiffFiles:
         return file
 
     def write(self) -> None:
-        """Write what was noted; a file that cannot be written is left out, for all is told."""
+        """Write what was noted; a file that cannot be written is skipped."""
         noted, self._noted = self._noted, {}
         for file, (recorded, sent) in noted.items():
             with suppress(OSError):
@@ -236,7 +237,7 @@ RECORD_COMMAND = (
 )
 
 _CANDIDATES = 25
-"""Recordings compared with a request nobody recorded; more would take longer than the answer."""
+"""How many recordings are compared with a missed request; more would take too long."""
 
 _DIFFERENCES = 5
 _CAUSES = 50
@@ -258,12 +259,12 @@ class MissedRequest:
 
     @property
     def value(self) -> Any:
-        """The body as what it can be compared as: JSON, else text; ``None`` where it is empty."""
+        """The body in the form it is compared in: JSON, else text; ``None`` if it is empty."""
         return _value(self.body) if isinstance(self.body, bytes) else self.body
 
     @property
     def host(self) -> str:
-        """The host asked; empty for a turn of ours, which is known by its path."""
+        """The host asked; empty for a turn of this package's providers, which have only a path."""
         return host_of(self.uri)
 
     @property
@@ -272,7 +273,7 @@ class MissedRequest:
         return urlsplit(self.uri).path or "/"
 
     def same_place(self, recorded: Interaction) -> bool:
-        """Whether a recording is of the same method and path."""
+        """Whether a recording has the same method and path."""
         return (
             recorded.method.upper() == self.method.upper()
             and (urlsplit(recorded.uri).path or "/") == self.path
@@ -284,7 +285,7 @@ class MissedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A request that was given the recording of another one."""
+    """A request that was answered by the recording of another one."""
 
     request: str
     """Method, path, model, turn and last words."""
@@ -292,16 +293,16 @@ class Drift:
     """Number of the recording in the file, from 1."""
     line: int
     differences: tuple[Difference, ...]
-    """The first of them."""
+    """The first differences."""
     more: int
     diff_file: Path | None = None
     causes: tuple[str, ...] = ()
-    """All of them, as other drifts have them, too: ``$.messages[*].content differs``."""
+    """All differences, in words that other drifts share: ``$.messages[*].content differs``."""
 
     def __str__(self) -> str:
         line = f" (line {self.line})" if self.line else ""
         lines = [f"{self.request} was given interaction {self.interaction}{line}"]
-        return "\n".join([*lines, *_shown(self.differences, self.more, self.diff_file)])
+        return "\n".join([*lines, *_difference_lines(self.differences, self.more, self.diff_file)])
 
 
 def drift_of(
@@ -313,8 +314,8 @@ def drift_of(
     matching: Matching,
     files: DiffFiles,
 ) -> Drift:
-    """Return how a request differs from the recording that stood in its place."""
-    recorded = json_or_none(matching.normalized(stored.interaction.request_body))
+    """Return how a request differs from the recording that answered it."""
+    recorded = json_or_none(matching.normalize_body(stored.interaction.request_body))
     found = _compare_request(path, recorded, asked.json, files, number)
     return found.drift(asked, number, stored.line)
 
@@ -334,7 +335,7 @@ def drift_between(
 
 def miss(
     path: Path,
-    tape: RecordingIndex,
+    index: RecordingIndex,
     asked: MissedRequest,
     *,
     key: str,
@@ -348,11 +349,11 @@ def miss(
 
     Args:
         path: the cassette.
-        tape: its recordings.
+        index: its recordings.
         asked: the request.
         key: its key.
         exists: whether there is a cassette at all.
-        is_left: whether a run that did not end well left a partial file.
+        is_left: whether a failed run left a partial file.
         matching: how bodies are compared.
         files: where a long difference goes.
         command: what to run so that it is recorded.
@@ -360,17 +361,17 @@ def miss(
     if not exists:
         why = "replay sends nothing over the network"
         if is_left:
-            left = shown_path(partial_path(path))
+            left = display_path(partial_path(path))
             why += f"; {left} was left by a run in which the test did not pass, or was skipped"
         return CassetteMissError(
-            f"no cassette at {shown_path(path)}, and {asked} needs one",
+            f"no cassette at {display_path(path)}, and {asked} needs one",
             why=why,
             hint=command or RECORD_COMMAND.format(mode="once"),
             host=asked.host,
             causes=["no cassette"],
         )
     try:
-        why, causes = _why(path, tape, key, asked, matching=matching, files=files)
+        why, causes = _reason(path, index, key, asked, matching=matching, files=files)
     except RecursionError:
         why, causes = "it is nested too deeply to be compared with what was recorded", ()
     return CassetteMissError(
@@ -383,11 +384,12 @@ def miss(
 
 
 def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") -> CassetteError:
-    """Return the error for a miss that nobody waited for, with the words that exempt its host.
+    """Return the error for a miss that no caller waited for, with the words that exempt its host.
 
     Args:
         error: the miss.
-        argument: what takes the host, with what stands before it, such as ``@pytest.mark.…(``.
+        argument: the argument that takes the host, with the text before it, such as
+            ``@pytest.mark.…(``.
     """
     host = scrub_text(error.host) if isinstance(error, CassetteMissError) else ""
     if not host:
@@ -402,7 +404,7 @@ def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") ->
 
 
 def miss_causes(error: CassetteError) -> tuple[str, ...]:
-    """Return what a miss has in common with others; nothing for another error."""
+    """Return what a miss has in common with others; nothing for any other error."""
     return error.causes if isinstance(error, CassetteMissError) else ()
 
 
@@ -412,7 +414,7 @@ def _subject(sent: object) -> str:
         return ""
     messages = sent["messages"]
     turn = sum(isinstance(m, Mapping) and m.get("role") == "user" for m in messages)
-    # Scrubbed before it is cut: of half a credential nobody sees that it is one.
+    # Scrub before cutting: half a credential cannot be recognized.
     words = scrub_text(" ".join(_words(messages[-1]).split())) if messages else ""
     shown = words if len(words) <= _EXCERPT else words[:_EXCERPT] + "..."
     return f" (model {scrub_text(str(sent.get('model')))}, turn {turn}: {shown!r})"
@@ -426,9 +428,9 @@ def _words(message: object) -> str:
     return str(content or "")
 
 
-def _why(
+def _reason(
     path: Path,
-    tape: RecordingIndex,
+    index: RecordingIndex,
     key: str,
     asked: MissedRequest,
     *,
@@ -436,26 +438,30 @@ def _why(
     files: DiffFiles,
 ) -> tuple[str, tuple[str, ...]]:
     """Return why there is no answer, in full and in words that other misses share."""
-    place = f"{shown_path(path)}: {len(tape)} recorded, {tape.played} played"
-    if tape.knows(key):
-        other = next((one for one in tape.unplayed if one[1].key == key), None)
+    place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
+    if index.knows(key):
+        other = next((one for one in index.unplayed if one[1].key == key), None)
         if other is None:
             played = "the same request was recorded and is played already, each answers once"
             return f"{played} ({place})", ("a request is made more often than it was recorded",)
-        return f"{_apart(asked, *other)} ({place})", ("what match_on compares differs",)
-    nearest = _nearest(tape.unplayed or tape.everything, asked, matching.normalized)
+        return f"{_address_difference(asked, *other)} ({place})", (
+            "what match_on compares differs",
+        )
+    nearest = _nearest(index.unplayed or index.numbered, asked, matching.normalize_body)
     if nearest is None:
         return f"nothing in it is like this request ({place})", ("nothing recorded is like it",)
     number, stored, recorded = nearest
     found = _compare_request(path, recorded, asked.value, files, number)
     at = f" at {path.name}:{stored.line}" if stored.line else ""
-    lines = _shown(found.first, found.more, found.file) or ["    method, path or query differ"]
+    lines = _difference_lines(found.first, found.more, found.file) or [
+        "    method, path or query differ"
+    ]
     causes = found.causes or ("method, path or query differ",)
     return "\n".join([f"nearest is interaction {number}{at} ({place})", *lines]), causes
 
 
-def _apart(asked: MissedRequest, number: int, stored: StoredInteraction) -> str:
-    """Return why vcrpy did not take a recording whose method, path, query and body are equal."""
+def _address_difference(asked: MissedRequest, number: int, stored: StoredInteraction) -> str:
+    """Return why vcrpy did not play a recording whose method, path, query and body are equal."""
     recorded, sent = urlsplit(stored.interaction.uri), urlsplit(asked.uri)
     if (recorded.scheme, recorded.netloc) == (sent.scheme, sent.netloc):
         return f"interaction {number} is the same request, but what match_on compares differs"
@@ -466,17 +472,17 @@ def _apart(asked: MissedRequest, number: int, stored: StoredInteraction) -> str:
 
 
 def _value(body: bytes) -> object:
-    """Return a body as JSON; as text where it is none, names a key twice, or cannot be kept."""
+    """Return a body as JSON, or as text if ``strict_json`` refuses it."""
     value = json_or_none(body)
     return body.decode("utf-8", "replace") if value is None and body else value
 
 
-def _shown(found: Iterable[Difference], more: int, file: Path | None) -> list[str]:
+def _difference_lines(found: Iterable[Difference], more: int, file: Path | None) -> list[str]:
     lines = [f"    {difference}" for difference in found]
     if more:
         lines.append(f"    and {more} more")
     if file is not None:
-        lines.append(f"    in full: {shown_path(file)}")
+        lines.append(f"    in full: {display_path(file)}")
     return lines
 
 
@@ -487,7 +493,7 @@ class _Comparison:
     first: tuple[Difference, ...]
     more: int
     file: Path | None
-    """Where all of it is to stand, if that is long."""
+    """The file for the full difference, if it is long."""
     causes: tuple[str, ...]
 
     def drift(self, asked: MissedRequest, number: int, line: int) -> Drift:
@@ -499,7 +505,7 @@ def _compare_request(
     path: Path, recorded: object, sent: object, files: DiffFiles, number: int
 ) -> _Comparison:
     try:
-        # Scrubbed before anything is cut: of half a credential nobody sees that it is one.
+        # Scrub before cutting: half a credential cannot be recognized.
         recorded, sent = scrub_value(recorded), scrub_value(sent)
         every = list(differences(recorded, sent))
     except RecursionError:
@@ -521,7 +527,7 @@ def _nearest(
     sent = asked.value
     for number, stored in islice(candidates, _CANDIDATES):
         recorded = _value(normalized(stored.interaction.request_body))
-        # Another path is farther than any body.
+        # A different path is farther than any difference in bodies.
         apart = (not asked.same_place(stored.interaction), distance(recorded, sent))
         if best is None or apart < best[0]:
             best = (apart, number, stored, recorded)

@@ -1,4 +1,4 @@
-"""An exchange with a server as a cassette keeps it: decoded, without credentials or noise."""
+"""Exchanges with a server as a cassette stores them: decoded, without credentials or noise."""
 
 import re
 from base64 import b64decode
@@ -15,8 +15,8 @@ from pytest_regen.cassettes.files.bodies import (
 from pytest_regen.cassettes.headers import (
     HeaderRules,
     cookie_credentials,
-    kept_request_headers,
-    kept_response_headers,
+    keep_request_headers,
+    keep_response_headers,
     public_address,
     public_headers,
 )
@@ -29,7 +29,7 @@ from pytest_regen.cassettes.interactions import (
 )
 from pytest_regen.cassettes.json_bodies import rewrite_texts, too_deep
 from pytest_regen.cassettes.scrubbing import (
-    hidden_in_stream,
+    credentials_across_events,
     is_emulated,
     is_private_parameter,
     scrub_lines,
@@ -43,7 +43,7 @@ from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import CassetteError
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["WireExchange", "clean_body", "cleaned", "kept_exchange"]
+__all__ = ["WireExchange", "clean_body", "clean_exchange", "clean_interaction"]
 
 _REAL_HOST = "api.anthropic.com"
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key"})
@@ -71,7 +71,7 @@ class WireExchange:
 
     @classmethod
     def of(cls, found: Interaction) -> "WireExchange":
-        """Return the exchange that a recording tells of."""
+        """Return the exchange that a recording was made from, as far as it is stored."""
         return cls(
             method=found.method,
             uri=found.uri,
@@ -85,17 +85,17 @@ class WireExchange:
             chunks=found.chunks,
         )
 
-    def ended(
+    def with_answer(
         self, body: bytes, chunks: tuple[tuple[int, int], ...], end: StreamEnd
     ) -> "WireExchange":
         """Return the exchange with its answer."""
         return replace(self, response_body=body, chunks=chunks, end=end)
 
     @property
-    def is_kept(self) -> bool:
-        """Whether a cassette keeps it: an answer that broke off is none, a stream that did is one.
+    def is_recordable(self) -> bool:
+        """Whether to record it: a truncated response is not recorded, a truncated event stream is.
 
-        One whose client wanted no more than the head did not break off.
+        So is a response that the client stopped reading: it was not truncated.
         """
         types = ",".join(by_lower_name(self.response_headers).get("content-type", ()))
         return self.end != "cut" or "text/event-stream" in types
@@ -109,29 +109,30 @@ class WireExchange:
 
     @property
     def model(self) -> str:
-        """The model asked, where the request names one."""
+        """The model of the request, if it names one."""
         sent = json_or_none(self.request_body)
         model = sent.get("model") if isinstance(sent, dict) else None
         return scrub_text(model) if isinstance(model, str) else ""
 
 
-def kept_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> Interaction:
-    """Return what a cassette keeps of ``exchange``.
+def clean_exchange(exchange: WireExchange, rules: HeaderRules | None = None) -> Interaction:
+    """Return ``exchange`` as a cassette stores it.
 
     Args:
         exchange: as it went over the wire.
         rules: what the project says about headers.
 
     Raises:
-        CassetteError: the answer cannot be read, or its stream holds a credential in pieces.
+        CassetteError: the answer cannot be decoded, or its stream holds a credential split across
+            events.
     """
     try:
-        return _kept(exchange, rules or HeaderRules())
+        return _clean_exchange(exchange, rules or HeaderRules())
     except RecursionError:
         raise too_deep() from None
 
 
-def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
+def _clean_exchange(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     literal = _credentials(exchange)
     _refuse_packed(exchange, literal)
     try:
@@ -150,9 +151,9 @@ def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
         reason=scrub_literal(exchange.reason, literal),
         response_body=clean_body(content, literal),
         request_headers=with_stable_boundary_header(
-            kept_request_headers(exchange.request_headers, rules, literal)
+            keep_request_headers(exchange.request_headers, rules, literal)
         ),
-        response_headers=kept_response_headers(
+        response_headers=keep_response_headers(
             headers,
             rules,
             literal,
@@ -167,11 +168,12 @@ def _kept(exchange: WireExchange, rules: HeaderRules) -> Interaction:
     return replace(interaction, chunks=exchange.chunks)
 
 
-def cleaned(found: Interaction) -> Interaction:
-    """Return a recording of another recorder without its credentials; all else is as it was.
+def clean_interaction(found: Interaction) -> Interaction:
+    """Return another recorder's recording without credentials and otherwise unchanged.
 
     Raises:
-        CassetteError: its request is compressed, or its stream in pieces, and holds a credential.
+        CassetteError: a credential is in its compressed request or split across events of its
+            stream.
     """
     exchange = WireExchange.of(found)
     try:
@@ -193,9 +195,9 @@ def cleaned(found: Interaction) -> Interaction:
 
 
 def _refuse_packed(exchange: WireExchange, literal: tuple[str, ...]) -> None:
-    """Refuse a request that its client compressed and that holds a credential.
+    """Refuse a request that the client compressed and that holds a credential.
 
-    It is kept as it was sent: what is found in it cannot be replaced.
+    It is stored as it was sent, so nothing in it can be replaced.
     """
     body = exchange.request_body
     try:
@@ -220,7 +222,7 @@ def _unreadable(part: str, error: UndecodableBodyError) -> CassetteError:
 
 
 def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
-    kinds = hidden_in_stream(body.decode("utf-8", "replace"), literal)
+    kinds = credentials_across_events(body.decode("utf-8", "replace"), literal)
     if kinds:
         raise CassetteError(
             f"a recording was not written: its stream holds a credential ({', '.join(kinds)})",
@@ -230,15 +232,15 @@ def _refuse_hidden(body: bytes, literal: tuple[str, ...]) -> None:
 
 
 def _credentials(exchange: WireExchange) -> tuple[str, ...]:
-    """Return the credentials of a request, and those its answer hands out, of whatever shape."""
+    """Return the credentials that a request uses and its answer hands out, whatever their shape."""
     found: list[str] = []
     for name, values in exchange.request_headers.items():
         if name.lower() in _CREDENTIAL_HEADERS:
             found += [value.rpartition(" ")[2] for value in values]
         elif "idempot" not in name.lower() and (is_private_name(name) or name.lower() == "cookie"):
-            # Of a key that partitions, routes or counts nothing is drawn at random.
+            # Keys that partition, route or count are not secret.
             found += [word for word in _words(values) if looks_random(word)]
-    # Of "Basic ..." the password, too, and of an address what stands in front of its host.
+    # Also the password inside "Basic ...", and the user part of an address.
     pairs = [_from_base64(value) for value in found]
     parts = urlsplit(exchange.uri)
     pairs.append(unquote(parts.netloc.rpartition("@")[0]))
@@ -246,7 +248,7 @@ def _credentials(exchange: WireExchange) -> tuple[str, ...]:
     found += [value for name, value in parse_qsl(parts.query) if is_private_parameter(name, value)]
     found += cookie_credentials(exchange.response_headers)
     long = {value for value in found if len(value) >= _SHORTEST_CREDENTIAL}
-    # Longer ones first: one may be part of another.
+    # Longest first: one may be part of another.
     return tuple(sorted(long, key=len, reverse=True))
 
 

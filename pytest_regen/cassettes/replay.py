@@ -31,11 +31,11 @@ __all__ = ["Player", "ReplayProvider", "replay_turn"]
 
 
 class Player:
-    """The recordings of one cassette, found by request.
+    """Finds the recordings of one cassette by request.
 
     Args:
         path: the cassette.
-        file: what stands in it; ``None`` where there is no file.
+        file: its content; ``None`` if there is no file.
         matching: what counts as the same request.
         command: what the message of a miss says to run.
     """
@@ -49,12 +49,12 @@ class Player:
     ) -> None:
         self.path = path
         self.exists = file is not None
-        # Asked now: a miss is told inside event loops, too, which must not wait for a file.
-        # A name that is too long for it is told where something is to be written.
+        # Checked now: a miss may be reported inside an event loop, which must not wait for a file.
+        # A name that is too long is reported when something is to be written.
         self._is_left = file is None and stamp_of(partial_path(path)) is not None
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder)
-        self.tape = RecordingIndex(
+        self.index = RecordingIndex(
             file.interactions if file else (), None if matching.is_plain else matching.key_of
         )
         self._command = command
@@ -62,7 +62,7 @@ class Player:
 
     @property
     def drifts(self) -> tuple[Drift, ...]:
-        """The requests that were given the recording of another one (``drift="warn"``)."""
+        """The requests that were answered by the recording of another one (``drift="warn"``)."""
         return tuple(self._drifts)
 
     def find(
@@ -74,20 +74,19 @@ class Player:
             method: HTTP method.
             uri: whole address, or its path.
             body: what was sent, normalized.
-            in_place: whether the recording that stands in its place may answer, too, if the
-                policy allows.
+            in_place: whether the recording in its place may answer instead, if the policy allows.
 
         Raises:
             CassetteUnreadableError: a recording was edited.
         """
         policy = self.matching.drift
         if policy != "ignore":
-            taken_by_key = map(self.tape.take, keys_of(method, uri, body))
+            taken_by_key = map(self.index.take, keys_of(method, uri, body))
             stored = next((one for one in taken_by_key if one is not None), None)
             if stored is not None or policy == "fail" or not in_place:
                 return stored
         asked = MissedRequest(method, uri, body)
-        taken = self.tape.take_in_order(asked.same_place)
+        taken = self.index.take_in_order(asked.same_place)
         if taken is None:
             return None
         number, stored = taken
@@ -98,11 +97,11 @@ class Player:
             self._drifts.append(drift)
         return stored
 
-    def missed(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
+    def miss(self, method: str, uri: str, body: bytes | Mapping[str, Any]) -> CassetteMissError:
         """Return the error for a request that has no recording."""
         return miss(
             self.path,
-            self.tape,
+            self.index,
             MissedRequest(method, uri, body),
             key=request_key(method, uri, body),
             exists=self.exists,
@@ -122,9 +121,9 @@ class ReplayProvider:
     Args:
         path: the cassette.
         model: model of requests that name none.
-        max_retries: times a recorded failure is followed by the next recording of that request.
-        base_url: address the turns were recorded at, as of ``AnthropicProvider``: its path is part
-            of what must match, its host is named in messages about recorded failures.
+        max_retries: how often a recorded failure is followed by the next recording of that request.
+        base_url: the address the turns were recorded at, as in ``AnthropicProvider``. Its path must
+            match; its host appears in messages about recorded failures.
         matching: what counts as the same request, and what drift does.
 
     Raises:
@@ -157,14 +156,14 @@ class ReplayProvider:
         """
         body = request_body(request)
         body["model"] = request.model or self._model or DEFAULT_MODEL
-        player, sent = self._player, self._player.matching.normalized_json(body)
+        player, sent = self._player, self._player.matching.normalize_json(body)
         try:
             return replay_turn(
                 lambda: player.find("POST", self._uri, sent, in_place=True),
                 model=str(body["model"]),
                 max_retries=self._max_retries,
                 address=self._address,
-                missed=lambda: player.missed("POST", self._uri, sent),
+                missed=lambda: player.miss("POST", self._uri, sent),
             )
         finally:
             player.files.write()
@@ -185,9 +184,9 @@ def replay_turn(
     """Return the reply recorded for a turn, past the failures that the SDK would retry.
 
     Args:
-        take: gives the next recording of the request.
+        take: returns the next recording of the request.
         model: the model asked, for messages.
-        max_retries: times a failure is followed by another recording.
+        max_retries: how often a failure is followed by another recording.
         address: host named in messages.
         missed: makes the error for a request without a recording.
     """
@@ -198,7 +197,7 @@ def replay_turn(
             raise missed()
         found = stored.interaction
         if found.end != "complete" and not found.is_stream:
-            # Left by its client before it was whole; the SDK would ask again.
+            # The client left before it was whole; the SDK would ask again.
             if attempt == max_retries:
                 reason = f"RemoteProtocolError: {BROKEN_OFF}"
                 failure = connection_failure(reason, model=model, address=address)
@@ -230,7 +229,7 @@ def _read_stream(found: Interaction, model: str, address: str) -> Reply:
     """Return the reply of a recorded stream.
 
     Raises:
-        ProviderError: it broke off, or told of an error; with what it took.
+        ProviderError: the stream was cut off or reports an error; carries the usage so far.
     """
     message = StreamedMessage()
     try:
@@ -239,7 +238,7 @@ def _read_stream(found: Interaction, model: str, address: str) -> Reply:
                 raise status_failure(found.status, event, model=model, address=address)
             message.feed(event)
         if found.end != "complete":
-            # In the words of the client that replay stands for.
+            # In the words of the client that would have read the stream.
             raise cut_stream(f"RemoteProtocolError: {BROKEN_OFF}")
         return message.reply()
     except ProviderError as error:

@@ -1,4 +1,4 @@
-"""A cassette in use: meanwhile every request of the process is recorded or replayed."""
+"""A cassette in use: every request of the process is recorded or replayed."""
 
 import contextlib
 import os
@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_regen.cassettes.clients.active import active_cassettes
 from pytest_regen.cassettes.files.reader import CassetteFile, StoredInteraction, read_cassette
 from pytest_regen.cassettes.files.storage import name_parts, note_folder
 from pytest_regen.cassettes.files.writer import CassetteWriter, keep_answers
@@ -17,36 +16,36 @@ from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import DriftPolicy, Matching, Normalize, Scrub
 from pytest_regen.cassettes.misses import Drift, with_exemption
-from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.cassettes.recording import WireExchange, clean_exchange
 from pytest_regen.cassettes.replay import Player, replay_turn
 from pytest_regen.cassettes.scrubbing import is_emulated
 from pytest_regen.errors import CassetteError, UsageError
 from pytest_regen.modes import RECORD_MODES, RecordMode
 from pytest_regen.network import PassthroughOnly, check_hosts, closed_network, host_of, is_named
-from pytest_regen.turns.interception import CassetteMiss, intercepting
+from pytest_regen.turns.interception import CassetteMiss, client_interceptors, intercepting
 from pytest_regen.turns.values import Reply
 
 __all__ = ["CassetteRun", "journal", "use_cassette"]
 
 
 class _NotRecordedError(Exception):
-    """The turn is to be sent: nothing, or nothing more, was recorded for it."""
+    """Nothing, or nothing more, was recorded for a turn, so it is to be sent."""
 
 
 class CassetteRun:
-    """The recordings of a cassette, played and added to; any thread may use it.
+    """Plays the recordings of a cassette and adds to them; safe in any thread.
 
     It serves requests inside ``in_use``, and ``finish`` ends it. ``use_cassette`` does both.
 
     Args:
         path: the cassette.
         mode: whether to replay, to record, or both.
-        record_command: what the message of a miss says to run; a pytest command by default.
-        answers_turns: whether turns of our own providers are answered without their SDK.
+        record_command: the command that the message of a miss names; a pytest command by default.
+        answers_turns: whether turns of this package's providers are answered without their SDK.
         matching: what counts as the same request, and what drift does.
-        drop_unplayed: whether recordings that nobody asked for leave the cassette, in a mode that
-            records; never all of them.
-        headers: which headers are kept, where a project says more than the default.
+        drop_unplayed: whether a mode that records removes recordings that were not played; never
+            all of them.
+        headers: the project's rules about headers, beyond the default.
         passthrough_hosts: hosts whose requests are neither recorded nor replayed nor missed.
     """
 
@@ -67,24 +66,25 @@ class CassetteRun:
         file = self._file(path, mode)
         self.metadata: Mapping[str, Any] = file.metadata if file else {}
         self._player = Player(path, file, matching or Matching(), record_command)
-        self.tape = self._player.tape
+        self.index = self._player.index
         self._writer = CassetteWriter(path, mode, file)
         self._answers_turns = answers_turns
         self._drop_unplayed = drop_unplayed
         self._headers = headers
         self._passing = check_hosts(passthrough_hosts)
         self._writing = threading.Lock()
-        """Held while a file is written: event loops do not wait for it."""
-        # One thread: recordings stand in the order in which answers ended.
+        """Held while a file is written; event loops never wait for it."""
+        # A single thread, so that recordings are stored in the order in which answers ended.
         self._apart = ThreadPoolExecutor(1, "pytest-regen-cassette")
         self._refused: CassetteError | None = None
-        """Why nothing can be recorded; asked when the block begins, for event loops cannot wait."""
+        """Why nothing can be recorded; found out when the block begins, as event loops cannot
+        wait."""
         self._is_finished = False
         self._process = os.getpid()
         self._recorded: list[Interaction] = []
         self._pending: list[CassetteMiss] = []
         self.signals_misses = True
-        """Whether a miss crosses clients as a signal that none retries; else it is an error."""
+        """Whether a miss passes through clients as a signal that none retries, or as an error."""
 
     @property
     def _is_inherited(self) -> bool:
@@ -92,7 +92,7 @@ class CassetteRun:
         return os.getpid() != self._process
 
     @property
-    def _lost(self) -> CassetteError | None:
+    def _fork_refusal(self) -> CassetteError | None:
         """Why nothing can be recorded in a copy of a forked process."""
         if not self._is_inherited:
             return None
@@ -103,28 +103,28 @@ class CassetteRun:
         )
 
     def __repr__(self) -> str:
-        played = f"{self.played} of {len(self.tape)} played"
+        played = f"{self.played} of {len(self.index)} played"
         return f"<cassette {self.path.name}, mode {self.mode}: {played}>"
 
     @staticmethod
     def _file(path: Path, mode: RecordMode) -> CassetteFile | None:
-        # What "rewrite" replaces need not be readable.
+        # A cassette that "rewrite" replaces need not be readable.
         return None if mode == "rewrite" else read_cassette(path)
 
     @property
     def played(self) -> int:
-        """Recordings given out."""
-        return self.tape.played
+        """How many recordings were played."""
+        return self.index.played
 
     @property
     def recorded(self) -> int:
-        """Requests sent and recorded."""
+        """How many requests were sent and recorded."""
         return len(self._recorded)
 
     @property
     def unplayed(self) -> int:
-        """Recordings nobody asked for."""
-        return len(self.tape.unplayed)
+        """How many recordings no request asked for."""
+        return len(self.index.unplayed)
 
     @property
     def drifts(self) -> tuple[Drift, ...]:
@@ -151,26 +151,26 @@ class CassetteRun:
     # What an HTTP client's patch asks
 
     def passes(self, uri: str) -> bool:
-        """Whether a request to this address is none of its business."""
+        """Whether requests to this address bypass the cassette."""
         return bool(self._passing) and is_named(host_of(uri), self._passing)
 
     def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
         """Return the recorded answer, or ``None`` where the request is to be sent.
 
         Raises:
-            CassetteMiss: nothing was recorded, and nothing may be sent; or what the request would
-                be answered could not be kept.
+            CassetteMiss: nothing was recorded, and nothing may be sent; or the answer could not be
+                stored.
         """
         try:
             if not self.sends_everything:
                 matching = self._player.matching
-                sent, uri = matching.normalized(body), matching.normalized_uri(uri)
+                sent, uri = matching.normalize_body(body), matching.normalize_uri(uri)
                 stored = self._find(method, uri, sent)
                 if stored is not None:
-                    return _played_at(stored.interaction, uri)
+                    return _at_server(stored.interaction, uri)
                 if self.is_replay_only:
-                    raise self._player.missed(method, uri, sent)
-            refusal = self._refused or self._lost
+                    raise self._player.miss(method, uri, sent)
+            refusal = self._refused or self._fork_refusal
             if refusal is not None:
                 raise refusal
         except CassetteError as error:
@@ -180,28 +180,28 @@ class CassetteRun:
     def _find(
         self, method: str, uri: str, body: bytes | Mapping[str, Any]
     ) -> StoredInteraction | None:
-        # While recording, what changed is to be sent; in replay another recording may answer.
+        # While recording, a changed request is sent; in replay another recording may answer it.
         return self._player.find(method, uri, body, in_place=self.is_replay_only)
 
     def record(self, exchange: WireExchange) -> None:
-        """Keep a request that was sent and its answer, without its credentials.
+        """Store a request that was sent and its answer, without credentials.
 
         Raises:
             CassetteMiss: it cannot be written; carries the ``CassetteError``.
         """
-        if not exchange.is_kept:
+        if not exchange.is_recordable:
             return
         try:
             is_kept = not self._is_finished and self._append(exchange)
         except CassetteError as error:
             raise self.signal(error) from None
-        other = None if is_kept else self._other()
+        other = None if is_kept else self._run_in_use_instead()
         if other is not None:
             other.record(exchange)
 
     def _append(self, exchange: WireExchange) -> bool:
-        """Keep an exchange; return whether the run had not ended by then."""
-        interaction = self._kept(exchange)
+        """Store an exchange; return ``False`` if the run had ended by then."""
+        interaction = self._clean_interaction(exchange)
         with self._writing:
             if self._is_finished:
                 return False
@@ -210,7 +210,7 @@ class CassetteRun:
         return True
 
     def record_apart(self, exchange: WireExchange) -> Future[None]:
-        """Do what ``record`` does in another thread: an event loop must not wait for a file.
+        """Do what ``record`` does in another thread: event loops must not wait for a file.
 
         ``finish`` waits until all of it is done.
         """
@@ -218,32 +218,33 @@ class CassetteRun:
             return self._apart.submit(self.record, exchange)
         except RuntimeError:
             # The block ended meanwhile.
-            other = self._other()
+            other = self._run_in_use_instead()
             if other is not None:
                 return other.record_apart(exchange)
             ended: Future[None] = Future()
             ended.set_result(None)
             return ended
 
-    def _other(self) -> "CassetteRun | None":
-        """Return a run with the same cassette that is in use when this one has ended.
+    def _run_in_use_instead(self) -> "CassetteRun | None":
+        """Return another run of the same cassette that is still in use, if any.
 
-        Of threads that have a block each, the last to begin one serves all, and may end first.
+        If several threads have a block each, the one that began last serves all of them, and may
+        end first.
         """
         runs = (
-            run for run in active_cassettes() if isinstance(run, CassetteRun) and run is not self
+            run for run in client_interceptors() if isinstance(run, CassetteRun) and run is not self
         )
         return next((run for run in runs if run.path == self.path), None)
 
-    def _kept(self, exchange: WireExchange) -> Interaction:
+    def _clean_interaction(self, exchange: WireExchange) -> Interaction:
         matching = self._player.matching
-        body = matching.normalized(exchange.request_body)
-        kept = kept_exchange(replace(exchange, request_body=body), self._headers)
-        # The answer is decoded by now.
-        answer = matching.scrubbed(kept.response_body)
-        return replace(kept, uri=matching.normalized_uri(kept.uri), response_body=answer)
+        body = matching.normalize_body(exchange.request_body)
+        kept = clean_exchange(replace(exchange, request_body=body), self._headers)
+        # By now the answer is decoded.
+        answer = matching.scrub_body(kept.response_body)
+        return replace(kept, uri=matching.normalize_uri(kept.uri), response_body=answer)
 
-    # What a provider of ours asks
+    # What this package's providers ask
 
     def answer(
         self, body: Mapping[str, Any], *, path: str, max_retries: int, address: str
@@ -256,26 +257,24 @@ class CassetteRun:
         """
         if self.sends_everything or not self._answers_turns or self.passes(f"//{address}"):
             return None
-        sent = self._player.matching.normalized_json(body)
+        sent = self._player.matching.normalize_json(body)
         try:
             return replay_turn(
                 lambda: self._find("POST", path, sent),
                 model=str(body.get("model")),
                 max_retries=max_retries,
                 address=address,
-                missed=lambda: self._missed_turn(path, sent),
+                missed=lambda: self._turn_miss(path, sent),
             )
         except _NotRecordedError:
             return None
 
-    def _missed_turn(self, path: str, body: Mapping[str, Any]) -> Exception:
-        # Asked beforehand, another thread could take the recording in between.
-        return (
-            self._player.missed("POST", path, body) if self.is_replay_only else _NotRecordedError()
-        )
+    def _turn_miss(self, path: str, body: Mapping[str, Any]) -> Exception:
+        # Decided here and not beforehand: another thread could take the recording in between.
+        return self._player.miss("POST", path, body) if self.is_replay_only else _NotRecordedError()
 
     def delivered(self, miss: CassetteMiss) -> None:
-        """Note that the caller was given ``miss``."""
+        """Note that ``miss`` has reached the caller."""
         with contextlib.suppress(ValueError):
             self._pending.remove(miss)
 
@@ -286,16 +285,17 @@ class CassetteRun:
         """Let the cassette serve every request of the process while the block runs.
 
         Args:
-            http_clients: whether HTTP clients are patched also where nothing is to be recorded.
+            http_clients: whether to patch HTTP clients even if nothing is to be recorded.
         """
         note_folder()
         if not self.is_replay_only:
             self._refused = self._writer.refusal()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(intercepting(self))
+            serves_clients = http_clients or not self.is_replay_only
+            stack.enter_context(intercepting(self, serves_clients=serves_clients))
             if self.is_replay_only:
                 stack.enter_context(closed_network(PassthroughOnly(self._passing)))
-            if http_clients or not self.is_replay_only:
+            if serves_clients:
                 from pytest_regen.cassettes.clients.vcr_patches import patch_clients
 
                 stack.enter_context(patch_clients(self))
@@ -305,8 +305,8 @@ class CassetteRun:
         """End the run.
 
         Args:
-            keep: whether what was recorded becomes part of the cassette; otherwise it stays
-                beside it in the partial file.
+            keep: whether the new recordings become part of the cassette; otherwise they stay in the
+                partial file beside it.
 
         Raises:
             CassetteError: the cassette cannot be written.
@@ -317,27 +317,27 @@ class CassetteRun:
             self._is_finished = True
         if keep:
             drops = self._drop_unplayed and not self.is_replay_only
-            unplayed = self.tape.unplayed if drops else ()
+            unplayed = self.index.unplayed if drops else ()
             self._writer.promote(drop=[stored.key for _, stored in unplayed])
         else:
             self._writer.leave()
 
     @property
     def partial(self) -> Path | None:
-        """Where recordings of this run stand until the run ends well."""
+        """Where this run's recordings are until it ends successfully."""
         return self._writer.partial
 
-    def take_untold_miss(self) -> CassetteError | None:
-        """Return the first miss that no caller was given, and take all of them as reported."""
+    def take_pending_miss(self) -> CassetteError | None:
+        """Return the first miss that reached no caller, and count all of them as reported."""
         found = self._pending[:]
         del self._pending[: len(found)]
         return found[0].error if found else None
 
     def signal(self, error: CassetteError) -> CassetteMiss | CassetteError:
-        """Return what carries ``error`` past clients that retry; it is reported at the end, too."""
+        """Return what carries ``error`` past clients that retry; it is also reported at the end."""
         signal = CassetteMiss(error)
         self._pending.append(signal)
-        # A worker of a pool ends with what is no Exception, and the pool waits for its answer.
+        # A process pool waits forever for a worker that ended with anything but an Exception.
         return signal if self.signals_misses and not self._is_inherited else error
 
 
@@ -365,30 +365,31 @@ def use_cassette(
     Args:
         path: the cassette; its folder is made when something is recorded.
         mode: ``none`` replays and sends nothing; see ``RecordMode``.
-        record_command: what the message of a miss says to run; a pytest command by default.
+        record_command: the command that the message of a miss names; a pytest command by default.
         http_clients: whether HTTP clients are patched (by vcrpy), so that requests made with any
             SDK are recorded and replayed. Without it only turns made by providers of this package
             are, and a block that only replays them starts in milliseconds.
         keep_on_failure: whether recordings are kept when the block raises. Otherwise they stay
             beside the cassette, in ``<name>.partial``.
-        answers_turns: whether turns of our own providers skip the SDK where they are recorded.
-        drift: how a request is handled that is not what was recorded: ``fail``; ``warn`` replays
+        answers_turns: whether recorded turns of this package's providers skip the SDK.
+        drift: what happens to a request that differs from its recording: ``fail``; ``warn`` replays
             in recorded order and lists it in the run's ``drifts``; ``ignore`` replays in recorded
             order without comparing bodies, as vcrpy does.
         ignore: paths into the request body that vary (``$.metadata.user_id``); they are neither
-            compared nor kept.
-        normalize: takes the JSON body of a request and returns the JSON that is compared and kept.
-        scrub: takes each text of requests and answers, and returns it without what must not be
-            kept; credentials are taken out anyway.
-        diff_folder: where the whole of a long difference is written.
-        drop_unplayed: whether recordings that nobody asked for leave the cassette when a block
-            that may record ends well; the others keep their bytes. Never all of them.
+            compared nor stored.
+        normalize: takes the JSON body of a request and returns the JSON that is compared and
+            stored.
+        scrub: takes each text of requests and answers and returns it without what must not be
+            stored; credentials are removed anyway.
+        diff_folder: where long differences are written in full.
+        drop_unplayed: whether a block that may record and ends successfully removes the recordings
+            that were not played. The others keep their bytes, and never all are removed.
         keep_headers: headers of requests that are kept beside those that always are, by name or
             pattern (``x-feature-*``). Those of answers are all kept; private ones never.
         drop_headers: headers of requests and answers that are not kept.
         passthrough_hosts: hosts (``example.com``, ``*.example.com``) whose requests are neither
-            recorded nor replayed nor missed: in a mode that records they are sent; in ``none``
-            only to this machine (``localhost``), others fail as where there is no network.
+            recorded nor replayed nor missed: in a mode that records they are sent; in ``none`` only
+            those to this machine (``localhost``) are; others fail as without a network.
 
     Yields:
         The run, with its counts.
@@ -400,7 +401,7 @@ def use_cassette(
     """
     run = CassetteRun(
         Path(path),
-        _checked(Path(path), mode),
+        _check_mode(Path(path), mode),
         record_command=record_command,
         answers_turns=answers_turns,
         matching=Matching(drift, tuple(ignore), normalize, scrub, diff_folder),
@@ -417,24 +418,24 @@ def use_cassette(
         run.delivered(signal)
         raise signal.error from None
     except Exception as failure:
-        hidden = run.take_untold_miss()
+        hidden = run.take_pending_miss()
         if hidden is not None:
-            # What the client made of it may be all that the block shows.
+            # The block may show only what the client made of the miss.
             failure.add_note(str(hidden))
         raise
     finally:
         run.finish(keep=keep_on_failure or not failed)
-    swallowed = run.take_untold_miss()
+    swallowed = run.take_pending_miss()
     if swallowed is not None:
         raise with_exemption(swallowed)
 
 
 @contextlib.contextmanager
 def journal(path: Path | str) -> Iterator[CassetteRun]:
-    """Keep every answer of the block; run again, the block is given them and asks for the rest.
+    """Record every answer of the block; run again, the block replays them and asks for the rest.
 
-    A cassette that is added to, however the block ends: also interrupted, failed or killed.
-    Requests that were refused, failed or broke off are sent again. Delete the file to start anew.
+    The cassette keeps what was answered however the block ends: interrupted, failed or killed.
+    Requests that were refused, failed or cut off are sent again. Delete the file to start anew.
 
     Args:
         path: the cassette; its folder is made when something is recorded.
@@ -448,14 +449,14 @@ def journal(path: Path | str) -> Iterator[CassetteRun]:
         yield run
 
 
-def _played_at(found: Interaction, uri: str) -> Interaction:
-    """Return a recorded answer whose addresses lead to the server that is asked now."""
+def _at_server(found: Interaction, uri: str) -> Interaction:
+    """Return a recorded answer whose addresses point to the server that is asked now."""
     headers = at_origin(found.response_headers, found.uri, uri)
     same = headers is found.response_headers
     return found if same else replace(found, response_headers=headers)
 
 
-def _checked(path: Path, mode: RecordMode) -> RecordMode:
+def _check_mode(path: Path, mode: RecordMode) -> RecordMode:
     if mode not in RECORD_MODES:
         raise UsageError(
             f"record mode {mode!r} is none",

@@ -21,7 +21,7 @@ from pytest_regen.strict_json import json_or_none
 from pytest_regen.turns.wire import EMULATOR_NAME, sse_data
 
 __all__ = [
-    "hidden_in_stream",
+    "credentials_across_events",
     "is_emulated",
     "is_private_parameter",
     "scrub_lines",
@@ -50,15 +50,15 @@ _SEVERAL = re.compile(
     re.IGNORECASE,
 )
 _SAYS_NOTHING: Final = frozenset({float, int, bool, type(None)})
-"""Types of JSON values that hold no text."""
+"""Types of JSON values without text."""
 _SHORTEST: Final = 8
-"""Characters: below, a text holds no credential, nor one in use."""
+"""In characters: a shorter text cannot hold a credential."""
 _OPENING: Final = ("{", "[")
 _CLOSING: Final = ("}", "]")
 _JSON_LINE = re.compile(r"^((?:data:)?[ \t]*)([\[{].*[\]}])(?=[ \t]*\r?$)", re.MULTILINE)
 """An event of a stream, or a line of JSON."""
 _PASSWORD_FIELDS: Final = frozenset({"pass", "pw"})
-"""Of a form of a login: elsewhere they say how a test ended."""
+"""Fields of a login form; elsewhere these words say how a test ended."""
 _FORM_PAIR = re.compile(r"((?:^|(?<=&))([^=&]+)=)([^&]+)")
 
 _ENCODED_KIND = re.compile(
@@ -80,7 +80,7 @@ def scrub_value(value: Any, literal: tuple[str, ...] = ()) -> Any:
     """Return a JSON value with every credential in its keys and strings replaced.
 
     Args:
-        value: the value; returned itself where there is none in it.
+        value: the value; the same object is returned if it holds no credential.
         literal: credentials in use, whatever their shape.
     """
     clean = _scrub(value, lambda text: scrub_literal(text, literal))
@@ -133,7 +133,7 @@ def _scrub(value: Any, change: Callable[[str], str]) -> Any:
         }
     if isinstance(value, list | tuple):
         if _SAYS_NOTHING.issuperset(map(type, value)):
-            return value  # embeddings: one by one millions of numbers would take seconds
+            return value  # embeddings: looking at millions of numbers one by one would take seconds
         return [_member(_before(value, number), item, change) for number, item in enumerate(value)]
     return value
 
@@ -142,7 +142,8 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
     if isinstance(item, str) and is_private_name(name):
         if is_password_of(name, item):
             return f"[{ASSIGNED}]"
-        # Read with its name, as it will stand in the file: what is found there is replaced here.
+        # Read together with its name, as the file will show it, so that what a search of the file
+        # would find is replaced here.
         named = f'"{name}": "'
         clean = _scrub(named + item, change)
         return clean.removeprefix(named) if clean.startswith(named) else _scrub(item, change)
@@ -152,7 +153,7 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
 
 
 def _members_with_labels(value: Mapping[Any, Any]) -> dict[Any, str]:
-    """Return the members that are named by another: ``{"name": "API_KEY", "value": ...}``."""
+    """Return names for members that another one names: ``{"name": "API_KEY", "value": …}``."""
     labels = [
         item
         for name, item in value.items()
@@ -164,16 +165,16 @@ def _members_with_labels(value: Mapping[Any, Any]) -> dict[Any, str]:
 
 
 def _before(value: Sequence[Any], number: int) -> str:
-    """Return what names an item of a list: the first of a pair, the flag of a command."""
+    """Return the name of a list item: the first of a pair, or the flag of a command."""
     name = value[number - 1] if number else ""
     if not isinstance(name, str) or not is_private_name(name):
         return ""
-    # A list of names is no pair: what stands behind ``password`` must look random there, too.
+    # A list of names is no pair: there even what follows ``password`` must look random.
     return "key" if len(value) == 2 or name.startswith("-") else ""  # noqa: PLR2004
 
 
 def _within(text: str, change: Callable[[str], str]) -> str:
-    """Return a text that is JSON itself with its members replaced; any other as it is."""
+    """Return text that is itself JSON with its members scrubbed; any other text unchanged."""
     if text[:1] not in _OPENING or text[-1:] not in _CLOSING:
         return text
     body = text.encode("utf-8", "surrogatepass")
@@ -184,7 +185,7 @@ def _within(text: str, change: Callable[[str], str]) -> str:
 
 
 def scrub_lines(text: str, literal: tuple[str, ...] = ()) -> str:
-    """Return a body that is no JSON without credentials: lines of JSON, events, forms, prose.
+    """Return a body other than JSON without credentials: lines of JSON, events, forms, prose.
 
     Args:
         text: the body.
@@ -206,7 +207,7 @@ def _without_credential(pair: re.Match[str]) -> str:
     kind = "password" if name.lower() in _PASSWORD_FIELDS else name
     if is_password_of(kind, value) or is_one_time_code(name, value):
         return f"{pair[1]}[{ASSIGNED}]"
-    # A blank is a plus there, and what stands behind it no word of its own.
+    # In a form a plus is a blank, so words have to be separated before the search.
     clean = scrub_text(value) if "+" in pair[3] else value
     return pair[0] if clean == value else f"{pair[1]}{quote_plus(clean, safe='/:=@[]')}"
 
@@ -214,7 +215,7 @@ def _without_credential(pair: re.Match[str]) -> str:
 def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
     """Return ``text`` without anything shaped like a credential and without those in use.
 
-    Shapes first: replay, which has no key at hand, must come to the same text.
+    Shapes first: replay, which has no key at hand, must arrive at the same text.
     """
     text = scrub_text(text)
     for secret in literal:
@@ -222,20 +223,20 @@ def scrub_literal(text: str, literal: tuple[str, ...]) -> str:
     return text
 
 
-def hidden_in_stream(text: str, literal: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the kinds of credential of which a stream holds pieces in several events.
+def credentials_across_events(text: str, literal: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the kinds of credential that a stream splits across several events.
 
-    Of a key that is cut behind its first letters the first piece would be replaced, and the rest,
-    which looks like nothing, would be kept.
+    If a key is cut after its first letters, only the first piece would be replaced, and the rest,
+    which looks like nothing, would be stored.
 
     Args:
-        text: server-sent events of any make: what stands at one place of several is one text.
+        text: server-sent events of any API: what several events hold at one path is one text.
         literal: credentials in use, whatever their shape.
     """
     places: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for data in sse_data(text):
         found_at = list(leaves(_json_or_text(data)))
-        # Blocks and choices that arrive in turns, or one after another, are no one text.
+        # Different blocks and choices are different texts, even if they arrive in turns.
         numbers = [f"{path}={leaf}" for path, leaf in found_at if path.endswith(".index")]
         for path, leaf in found_at:
             if isinstance(leaf, str):
@@ -247,7 +248,7 @@ def hidden_in_stream(text: str, literal: tuple[str, ...] = ()) -> tuple[str, ...
 
 
 def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the kinds of credential that replacing them piece by piece would not remove."""
+    """Return the kinds of credential that scrubbing piece by piece would not remove."""
 
     def change(text: str) -> str:
         return scrub_literal(text, literal)
@@ -256,7 +257,7 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
     kinds = [*find_secrets(whole), *("key-in-use" for secret in literal if secret in whole)]
     if kinds and change(whole) == "".join(map(change, pieces)):
         kinds = []
-    # The input of a tool is JSON in pieces: a name may stand in one, its value in another.
+    # A tool's input is JSON in pieces: a name may be in one piece, its value in another.
     kept = "".join(_scrub(piece, change) for piece in pieces)
     if kept.startswith(_OPENING):
         kinds += secrets_in(kept.encode("utf-8", "surrogatepass"))
@@ -264,7 +265,7 @@ def _in_pieces(pieces: Sequence[str], literal: tuple[str, ...]) -> tuple[str, ..
 
 
 def _json_or_text(data: str) -> Any:
-    """Return the JSON in ``data``, or ``data`` itself where it is none."""
+    """Return the JSON in ``data``, or ``data`` itself if it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -272,7 +273,7 @@ def _json_or_text(data: str) -> Any:
 
 
 def stable_uri(uri: str, response_headers: Mapping[str, Iterable[str]]) -> str:
-    """Return the address as stored: the same whatever port a local server had, no credentials."""
+    """Return the address as stored: independent of a local server's port, without credentials."""
     parts = urlsplit(uri)
     origin = stable_origin(uri, response_headers)
     return urlunsplit((*origin, scrub_path(parts.path), scrub_query(parts.query), ""))
@@ -290,20 +291,20 @@ def stable_origin(uri: str, response_headers: Mapping[str, Iterable[str]]) -> tu
 
 
 def scrub_path(path: str) -> str:
-    """Return a path without credentials, those that were percent-encoded included."""
+    """Return a path without credentials, percent-encoded ones included."""
     plain = unquote(path)
     clean = scrub_text(plain)
     if clean != plain:
         return quote(clean, safe="/[]")
-    # Clients that follow an address of a cassette may encode what stands for a credential.
+    # A client that follows an address from a cassette may encode the placeholder.
     return _ENCODED_KIND.sub(r"[\1]", path) if "%5" in path else path
 
 
 def is_private_parameter(name: str, value: str) -> bool:
     """Whether a parameter of an address holds a credential.
 
-    Going by its name, whatever its value, but for what has other uses: a key may name a file, and
-    addresses that differ in it ask for different things.
+    The name decides, whatever the value, except for names with other uses: ``key`` may name a file,
+    and addresses that differ in it ask for different things.
     """
     if is_one_time_code(name, value):
         return True

@@ -21,13 +21,17 @@ from pytest_regen.errors import RegenError, UsageError
 __all__ = ["COMMANDS", "app", "emulator", "main"]
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "generate": ("generate", "Generate the types of an operation's response, or update them."),
-    "regenerate": ("regenerate", "Regenerate types or pages of a store from their prompts."),
-    "validate": ("stores", "Validate stores and update the summary in ir.json; no model."),
+    "generate": ("generate", "Generate or update types of an API, or units of a file."),
+    "regenerate": (
+        "regenerate",
+        "Regenerate types of a store, or units of a file.",
+    ),
+    "validate": ("stores", "Validate stores and units; no model."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
-    "adopt": ("stores", "Make blocks edited by hand the stored outputs."),
-    "rebuild": ("stores", "Write the source from its stored pages; drops edits, asks no model."),
+    "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),
+    "rebuild": ("stores", "Put back what is recorded; drops edits, asks no model."),
+    "forget": ("units", "Drop units that nothing asks for any more."),
     "cassettes": ("cassettes", "Check, show and convert recordings."),
     "emulator": ("app", "Run a local fake of the Messages API, until stopped."),
 }

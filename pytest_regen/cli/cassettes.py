@@ -56,7 +56,7 @@ def check(
         Limits,
         cassettes_in,
         check_cassettes,
-        outdated_in,
+        outdated_findings,
     )
 
     files, others = cassettes_in(paths)
@@ -66,7 +66,7 @@ def check(
         count = known.write(files)
         say(f"{known.path}: {plural(count, 'finding')}")
     elif known:
-        found += outdated_in(known, files)
+        found += outdated_findings(known, files)
     errors = [finding for finding in found if finding.severity == "error"]
     if as_json:
         emit_json(
@@ -109,13 +109,13 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
         UsageError: none is named although it is to be updated, or what is named is none.
     """
     from pytest_regen.cassettes.upkeep.check import Baseline
-    from pytest_regen.cli.project import Project, shown
+    from pytest_regen.cli.project import Project, short_path
     from pytest_regen.errors import UsageError
 
     if named is None:
         project = Project.here()
         configured = project.settings.cassettes.baseline
-        named = shown(project.root / configured) if configured else None
+        named = short_path(project.root / configured) if configured else None
     if named is None and update:
         raise UsageError(
             "--update-baseline: no baseline is named",
@@ -129,9 +129,9 @@ def _say_next(found: "tuple[Finding, ...]") -> None:
         dict.fromkeys(finding.path for finding in found if finding.code in {"SECRET", "HEADER"})
     )
     if leaking:
-        from pytest_regen.cassettes.upkeep.convert import can_be_cleaned
+        from pytest_regen.cassettes.upkeep.convert import is_cleanable
 
-        mendable = next((path for path in leaking[:_TRIED] if can_be_cleaned(path)), None)
+        mendable = next((path for path in leaking[:_TRIED] if is_cleanable(path)), None)
         if mendable:
             say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
         else:

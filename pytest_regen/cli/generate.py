@@ -22,6 +22,7 @@ from pytest_regen.cli.output import (
     ProviderName,
     Record,
     RecordChoice,
+    UnitNames,
     describe_failure,
     emit_json,
     fact,
@@ -44,6 +45,7 @@ from pytest_regen.errors import (
     StoreError,
     UsageError,
 )
+from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.regeneration import GenerateResult, generate_store
 from pytest_regen.stores import store_slug
@@ -171,7 +173,12 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 
 def generate(
-    spec: Annotated[Path, typer.Argument(help="OpenAPI or Swagger document, JSON or YAML.")],
+    spec: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="OpenAPI or Swagger document, JSON or YAML; or a file with units."
+        ),
+    ],
     operation: Annotated[
         str | None, typer.Argument(help='Method and path, for example "GET /v1/projects".')
     ] = None,
@@ -191,7 +198,9 @@ def generate(
             '"/admin/*"; may be repeated.',
         ),
     ] = None,
-    language: Annotated[str, typer.Option("--language", help="Target language.")] = "csharp",
+    language: Annotated[
+        str, typer.Option("--language", help="Target language.")
+    ] = DEFAULT_LANGUAGE,
     status: Annotated[
         str | None, typer.Option("--status", help="Response to read, exactly.")
     ] = None,
@@ -201,7 +210,9 @@ def generate(
     namespace: Annotated[
         str | None, typer.Option("--namespace", help="Namespace of the source.")
     ] = None,
-    profile: Annotated[str | None, typer.Option("--profile", help="default or xchange.")] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="Profile of the language.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask every page again.")] = False,
     discard_edits: Annotated[
         bool, typer.Option("--discard-edits", help="Rebuild changed types edited by hand.")
@@ -220,11 +231,24 @@ def generate(
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
     ] = False,
+    units: UnitNames = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Generate the types of an operation's response, or update those that are there."""
+    """Generate the types of an operation's response, or update those that are there.
+
+    Of a file that a kind claims, ask for the units that are missing or stale.
+    """
     project = Project.here()
+    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
+    if file := project.unit_file(spec, units):
+        from pytest_regen.cli.units import generate_file, refuse_types
+
+        refuse_types(file, operation=operation, all=every, tag=tag, exclude=exclude)
+        code = generate_file(
+            file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
+        )
+        raise typer.Exit(code)
     document = read_document(spec)
     many = every or tag is not None
     if (operation is not None) + (tag is not None) + every != 1:
@@ -265,7 +289,6 @@ def generate(
     if dry_run:
         results = work.each({"dry_run": True}, goes_on=many)
     else:
-        turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
         with progress_bar("generating") as tell, turns.turns(tell) as settings:
             options = {"settings": settings, "attempts": turns.replies()}
             results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)

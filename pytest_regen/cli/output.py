@@ -40,6 +40,7 @@ __all__ = [
     "Record",
     "RecordChoice",
     "Tell",
+    "UnitNames",
     "confirm",
     "describe_failure",
     "emit_json",
@@ -286,6 +287,10 @@ class RecordChoice(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+UnitNames = Annotated[
+    list[str] | None,
+    typer.Option("--unit", metavar="NAME", help="Only this unit of a file; may be repeated."),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
 ]

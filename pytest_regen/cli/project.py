@@ -1,16 +1,21 @@
 """The project around the working directory: what it fixed for all commands."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from configparser import ConfigParser
 from configparser import Error as IniError
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import STALE_POLICIES, StalePolicy
 from pytest_regen.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from pytest_regen.units.loading import ProjectKinds
+    from pytest_regen.units.place import UnitFile
 
 __all__ = ["Project", "short_path"]
 
@@ -99,6 +104,55 @@ class Project:
         listed = ", ".join(f'"{glob}"' for glob in globs)
         place = short_path(self.root / "pyproject.toml")
         return f"regen_stores = [{listed}] to [tool.pytest.ini_options] of {place}"
+
+    @cached_property
+    def kinds(self) -> "ProjectKinds":
+        """The kinds of units that the project has; none is loaded where none is named.
+
+        Raises:
+            UsageError: one cannot be loaded.
+        """
+        from pytest_regen.units.loading import TEST_FILES, ProjectKinds, has_kinds, load_kinds
+
+        if not has_kinds(self.settings):
+            return ProjectKinds(self.root, ())
+        files = (self._ini("python_files") or "").split()
+        return load_kinds(self.root, self.settings, test_files=files or TEST_FILES)
+
+    def unit_file(self, path: Path, units: Sequence[str] | None = None) -> "UnitFile | None":
+        """Return the file at ``path`` if a kind claims it; ``units`` name nothing elsewhere.
+
+        Raises:
+            UsageError: a kind cannot be loaded, two claim the file, or none does and units of it
+                are named.
+        """
+        kinds, path = self.kinds, Path.cwd() / path
+        if kinds and kinds.kind_of(path) is not None:
+            from pytest_regen.units.place import open_units
+
+            return open_units(kinds, path, ignore=self.settings.ignored)
+        if units:
+            raise UsageError(
+                f"--unit {units[0]} names nothing: no kind claims {short_path(path)}",
+                hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
+            )
+        return None
+
+    def unit_files(self, folders: Iterable[Path] | None) -> "list[UnitFile]":
+        """Return the files with units that are named, or lie in folders named; by default all."""
+        if not self.kinds:
+            return []
+        from pytest_regen.units.place import open_units
+
+        paths: dict[Path, None] = {}
+        for folder in (self.root,) if folders is None else folders:
+            real = Path.cwd() / folder
+            paths |= dict.fromkeys(self.kinds.below(real) if real.is_dir() else [real])
+        return [
+            open_units(self.kinds, path, ignore=self.settings.ignored)
+            for path in paths
+            if self.kinds.kind_of(path) is not None
+        ]
 
     @property
     def stale(self) -> StalePolicy:

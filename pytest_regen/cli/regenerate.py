@@ -17,6 +17,7 @@ from pytest_regen.cli.output import (
     ProviderName,
     Record,
     RecordChoice,
+    UnitNames,
     confirm,
     describe_failure,
     emit_json,
@@ -70,7 +71,9 @@ _REPLIES_FAILED: frozenset[StopReason] = frozenset({"attempts", "no_progress"})
 
 
 def regenerate(
-    path: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a store.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="Folder of a store, or a file with units.")
+    ],
     types: Annotated[
         list[str] | None, typer.Option("--type", help="Type to regenerate; may be repeated.")
     ] = None,
@@ -101,11 +104,30 @@ def regenerate(
         bool, typer.Option("--ignore-stale", help="Go on where the document has moved on.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    units: UnitNames = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Regenerate types or pages of a store from their stored prompts."""
+    """Regenerate types or pages of a store from their stored prompts, or units of a file."""
     project = Project.here()
+    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
+    if file := project.unit_file(path, units):
+        from pytest_regen.cli.units import refuse_types, regenerate_file
+
+        refuse_types(file, type=types, page=pages)
+        code = regenerate_file(
+            file,
+            units,
+            turns,
+            from_errors=from_errors,
+            correction=correction,
+            accept_any=accept_any,
+            discard_edits=discard_edits,
+            yes=yes,
+            dry_run=dry_run,
+            as_json=as_json,
+        )
+        raise typer.Exit(code)
     ignore = project.ignored_in(path)
     store = RegenStore.open(path)
     asked = _asked(store, types, pages, ignore if from_errors else None)
@@ -117,7 +139,6 @@ def regenerate(
         _confirm_stale(store, stale)
     if types is None and not from_errors and not yes:
         _confirm_everything(store, asked)
-    turns = TurnOptions(project, model, attempts, budget, jobs, cassette, record, provider)
     with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
         _check_ready(asked, settings)
         if from_errors:

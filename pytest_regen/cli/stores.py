@@ -1,5 +1,6 @@
 """``validate``: the issues of stores, without a model."""
 
+import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import typer
 
 from pytest_regen.cli.output import (
     AsJson,
+    UnitNames,
     emit_json,
     fact,
     next_step,
@@ -18,7 +20,7 @@ from pytest_regen.cli.output import (
     show_issues_by_type,
 )
 from pytest_regen.cli.project import Project
-from pytest_regen.errors import StoreWriteError
+from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
 from pytest_regen.regeneration import fixable
 from pytest_regen.regeneration.regenerate import write_summary
@@ -42,8 +44,8 @@ def validate(
     dirs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="DIR",
-            help="Stores, or folders of stores; without one, those that regen_stores matches.",
+            metavar="PATH",
+            help="Stores, files with units, or folders of them; without one, all of the project.",
         ),
     ] = None,
     by_type: Annotated[bool, typer.Option("--by-type", help="Group issues by type.")] = False,
@@ -52,11 +54,25 @@ def validate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Validate stores and update the summary in ir.json. Calls no model."""
+    """Validate stores and units; update the summary in ir.json of stores. Calls no model."""
     project = Project.here()
     stale = project.stale
-    reports = []
-    for path in _stores_in(dirs) if dirs else project.stores():
+    files = project.unit_files(dirs)
+    named = {file.path for file in files}
+    reports: list[dict[str, Any]] = []
+    unit_reports: list[dict[str, Any]] = []
+    code = 0
+    if files:
+        from pytest_regen.cli.units import validate_files
+
+        unit_reports, code = validate_files(project, files, as_json=as_json)
+    if dirs:
+        stores = _stores_in(dirs, but_for=named)
+    elif files and not project.store_globs:
+        stores = iter(())
+    else:
+        stores = iter(project.stores())
+    for path in stores:
         store = RegenStore.open(path)
         results = validate_store(store, ignore=project.ignored_in(path))
         if not no_write:
@@ -65,18 +81,20 @@ def validate(
         if not as_json:
             _show(store, results, stale, by_type=by_type)
     if as_json:
-        emit_json({"stores": reports})
-    raise typer.Exit(0 if all(report["ok"] for report in reports) else 1)
+        emit_json({"stores": reports, **({"files": unit_reports} if files else {})})
+    raise typer.Exit(max(code, 0 if all(report["ok"] for report in reports) else 1))
 
 
-def _stores_in(dirs: Iterable[Path]) -> Iterator[Path]:
-    """Yield the stores named, and those in folders named."""
+def _stores_in(dirs: Iterable[Path], *, but_for: Collection[Path]) -> Iterator[Path]:
+    """Yield the stores named, and those in folders named; files with units are none."""
     for path in dirs:
+        real = Path(os.path.normpath(Path.cwd() / path))
+        if real in but_for:
+            continue
         # What holds no store at all is told by whoever opens it.
-        inner = (
-            [] if is_store(path) else sorted(pages.parent for pages in path.glob("*/pages.json"))
-        )
-        yield from inner or [path]
+        inner = [] if is_store(path) else sorted(file.parent for file in path.glob("*/pages.json"))
+        has_units = any(file.is_relative_to(real) for file in but_for)
+        yield from inner or ([] if has_units else [path])
 
 
 def _write(store: RegenStore, results: Results) -> None:
@@ -160,15 +178,24 @@ def _advice(store: RegenStore, results: Results) -> str:
     return "correct the file as the lines above say"
 
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a store.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="PATH", help="Folder of a store, or a file with units.")
+]
 
 
 def history(
     path: Folder,
     type_name: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
+    units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
     """List outputs that were replaced or rejected; newest last."""
+    if file := Project.here().unit_file(path, units):
+        from pytest_regen.cli.units import history_of_file, refuse_types
+
+        refuse_types(file, type=type_name)
+        history_of_file(file, units, as_json=as_json)
+        return
     store = RegenStore.open(path)
     entries = history_of(path, store.resolve_type(type_name) if type_name else None)
     if as_json:
@@ -202,14 +229,29 @@ def _row(entry: HistoryEntry) -> Sequence[str]:
 
 def restore(
     path: Folder,
-    type_name: Annotated[str, typer.Option("--type", help="Type to restore.")],
+    type_name: Annotated[
+        str | None, typer.Option("--type", help="Type to restore; of a store one is needed.")
+    ] = None,
     page: Annotated[int | None, typer.Option("--page", min=1, help="Only this page.")] = None,
     to: Annotated[
         str | None, typer.Option("--to", metavar="ID", help="History entry; by default the last.")
     ] = None,
+    units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an output from the history the stored one."""
+    if file := Project.here().unit_file(path, units):
+        from pytest_regen.cli.units import refuse_types, restore_in_file
+
+        refuse_types(file, type=type_name, page=page)
+        restore_in_file(file, units, to, as_json=as_json)
+        return
+    if type_name is None:
+        raise UsageError(
+            f"restore does not say which type of {path}",
+            why="an output belongs to one type",
+            hint="name it with --type; pytest-regen history lists what there is",
+        )
     taken = restore_outputs(path, type_name, page=page, to=to)
     if as_json:
         pages = [{"type_name": p.type_name, "page": p.page, "model": p.model} for p in taken.pages]
@@ -226,9 +268,15 @@ def adopt(
     types: Annotated[
         list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
     ] = None,
+    units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
     """Make blocks edited by hand the stored outputs."""
+    if file := Project.here().unit_file(path, units):
+        from pytest_regen.cli.units import adopt_file, refuse_types
+
+        refuse_types(file, type=types)
+        raise typer.Exit(adopt_file(file, units, as_json=as_json))
     taken = adopt_edits(path, types)
     left = _remaining_issues(path, {page.type_name for page in taken.pages})
     if as_json:
@@ -264,9 +312,16 @@ def rebuild(
     types: Annotated[
         list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
     ] = None,
+    units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the source from its stored pages; edits made by hand go to the history."""
+    if file := Project.here().unit_file(path, units):
+        from pytest_regen.cli.units import rebuild_file, refuse_types
+
+        refuse_types(file, type=types)
+        rebuild_file(file, units, as_json=as_json)
+        return
     done = rebuild_source(path, types)
     if as_json:
         emit_json({"rebuilt": done.type_names, "history": done.history, "diff": done.diff})

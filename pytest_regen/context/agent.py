@@ -17,7 +17,7 @@ from pytest_regen.context.prompts import (
     render_legacy,
     scope_problem,
 )
-from pytest_regen.context.requests import ClarificationRequest, named_place, named_problems
+from pytest_regen.context.requests import ClarificationRequest, list_problems, named_place
 from pytest_regen.context.values import MAX_QUESTIONS, Ask, Generate, TurnResult
 from pytest_regen.errors import ReaskedError, ReplyFormatError
 from pytest_regen.turns.steps import Steps, adrive, drive
@@ -86,9 +86,9 @@ def _found_in(value: Mapping[str, Any], form: type[Ask | Generate]) -> _Found:
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
             # Without its type a question is replaced as a whole: after its members.
-            for one in sorted(found, key=lambda one: one["loc"][2:] == ("type",)):
-                faults.append((one["loc"], one["type"], one["msg"]))
-                _replace(draft, one["loc"], one["type"])
+            for problem in sorted(found, key=lambda problem: problem["loc"][2:] == ("type",)):
+                faults.append((problem["loc"], problem["type"], problem["msg"]))
+                _replace(draft, problem["loc"], problem["type"])
     return faults, None
 
 
@@ -175,10 +175,10 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
     except ReplyFormatError as error:
         if not isinstance(error.__cause__, ValidationError):
             raise
-        if any(one["type"] == _REASKED for one in error.__cause__.errors()):
+        if any(problem["type"] == _REASKED for problem in error.__cause__.errors()):
             raise _reasked(text) from None
         # Names are the model's own, and become part of a prompt: none as it stands.
-        problems = named_problems(error.__cause__)
+        problems = list_problems(error.__cause__)
         found = [f"- {place}: {why}" if place else f"- {why}" for place, why in problems]
         error.problem = "\n".join(("The JSON does not match the form described:", *found))
         raise

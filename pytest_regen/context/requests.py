@@ -20,8 +20,8 @@ from pytest_regen.errors import InvalidContextError
 
 __all__ = [
     "ClarificationRequest",
+    "list_problems",
     "named_place",
-    "named_problems",
     "parse_context",
     "parse_request",
 ]
@@ -148,7 +148,7 @@ def _parsed(model: type[_Model], data: object, what: str) -> _Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = named_problems(error)
+        problems = list_problems(error)
         where, why = problems[0]
         raise InvalidContextError(
             f"{what} is not valid: {where or what}: {why}",
@@ -158,12 +158,12 @@ def _parsed(model: type[_Model], data: object, what: str) -> _Model:
         ) from None
 
 
-def named_problems(error: ValidationError) -> tuple[tuple[str, str], ...]:
+def list_problems(error: ValidationError) -> tuple[tuple[str, str], ...]:
     """Return what is wrong as pairs of the place and the reason, values left out."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return tuple(
-        (named_place(one["loc"]), _safe(one["msg"], _LONGEST_REASON))
-        for one in found[:_MOST_PROBLEMS]
+        (named_place(problem["loc"]), _safe(problem["msg"], _LONGEST_REASON))
+        for problem in found[:_MOST_PROBLEMS]
     )
 
 

@@ -53,10 +53,10 @@ __all__ = [
     "TargetType",
     "TurnResult",
     "answer_problem",
+    "expand_answers",
     "least_confident_dimensions",
     "meets_confidence_threshold",
     "overall_confidence",
-    "spelled_out",
 ]
 
 
@@ -69,7 +69,7 @@ _LONGEST_FLAT: Final = 8_000
 """A longer string is not taken apart, only refused."""
 
 
-def spelled_out(given: object, questions: Sequence[ClarificationQuestion]) -> object:
+def expand_answers(given: object, questions: Sequence[ClarificationQuestion]) -> object:
     """Return ``given`` with every string made a typed answer, and what was skipped left out.
 
     Raises:
@@ -231,7 +231,7 @@ class ConversationContext(Value):
     @classmethod
     def _spelled_out(cls, given: object, info: ValidationInfo) -> object:
         questions = info.data.get("questions_asked")
-        return given if questions is None else spelled_out(given, questions)
+        return given if questions is None else expand_answers(given, questions)
 
     @field_validator("answers", mode="after")
     @classmethod

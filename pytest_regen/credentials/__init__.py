@@ -1,1 +1,3 @@
 """What credentials look like and are called, and text without them. Standard library only."""
+
+__all__: tuple[str, ...] = ()

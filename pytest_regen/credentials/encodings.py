@@ -12,7 +12,15 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote_plus, unquote_to_bytes
 
-__all__ = ["Hidden", "Unescaped", "hidden_parts", "letters_in", "runs", "shading", "unescaped"]
+__all__ = [
+    "EncodedPart",
+    "UnescapedText",
+    "encoded_parts",
+    "letters_in",
+    "runs",
+    "shade_table",
+    "unescape",
+]
 
 
 Holds = Callable[[str], bool]
@@ -44,7 +52,7 @@ _STAND_INS: Final = tuple(map(chr, range(0xD800, 0xD810)))
 """Halves of pairs: they are part of no escape, and no escape means one."""
 
 
-class Unescaped(NamedTuple):
+class UnescapedText(NamedTuple):
     """A text whose escapes are undone."""
 
     escaped: str
@@ -65,7 +73,7 @@ class Unescaped(NamedTuple):
         return place
 
 
-def unescaped(text: str) -> Unescaped | None:
+def unescape(text: str) -> UnescapedText | None:
     """Return ``text`` without its escapes; ``None`` where it has none.
 
     One level: what was escaped twice is escaped once then.
@@ -74,7 +82,7 @@ def unescaped(text: str) -> Unescaped | None:
         return None
     plain = _plain(text) if text.count("\\") > _MANY else _ESCAPED.sub(_meaning, text)
     # What is meant is always shorter.
-    return Unescaped(text, plain) if len(plain) < len(text) else None
+    return UnescapedText(text, plain) if len(plain) < len(text) else None
 
 
 def _plain(text: str) -> str:
@@ -103,11 +111,11 @@ def _meaning(match: re.Match[str]) -> str:
         return known
     if token[0] == "\x1b":
         return "\x1b"
-    return "" if token[1] in "\r\n" else _numbered(token)
+    return "" if token[1] in "\r\n" else _numeric_character(token)
 
 
 @lru_cache(maxsize=4096)
-def _numbered(token: str) -> str:
+def _numeric_character(token: str) -> str:
     """Return the character that an escape gives by its number."""
     (digits,) = _NUMBER.findall(token)
     code = int(digits, 10 if token[0] == "&" and "x" not in token else 16)
@@ -115,7 +123,7 @@ def _numbered(token: str) -> str:
     return chr(code) if is_letter else _NO_LETTER
 
 
-class Hidden(NamedTuple):
+class EncodedPart(NamedTuple):
     """A part of a text that says something else when it is decoded."""
 
     start: int
@@ -147,7 +155,7 @@ _FARTHEST: Final = 1 << 12
 """Characters before the first percent sign of a word that are looked at."""
 
 
-def hidden_parts(text: str, long: str, holds: Holds) -> list[Hidden]:
+def encoded_parts(text: str, long: str, holds: Holds) -> list[EncodedPart]:
     """Return the parts of a text that are base64 or percent-encoded, in order, none twice.
 
     Args:
@@ -156,7 +164,7 @@ def hidden_parts(text: str, long: str, holds: Holds) -> list[Hidden]:
         holds: asked of what is decoded. Base64 of which it says no is left out.
     """
     found = [*_in_base64(text, long, holds), *_in_percent(text)]
-    kept: list[Hidden] = []
+    kept: list[EncodedPart] = []
     for one in sorted(found, key=lambda one: one[:2]):
         # Where both readings are possible the one that begins first covers the other.
         if not kept or one.start >= kept[-1].end:
@@ -164,7 +172,7 @@ def hidden_parts(text: str, long: str, holds: Holds) -> list[Hidden]:
     return kept
 
 
-def _in_base64(text: str, long: str, holds: Holds) -> Iterator[Hidden]:
+def _in_base64(text: str, long: str, holds: Holds) -> Iterator[EncodedPart]:
     at = 0
     for run in _RUN.findall(long):
         start = text.find(run, at)
@@ -178,7 +186,7 @@ def _in_base64(text: str, long: str, holds: Holds) -> Iterator[Hidden]:
             yield found
 
 
-def _in_percent(text: str) -> Iterator[Hidden]:
+def _in_percent(text: str) -> Iterator[EncodedPart]:
     at, match = 0, _PERCENT.search(text)
     while match is not None:
         before = _BEFORE.match(text, max(at, match.start() - _FARTHEST), match.start())
@@ -189,7 +197,7 @@ def _in_percent(text: str) -> Iterator[Hidden]:
         match = _PERCENT.search(text, at)
 
 
-def _from_base64(text: str, match: re.Match[str], holds: Holds) -> Hidden | None:
+def _from_base64(text: str, match: re.Match[str], holds: Holds) -> EncodedPart | None:
     for start in _starts(match):
         digits = "".join(text[start : match.end()].split()).rstrip("=")
         letters = b"-_" if "-" in digits or "_" in digits else b"+/"
@@ -198,8 +206,8 @@ def _from_base64(text: str, match: re.Match[str], holds: Holds) -> Hidden | None
         data = b64decode(whole + "=" * (-len(whole) % 4))
         for plain, encode in _readings(data):
             if holds(letters_in(data) if plain is None else plain):
-                back = _back(encode, letters)
-                return Hidden(start, match.end(), plain or data.decode("latin-1"), back)
+                back = _base64_encoder(encode, letters)
+                return EncodedPart(start, match.end(), plain or data.decode("latin-1"), back)
     return None
 
 
@@ -234,7 +242,7 @@ def letters_in(data: bytes) -> str:
 def runs(shades: bytes, least: int) -> Iterator[tuple[int, int]]:
     """Yield where at least so many ``x`` stand in a row between blanks.
 
-    Made with ``shading``, this finds runs of letters a hundred times as fast as a pattern.
+    Made with ``shade_table``, this finds runs of letters a hundred times as fast as a pattern.
     """
     row = b"x" * least
     start = shades.find(row)
@@ -245,12 +253,12 @@ def runs(shades: bytes, least: int) -> Iterator[tuple[int, int]]:
         start = shades.find(row, end)
 
 
-def shading(is_kept: Callable[[str], bool]) -> bytes:
+def shade_table(is_kept: Callable[[str], bool]) -> bytes:
     """Return the table that makes ``x`` of the bytes that are kept, and blanks of the others."""
     return bytes(ord("x" if is_kept(chr(code)) else " ") for code in range(256))
 
 
-_LETTERS: Final = shading(lambda sign: " " <= sign <= "~" or sign in "\t\n\r\x1b")
+_LETTERS: Final = shade_table(lambda sign: " " <= sign <= "~" or sign in "\t\n\r\x1b")
 _FEWEST_LETTERS: Final = 8
 _FEWEST_WIDE: Final = 16
 
@@ -272,21 +280,21 @@ def _readings(data: bytes) -> Iterator[tuple[str | None, Callable[[str], bytes]]
             plain = zlib.decompressobj(bits).decompress(data, _LARGEST)
         except zlib.error:
             return
-        yield plain.decode("latin-1"), lambda clean: _compressed(clean.encode("latin-1"), bits)
+        yield plain.decode("latin-1"), lambda clean: _compress(clean.encode("latin-1"), bits)
 
 
-def _compressed(data: bytes, bits: int) -> bytes:
+def _compress(data: bytes, bits: int) -> bytes:
     packer = zlib.compressobj(wbits=bits)
     return packer.compress(data) + packer.flush()
 
 
-def _back(encode: Callable[[str], bytes], letters: bytes) -> Callable[[str], str]:
+def _base64_encoder(encode: Callable[[str], bytes], letters: bytes) -> Callable[[str], str]:
     return lambda clean: b64encode(encode(clean), letters).decode()
 
 
-def _from_percent(text: str, start: int) -> Hidden:
+def _from_percent(text: str, start: int) -> EncodedPart:
     said = text.replace("+", " ").encode("utf-8", "surrogatepass")
-    return Hidden(
+    return EncodedPart(
         start,
         start + len(text),
         unquote_to_bytes(said).decode("latin-1"),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from pytest_regen.credentials.encodings import hidden_parts, runs, shading, unescaped
+from pytest_regen.credentials.encodings import encoded_parts, runs, shade_table, unescape
 from pytest_regen.credentials.names import (
     PASSWORDS,
     is_harmless_name,
@@ -209,7 +209,7 @@ def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
 def scrub_text(text: str) -> str:
     """Return ``text`` with every credential replaced by the name of its kind."""
     edits = _edits(text, _DEEPEST)
-    return _edited(text, edits) if edits else text
+    return _apply(text, edits) if edits else text
 
 
 class _Edit(NamedTuple):
@@ -225,7 +225,7 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
     """Return what is to be replaced, in order and without overlaps."""
     if len(text) < _SHORTEST and not _SHORT.search(text):
         return []
-    view = unescaped(text) if deepest else None
+    view = unescape(text) if deepest else None
     edits: list[_Edit] = []
     if view is not None:
         # First: where a credential is escaped in part, the rest alone would not be all of it.
@@ -233,7 +233,7 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
         if within:
             place = view.places()
             edits = [one._replace(start=place(one.start), end=place(one.end)) for one in within]
-            text = _blanked(text, edits)
+            text = _blank(text, edits)
     lean = _without_large_base64(text)
     long = _long_words(lean)
     for shape, marks in _possible(lean, long):
@@ -245,27 +245,29 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
                 if "\0" not in text[start:end] and _is_real(text, shape, start, end)
             ]
             edits += found_here
-            text = _blanked(text, found_here)
+            text = _blank(text, found_here)
     if view is None:
-        found = [_Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned(text, lean, long)]
+        found = [
+            _Edit(*span, f"[{ASSIGNED}]", (ASSIGNED,)) for span in _assigned_spans(text, lean, long)
+        ]
         edits += found
         words = long if lean is text else _long_words(text)
-        edits += _encoded(_blanked(text, found), words, deepest)
+        edits += _edits_in_encoded(_blank(text, found), words, deepest)
     return sorted(edits)
 
 
-def _encoded(text: str, long: str, deepest: int) -> Iterator[_Edit]:
+def _edits_in_encoded(text: str, long: str, deepest: int) -> Iterator[_Edit]:
     if not deepest:
         return
-    for hidden in hidden_parts(text, long, lambda plain: bool(_edits(plain, deepest - 1))):
+    for hidden in encoded_parts(text, long, lambda plain: bool(_edits(plain, deepest - 1))):
         within = _edits(hidden.plain, deepest - 1)
         if within:
-            clean = hidden.encode(_edited(hidden.plain, within))
+            clean = hidden.encode(_apply(hidden.plain, within))
             kinds = tuple(kind for edit in within for kind in edit.kinds)
             yield _Edit(hidden.start, hidden.end, clean, kinds)
 
 
-def _edited(text: str, edits: Iterable[_Edit]) -> str:
+def _apply(text: str, edits: Iterable[_Edit]) -> str:
     pieces, at = [], 0
     for edit in edits:
         pieces += [text[at : edit.start], edit.text]
@@ -273,7 +275,7 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _blanked(text: str, edits: Iterable[_Edit]) -> str:
+def _blank(text: str, edits: Iterable[_Edit]) -> str:
     """Return a text of the same length that says nothing where it is to be replaced."""
     pieces, at = [], 0
     for start, end, *_ in sorted(edits):
@@ -282,7 +284,7 @@ def _blanked(text: str, edits: Iterable[_Edit]) -> str:
     return "".join([*pieces, text[at:]]) if pieces else text
 
 
-def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
+def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     """Return where random values stand behind private names, in order and without overlaps.
 
     Names are found one by one: a pattern that looks for all of them takes ten times as long.
@@ -300,7 +302,7 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     if not stems and not patterns:
         return []
     # The one letter whose lower case is two would move all places behind it.
-    lowered = seen if lean is text and len(seen) == len(text) else _lowered(text)
+    lowered = seen if lean is text and len(seen) == len(text) else _lower(text)
     found = {span for stem in stems for span in _behind(text, lowered, stem)}
     for pattern, _ in patterns:
         matches = pattern.finditer(text)
@@ -313,7 +315,7 @@ def _assigned(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     return kept
 
 
-def _lowered(text: str) -> str:
+def _lower(text: str) -> str:
     return text.replace("\u0130", "I").lower()
 
 
@@ -325,7 +327,7 @@ def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
     if shape.pattern.groups:
         return not _is_default(found)
     before = text[max(0, start - _RUN_BEFORE) : start]
-    return not (_is_dense(before) or is_placeholder(shape.drawn_part(found)))
+    return not (_is_dense(before) or is_placeholder(shape.random_part(found)))
 
 
 def _is_default(password: str) -> bool:
@@ -349,7 +351,7 @@ def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
     while at >= 0:
         match = _NAMES[stem].match(lowered, at)
         name, end = (match[0], match.end()) if match else (stem, at)
-        span = _value_behind(text, end, name) or _otherwise_behind(text, at, end)
+        span = _value_behind(text, end, name) or _span_in_markup(text, at, end)
         if span and _names_file(text, at, name, span):
             span = None
         elif span and _is_named(text, at, end, name):
@@ -403,7 +405,7 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
         is_id = name in {"session", "sessionid"} and is_uuid(value[1])
         return None if is_id or is_placeholder(value[1]) else value.span(1)
     if not name.endswith((*PASSWORDS, "passe", "pass", "_pw")):
-        return _signed(text, end)
+        return _symbol_rich_span(text, end)
     kind = name if name in {"pass", "_pw"} else "password"
     value = _MEMBER.match(text, end)
     if value:
@@ -442,7 +444,7 @@ def _names_file(text: str, at: int, name: str, span: tuple[int, int]) -> bool:
 _JOINTS: Final = frozenset("_-.")
 
 
-def _otherwise_behind(text: str, at: int, end: int) -> tuple[int, int] | None:
+def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:
     """Return where a credential stands in an element of XML or behind a variable, if anywhere."""
     behind = text[end : end + 1]
     if behind in _ELEMENT_GOES_ON and text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
@@ -472,7 +474,7 @@ _BLANKS: Final = frozenset({" ", "\t"})
 _QUOTES: Final = frozenset({'"', "'"})
 
 
-def _signed(text: str, end: int) -> tuple[int, int] | None:
+def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
     """Return where a value of many signs stands, as frameworks draw theirs: ``SECRET_KEY=b$!2``."""
     value = _SIGNED.match(text, end)
     if value is None:
@@ -564,8 +566,8 @@ def _is_data(run: bytes) -> bool:
 _LARGE: Final = 1 << 14
 _PART: Final = 1 << 10
 _KEPT_OF_LARGE: Final = 128
-_NO_BLANKS: Final = shading(lambda sign: not (sign.isascii() and sign.isspace()))
-_DIGITS: Final = shading(lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/"))
+_NO_BLANKS: Final = shade_table(lambda sign: not (sign.isascii() and sign.isspace()))
+_DIGITS: Final = shade_table(lambda sign: sign.isascii() and (sign.isalnum() or sign in "+/"))
 
 
 def _long_words(text: str) -> str:

@@ -50,17 +50,15 @@ def build_ir(
     *,
     language: NamingRules,
     status: str | None = None,
-    language_name: str = "csharp",
 ) -> IRBuild:
     """Return the IR of one response of ``operation``: its root and every type the root uses.
 
     Args:
         document: as read by ``read_document``.
         operation: one of ``document.operations``.
-        language: makes names of types legal.
+        language: the target language, which makes names of types legal.
         status: the response, exactly; default 200, else the lowest 2xx that is JSON, else
             ``default`` where no success is declared.
-        language_name: the name under which the IR records the language.
 
     Raises:
         UsageError: the operation declares no response of that status.
@@ -93,7 +91,7 @@ def build_ir(
     order = {type_.name: number for number, type_ in enumerate(types)}
     ir = IR(
         endpoint=Endpoint(method=operation.method, path=operation.path, status=chosen),
-        language=language_name,
+        language=language.name,
         document=DocumentRef(path=document.path.name, sha256=document.sha256),
         types=tuple(types),
         reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),

@@ -48,6 +48,11 @@ class NamingRules(Protocol):
     """What naming needs to know of a target language; every language provides it."""
 
     @property
+    def name(self) -> str:
+        """The name of the language, as ``ir.json`` records it."""
+        ...
+
+    @property
     def reserved_type_names(self) -> frozenset[str]:
         """Names that a generated type must not take."""
         ...

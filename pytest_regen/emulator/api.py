@@ -67,17 +67,17 @@ class MessagesApi:
             responder, clock=clock, limiter=self._limiter, padding=padding
         )
         self._batches = Batches(
-            lambda body, headers: self.service.batched(body, headers=headers),
+            lambda body, headers: self.service.answer_in_batch(body, headers=headers),
             clock=clock,
             seconds=batch_seconds,
             admit=self._limiter.admit_queued,
         )
 
-    def refused(self, status: int, message: str) -> HttpResponse:
+    def refuse(self, status: int, message: str) -> HttpResponse:
         """Return the response to what is no request that ``handle`` could be given."""
         request = HttpRequest("", "", id=derived_id("req_emu", str(status), message))
         error = error_response(ApiError(message, status=status), request.id)
-        return self._labelled(request, error)
+        return self._with_headers(request, error)
 
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Return the response to one request; never raises."""
@@ -87,7 +87,7 @@ class MessagesApi:
         request_id = derived_id("req_emu", request.method, request.path, retry, body)
         request = replace(request, id=request_id)
         try:
-            response = self._routed(request)
+            response = self._route(request)
         except ApiError as error:
             response = error_response(error, request_id)
         except RecursionError:
@@ -100,9 +100,9 @@ class MessagesApi:
                 headers={"x-should-retry": "false"},
             )
             response = error_response(broken, request_id)
-        return self._labelled(request, response)
+        return self._with_headers(request, response)
 
-    def _routed(self, request: HttpRequest) -> HttpResponse:
+    def _route(self, request: HttpRequest) -> HttpResponse:
         self._authenticate(request)
         for pattern, methods in self._routes:
             if found := re.fullmatch(pattern, request.path):
@@ -181,7 +181,7 @@ class MessagesApi:
         if version not in _VERSIONS:
             raise ApiError(f'anthropic-version: "{version}" is not a valid version')
 
-    def _labelled(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    def _with_headers(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         headers = {
             "server": EMULATOR_NAME,
             "request-id": request.id,

@@ -133,7 +133,7 @@ class Batches:
         Raises:
             ApiError: 400, a custom id is missing, repeated or malformed; 429, too many wait.
         """
-        requests = _checked_requests(body)
+        requests = _check_requests(body)
         text = canonical_json(requests)
         with self._lock:
             current = [self._current(id_) for id_ in self._known]
@@ -144,7 +144,7 @@ class Batches:
             self._created[text] = repetition + 1
             id_ = derived_id("msgbatch_01Emu", text, str(repetition))
             self._known[id_] = _Batch(id_, requests, headers, self._clock.now())
-            return self._shown(self._known[id_], host)
+            return self._description(self._known[id_], host)
 
     def get(self, id_: str, host: str) -> dict[str, Any]:
         """Return one batch as it stands now.
@@ -153,7 +153,7 @@ class Batches:
             ApiError: 404.
         """
         with self._lock:
-            return self._shown(self._current(id_), host)
+            return self._description(self._current(id_), host)
 
     def page(self, query: Mapping[str, str], host: str) -> dict[str, Any]:
         """Return one page of the batches, newest first."""
@@ -171,7 +171,7 @@ class Batches:
             batch = self._current(id_)
             if batch.ended_at is None and batch.cancelled_at is None:
                 batch.cancelled_at = self._clock.now()
-            return self._shown(batch, host)
+            return self._description(batch, host)
 
     def delete(self, id_: str) -> dict[str, Any]:
         """Forget a batch that has ended.
@@ -213,10 +213,10 @@ class Batches:
         cancelled = batch.cancelled_at is not None and now > batch.cancelled_at
         if batch.ended_at is None and (cancelled or now >= due):
             batch.ended_at = now if cancelled else due
-            batch.results = self._processed(batch, cancelled=cancelled)
+            batch.results = self._process(batch, cancelled=cancelled)
         return batch
 
-    def _processed(self, batch: _Batch, *, cancelled: bool) -> list[dict[str, Any]]:
+    def _process(self, batch: _Batch, *, cancelled: bool) -> list[dict[str, Any]]:
         ending = "canceled" if cancelled else "expired" if self._seconds >= _DAY else None
         results = [
             {
@@ -225,7 +225,7 @@ class Batches:
             }
             for request in batch.requests
         ]
-        return sorted(results, key=lambda result: _shuffled(batch.id, result["custom_id"]))
+        return sorted(results, key=lambda result: _result_order(batch.id, result["custom_id"]))
 
     def _result(self, batch: _Batch, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -238,7 +238,7 @@ class Batches:
     def _is_archived(self, batch: _Batch) -> bool:
         return self._clock.now() >= batch.created_at + _KEPT
 
-    def _shown(self, batch: _Batch, host: str) -> dict[str, Any]:
+    def _description(self, batch: _Batch, host: str) -> dict[str, Any]:
         # A client sends its key wherever results_url points: to the host it asked, no other.
         url = f"http://{host}/v1/messages/batches/{batch.id}/results"
         cancelled, ended = batch.cancelled_at, batch.ended_at
@@ -258,7 +258,7 @@ class Batches:
         }
 
 
-def _checked_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _check_requests(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     requests = body.get("requests")
     _refuse_others(body, {"requests"}, "")
     if requests is None:
@@ -297,5 +297,5 @@ def _counts(batch: _Batch) -> dict[str, int]:
     return counts
 
 
-def _shuffled(batch_id: str, custom_id: str) -> bytes:
+def _result_order(batch_id: str, custom_id: str) -> bytes:
     return hashlib.sha256(f"{batch_id}/{custom_id}".encode()).digest()

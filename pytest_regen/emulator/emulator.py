@@ -71,7 +71,7 @@ class Emulator:
         self._server: LoopbackServer | None = None
         self._thread: threading.Thread | None = None
         self._api = MessagesApi(
-            self._said,
+            self._next_reply,
             clock=self.clock,
             keys=keys,
             limits=limits,
@@ -99,7 +99,7 @@ class Emulator:
             UsageError: the port is taken, or may not be used.
         """
         if self._server is None:
-            self._server = self._listening()
+            self._server = self._start_server()
             self._thread = threading.Thread(
                 target=self._server.serve_forever,
                 kwargs={"poll_interval": 0.02},
@@ -109,10 +109,10 @@ class Emulator:
             self._thread.start()
         return self
 
-    def _listening(self) -> LoopbackServer:
+    def _start_server(self) -> LoopbackServer:
         try:
             return LoopbackServer(
-                self._handle, self._api.refused, port=self._port, max_bytes=MAX_BATCH_BYTES
+                self._handle, self._api.refuse, port=self._port, max_bytes=MAX_BATCH_BYTES
             )
         except OSError as error:
             raise UsageError(
@@ -140,14 +140,14 @@ class Emulator:
         self.stop()
 
     def _handle(self, request: HttpRequest) -> HttpResponse:
-        received = _received(request)
+        received = _log_entry(request)
         self.requests.append(received)
         response = self._api.handle(request)
         if self.answered is not None:
             self.answered(received, response.status)
         return response
 
-    def _said(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:
+    def _next_reply(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:
         said = self.script.find(body) if self.script else None
         if said is not None:
             return said
@@ -158,7 +158,7 @@ class Emulator:
         return EmulatedReply("An emulated reply: this emulator has no responder and no script.")
 
 
-def _received(request: HttpRequest) -> ReceivedRequest:
+def _log_entry(request: HttpRequest) -> ReceivedRequest:
     text = request.body.decode("utf-8", "replace")
     key = key_of(request.headers)
     if key:

@@ -165,7 +165,7 @@ class Limiter:
         """Return the ``anthropic-ratelimit-*`` headers for one model."""
         with self._lock:
             pool = self._pool(_class_of(model))
-            shown = {kind: self._shown(pool[kind]) for kind in pool}
+            shown = {kind: self._bucket_state(pool[kind]) for kind in pool}
             both = (pool["input-tokens"], pool["output-tokens"])
             shown["tokens"] = (
                 sum(bucket.limit for bucket in both),
@@ -211,7 +211,7 @@ class Limiter:
             headers={"retry-after": str(max(1, math.ceil(wait)))},
         )
 
-    def _shown(self, bucket: _Bucket) -> tuple[int, int, float]:
+    def _bucket_state(self, bucket: _Bucket) -> tuple[int, int, float]:
         return bucket.limit, bucket.remaining, bucket.at + bucket.seconds_until(bucket.limit)
 
 

@@ -117,7 +117,7 @@ def _plain(message: Mapping[str, Any]) -> list[Any]:
 
 def message_of(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
     """Return the body of the response, keys in the order in which the API sends them."""
-    text, stop_reason, stop_sequence = _limited(turn, reply)
+    text, stop_reason, stop_sequence = _apply_limits(turn, reply)
     content = _content(turn, reply, text, stop_reason)
     identity = (canonical_json(turn.body), canonical_json(content))
     message: dict[str, Any] = {
@@ -136,7 +136,7 @@ def message_of(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
     return message
 
 
-def _limited(turn: Turn, reply: EmulatedReply) -> tuple[str, str, str | None]:
+def _apply_limits(turn: Turn, reply: EmulatedReply) -> tuple[str, str, str | None]:
     """Return the text as the limits of the request leave it, and why it ends."""
     text, reason, sequence = reply.text, reply.stop_reason, None
     if turn.body["max_tokens"] == 0:  # a request that only warms the cache
@@ -187,7 +187,7 @@ def _stop_details(reply: EmulatedReply, stop_reason: str) -> dict[str, Any] | No
 def _usage(turn: Turn, reply: EmulatedReply, content: list[dict[str, Any]]) -> dict[str, Any]:
     limit = turn.body["max_tokens"]
     thought = min(limit, text_tokens(reply.thinking or "", turn.model))
-    spoken = sum(_spoken(block, turn.model) for block in content)
+    spoken = sum(_output_tokens(block, turn.model) for block in content)
     # Even an empty reply costs a token, as the real one does.
     output = min(limit, max(1, thought + spoken))
     if reply.output_tokens is not None and limit:
@@ -211,7 +211,7 @@ def _usage(turn: Turn, reply: EmulatedReply, content: list[dict[str, Any]]) -> d
     return usage
 
 
-def _spoken(block: Mapping[str, Any], model: Model) -> int:
+def _output_tokens(block: Mapping[str, Any], model: Model) -> int:
     if block["type"] == "text":
         return text_tokens(block["text"], model)
     if block["type"] == "tool_use":

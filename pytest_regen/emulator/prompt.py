@@ -182,10 +182,12 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
         for number, place in enumerate(found)
         if not place.is_told_in_system
     ]
-    return Prompt(model, tuple(_salted(blocks, body, model)))
+    return Prompt(model, tuple(_with_overhead(blocks, body, model)))
 
 
-def _salted(blocks: list[PromptBlock], body: Mapping[str, Any], model: Model) -> list[PromptBlock]:
+def _with_overhead(
+    blocks: list[PromptBlock], body: Mapping[str, Any], model: Model
+) -> list[PromptBlock]:
     """Fold what is rendered into the prompt besides its blocks into the first block it reaches."""
     told = sum(block_tokens(tool, model) for tool in web_search(body))
     if _format(body):
@@ -372,7 +374,7 @@ class _Fingerprint:
     other: str
     tokens: int
 
-    def missed(self, later: "_Fingerprint") -> str | None:
+    def first_difference(self, later: "_Fingerprint") -> str | None:
         """Return the first difference that costs the cache, in the order of the prompt."""
         if later.model != self.model:
             return "model_changed"
@@ -408,7 +410,7 @@ class PromptHistory:
             earlier = self._known.get(previous)
         if earlier is None:
             return {"cache_miss_reason": {"type": "previous_message_not_found"}}
-        reason = earlier.missed(_fingerprint(body, prompt))
+        reason = earlier.first_difference(_fingerprint(body, prompt))
         if reason is None:
             return None
         if reason == "unavailable":

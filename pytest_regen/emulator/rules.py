@@ -204,7 +204,7 @@ def check_request(
     return model
 
 
-def _sampling(call: Call) -> None:
+def _check_sampling(call: Call) -> None:
     """On API version 2026-10-21, and on models from 4.7 on, no sampling parameter is accepted."""
     if call.version < "2026-10-21" and not call.model.is_modern:
         return
@@ -224,7 +224,7 @@ def _output_limit(call: Call) -> None:
         )
 
 
-def _warming(call: Call) -> None:
+def _check_warm_up(call: Call) -> None:
     """``max_tokens: 0`` warms the cache, and goes with nothing that shapes an answer."""
     if call.counting or call.body["max_tokens"] != 0:
         return
@@ -318,9 +318,9 @@ def _prefill(call: Call) -> None:
 
 
 _RULES: tuple[Callable[[Call], None], ...] = (
-    _sampling,
+    _check_sampling,
     _output_limit,
-    _warming,
+    _check_warm_up,
     _batch,
     _thinking,
     check_tools,

@@ -232,7 +232,7 @@ class _Reader:
     def match(self, data: Any, where: str) -> Match:
         """Return what a request must look like."""
         self.keys(data, {f.name for f in dataclasses.fields(Match)}, where)
-        return Match(**self.checked(data, where))
+        return Match(**self.check_values(data, where))
 
     def step(self, data: Any, where: str) -> Step:
         """Return one step: a text, a reply, or a fault."""
@@ -261,7 +261,7 @@ class _Reader:
             fields["tools"] = tuple(
                 self.tool(tool, f"{where}.tools[{number}]") for number, tool in enumerate(tools)
             )
-        return self.made(EmulatedReply, fields, where)
+        return self.build(EmulatedReply, fields, where)
 
     def tool(self, data: Any, where: str) -> ToolUse:
         """Return one call of a tool."""
@@ -274,7 +274,7 @@ class _Reader:
     def fault(self, data: Any, where: str) -> Fault:
         """Return one fault; a bare number is its status."""
         if isinstance(data, int):
-            return self.made(Fault, {"status": data}, where)
+            return self.build(Fault, {"status": data}, where)
         self.keys(data, _FAULT_KEYS, where)
         fields = dict(data)
         kinds = get_args(FaultKind)
@@ -286,12 +286,12 @@ class _Reader:
             inner = fields["reply"]
             self.keys(inner, _REPLY_KEYS - {"times"}, f"{where}.reply")
             fields["reply"] = self.reply(inner, f"{where}.reply")
-        return self.made(Fault, fields, where)
+        return self.build(Fault, fields, where)
 
-    def made(self, kind: type[_Said], fields: Mapping[str, Any], where: str) -> _Said:
+    def build(self, kind: type[_Said], fields: Mapping[str, Any], where: str) -> _Said:
         """Return the value of these fields."""
         try:
-            return kind(**self.checked(fields, where))
+            return kind(**self.check_values(fields, where))
         except ValueError as error:
             raise self.wrong(where, f"is wrong: {error}") from error
 
@@ -302,7 +302,7 @@ class _Reader:
         except (OSError, UnicodeDecodeError) as error:
             raise self.wrong(where, f"cannot be read: {error}") from error
 
-    def checked(self, data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    def check_values(self, data: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Return ``data``, each value of the type that its key takes."""
         for key, value in data.items():
             takes, words = _VALUES[key]

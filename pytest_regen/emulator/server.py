@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pytest_regen.emulator.values import HttpRequest, HttpResponse
 
-__all__ = ["HOST", "LoopbackServer", "Refused", "read_body"]
+__all__ = ["HOST", "BadRequestError", "LoopbackServer", "read_body"]
 
 
 _NUMBER = re.compile(r"[0-9]+")
@@ -21,7 +21,7 @@ _LINE = 8_192
 _TRAILERS = 100
 
 
-class Refused(Exception):  # noqa: N818 - what happens to the request, not to the program
+class BadRequestError(Exception):
     """A request that is no HTTP, or not of the size it claims; the connection ends after it."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -42,18 +42,18 @@ def read_body(
         limit: bytes; a longer body is not read.
 
     Raises:
-        Refused: the headers contradict each other, or the body is not what they promise.
+        BadRequestError: the headers contradict each other, or the body is not what they promise.
     """
     if encodings:
         if lengths:
-            raise Refused(400, "content-length and transfer-encoding exclude each other")
+            raise BadRequestError(400, "content-length and transfer-encoding exclude each other")
         if [value.strip().lower() for value in encodings] != ["chunked"]:
-            raise Refused(400, "transfer-encoding: the only one known is chunked")
+            raise BadRequestError(400, "transfer-encoding: the only one known is chunked")
         return _chunked(stream, limit)
     length = _length(lengths)
     # Numbers of thousands of digits are more than Python would read.
     if len(length) > len("999999999999") or int(length) > limit:
-        raise Refused(413, "Request exceeds the maximum size")
+        raise BadRequestError(413, "Request exceeds the maximum size")
     return _exactly(stream, int(length))
 
 
@@ -62,14 +62,14 @@ def _length(lengths: Sequence[str]) -> str:
     found = {value.strip() for value in lengths} or {"0"}
     value = found.pop()
     if found or not _NUMBER.fullmatch(value):
-        raise Refused(400, "content-length: Input should be one whole number")
+        raise BadRequestError(400, "content-length: Input should be one whole number")
     return value.lstrip("0") or "0"
 
 
 def _exactly(stream: BufferedIOBase, size: int) -> bytes:
     data = stream.read(size)
     if len(data) < size:
-        raise Refused(400, f"the body ended after {len(data)} of {size} bytes")
+        raise BadRequestError(400, f"the body ended after {len(data)} of {size} bytes")
     return data
 
 
@@ -79,27 +79,27 @@ def _chunked(stream: BufferedIOBase, limit: int) -> bytes:
     while size := _chunk_size(stream):
         left -= size
         if left < 0:
-            raise Refused(413, "Request exceeds the maximum size")
+            raise BadRequestError(413, "Request exceeds the maximum size")
         pieces.append(_exactly(stream, size))
         if _line(stream):
-            raise Refused(400, "a chunk of the body is longer than it says")
+            raise BadRequestError(400, "a chunk of the body is longer than it says")
     for _ in range(_TRAILERS):
         if not _line(stream):
             return b"".join(pieces)
-    raise Refused(400, "too many trailers")
+    raise BadRequestError(400, "too many trailers")
 
 
 def _chunk_size(stream: BufferedIOBase) -> int:
     text = _line(stream).partition(b";")[0].strip()
     if not _SIZE.fullmatch(text):
-        raise Refused(400, "the size of a chunk should be a hexadecimal number")
+        raise BadRequestError(400, "the size of a chunk should be a hexadecimal number")
     return int(text, 16)
 
 
 def _line(stream: BufferedIOBase) -> bytes:
     line = stream.readline(_LINE)
     if not line.endswith(b"\n"):
-        raise Refused(400, "the body ended inside a chunk")
+        raise BadRequestError(400, "the body ended inside a chunk")
     return line.rstrip(b"\r\n")
 
 
@@ -195,15 +195,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.command, self.request_version = "", self.protocol_version
         try:
-            self.raw_requestline = self._begun()
+            self.raw_requestline = self._read_first_line()
             if not self.raw_requestline:
                 return
             request = self._request()
             self.connection.settimeout(None)
-        except Refused as refused:
+        except BadRequestError as refused:
             self._refuse(refused)
         except TimeoutError:
-            self._refuse(Refused(408, "the request was not complete in time"))
+            self._refuse(BadRequestError(408, "the request was not complete in time"))
         except OSError:
             return  # the client went away
         else:
@@ -224,15 +224,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Refuse what the base class could not parse.
 
         Raises:
-            Refused: always.
+            BadRequestError: always.
         """
         status = int(code) if code in {414, 431} else 400
-        raise Refused(status, f"the request is no HTTP/1.1: {message}")
+        raise BadRequestError(status, f"the request is no HTTP/1.1: {message}")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's words
         """Write no access log."""
 
-    def _begun(self) -> bytes:
+    def _read_first_line(self) -> bytes:
         """Return the first line of the next request, empty where there is none."""
         line = b"\n"
         while line in {b"\n", b"\r\n"}:  # old clients put one behind a body
@@ -242,15 +242,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.settimeout(self.server.patience)
             line = self.rfile.readline(_LONGEST_LINE + 1)
         if len(line) > _LONGEST_LINE:
-            raise Refused(414, "the address is too long")
+            raise BadRequestError(414, "the address is too long")
         return line
 
     def _request(self) -> HttpRequest:
         self.parse_request()
         if self.request_version == "HTTP/0.9":
-            raise Refused(400, "the request is no HTTP/1.1: it names no version")
+            raise BadRequestError(400, "the request is no HTTP/1.1: it names no version")
         if any(isinstance(defect, _DEFECTS) for defect in self.headers.defects):
-            raise Refused(400, "the request is no HTTP/1.1: one of its headers has no name")
+            raise BadRequestError(400, "the request is no HTTP/1.1: one of its headers has no name")
         body = read_body(
             self.rfile,
             self.headers.get_all("content-length", []),
@@ -260,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             url = urlsplit(self.path)
         except ValueError as error:
-            raise Refused(400, f"the address cannot be read: {error}") from error
+            raise BadRequestError(400, f"the address cannot be read: {error}") from error
         headers = {name.lower(): value for name, value in self.headers.items()}
         return HttpRequest(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
 
@@ -274,7 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
             response.on_start()
         self._send(response)
 
-    def _refuse(self, refused: Refused) -> None:
+    def _refuse(self, refused: BadRequestError) -> None:
         """Say why, then let the client finish: hung up on, it would not read the answer."""
         self.close_connection, self.request_version = True, self.protocol_version
         self._send(self.server.refuse(refused.status, refused.message))

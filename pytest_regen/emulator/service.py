@@ -30,11 +30,11 @@ from pytest_regen.turns.wire import EMULATOR_NAME
 __all__ = [
     "MessageService",
     "count_tokens",
-    "dropped",
+    "drop_connection",
     "fault_error",
     "fault_headers",
     "status_fault",
-    "stopped_early",
+    "stop_early",
 ]
 
 
@@ -56,12 +56,12 @@ def status_fault(fault: Fault, request_id: str) -> HttpResponse:
     return HttpResponse(response.status, response.headers, response.body, delay=fault.delay)
 
 
-def dropped(fault: Fault) -> HttpResponse:
+def drop_connection(fault: Fault) -> HttpResponse:
     """Return the response that never begins."""
     return HttpResponse(fault.status, delay=fault.delay, end="drop")
 
 
-def stopped_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Part, ...]:
+def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Part, ...]:
     """Return the parts that still arrive of a stream, and its error event if it ends in one."""
     kept: list[Part] = []
     said = 0
@@ -142,12 +142,12 @@ class MessageService:
         if isinstance(said, EmulatedReply):
             return self._response(turn, said, None, request_id)
         if said.kind == "drop":
-            return dropped(said)
+            return drop_connection(said)
         if said.kind == "status" or (said.kind == "error_event" and not body.get("stream")):
             return status_fault(said, request_id)
         return self._response(turn, said.reply, said, request_id)
 
-    def batched(self, body: Body, *, headers: Headers) -> dict[str, Any]:
+    def answer_in_batch(self, body: Body, *, headers: Headers) -> dict[str, Any]:
         """Return the message that answers one request of a batch.
 
         Raises:
@@ -169,7 +169,7 @@ class MessageService:
                 f"prompt is too long: {prompt.tokens} tokens > {model.max_input} maximum"
             )
         use = self._cache.look_up(
-            prompt.blocks, now=self._clock.now(), minimum=model.minimum, scope=model.id
+            prompt.blocks, now=self._clock.now(), minimum=model.min_cacheable, scope=model.id
         )
         return Turn(body, model, prompt, use, tier, self._history.compare(body, prompt))
 
@@ -203,14 +203,14 @@ class MessageService:
         response = HttpResponse(
             headers={"content-type": "application/json"},
             delay=fault.delay if fault else reply.delay,
-            end=_ending(fault, streamed=bool(turn.body.get("stream"))),
+            end=_end_of(fault, streamed=bool(turn.body.get("stream"))),
             on_start=turn.use.commit,
         )
         if not turn.body.get("stream"):
             return replace(response, body=dump(message))
         parts = tuple(events_of(message, reply, padding=self._padding))
         if fault:
-            parts = stopped_early(parts, fault, request_id)
+            parts = stop_early(parts, fault, request_id)
         headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
         headers |= fault_headers(fault) if fault else {}
         return replace(response, headers=headers, parts=parts)
@@ -225,7 +225,7 @@ def count_tokens(body: Body, *, version: str) -> int:
     return prompt_of(body, check_request(body, version=version, counting=True)).tokens
 
 
-def _ending(fault: Fault | None, *, streamed: bool) -> End:
+def _end_of(fault: Fault | None, *, streamed: bool) -> End:
     breaks = fault is not None and (
         fault.kind == "cut" or (fault.kind == "unfinished" and not streamed)
     )

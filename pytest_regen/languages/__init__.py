@@ -14,7 +14,14 @@ from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
 from pytest_regen.text import flatten
 
-__all__ = ["DEFAULT_LANGUAGE", "GROUP", "Language", "find_language", "language_names"]
+__all__ = [
+    "DEFAULT_LANGUAGE",
+    "GROUP",
+    "Language",
+    "find_language",
+    "forget_languages",
+    "language_names",
+]
 
 DEFAULT_LANGUAGE: Final = "csharp"
 """The language of whoever names none; it is found even where nothing is installed as a package."""
@@ -41,6 +48,11 @@ def find_language(name: str | Language) -> Language:
 def language_names() -> tuple[str, ...]:
     """Return the names of all languages there are, without loading them."""
     return tuple(sorted(_entries()))
+
+
+def forget_languages() -> None:
+    """Look for installed languages anew, where the import path has changed."""
+    _find.cache_clear()
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.prompts.values import OutputMode
+from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue
 
 __all__ = [
@@ -184,17 +185,6 @@ class SourceFacts:
 
 
 # --- words ---------------------------------------------------------------------------------------
-
-
-class Comment(NamedTuple):
-    """What a comment that takes a whole line begins and ends with."""
-
-    open: str
-    close: str = ""
-
-    def line(self, text: str) -> str:
-        """Return ``text`` as a comment."""
-        return " ".join(filter(None, (self.open, text, self.close)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +398,7 @@ class RuleSubject(Protocol):
         where: str,
         unit: EnumValue | None = None,
         *,
+        line: int,
         advice: str = "",
     ) -> Iterator[Issue]:
         """Yield the types in ``reference`` that exist nowhere.
@@ -417,6 +408,7 @@ class RuleSubject(Protocol):
             known: names that exist all the same, such as type parameters.
             where: what uses it, as a message begins.
             unit: the field or value at fault.
+            line: where that stands, if the reference does not say where it does.
             advice: what to do about it; else the declared types are listed.
         """
         ...

@@ -5,9 +5,17 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.prompts.correction import correction_block, with_correction
-    from pytest_regen.prompts.encoding import estimate_tokens
-    from pytest_regen.prompts.plan import Plan, page_content_hash, plan_from_entries, plan_pages
+    from pytest_regen.prompts.correction import (
+        correction_block,
+        list_corrections,
+        with_correction,
+    )
+    from pytest_regen.prompts.plan import (
+        Plan,
+        page_content_hash,
+        plan_from_entries,
+        plan_pages,
+    )
     from pytest_regen.prompts.render import build_prompts, estimated_input_tokens, system_prompt
     from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, output_mode
 else:
@@ -20,8 +28,8 @@ __all__ = [
     "PromptEntry",
     "build_prompts",
     "correction_block",
-    "estimate_tokens",
     "estimated_input_tokens",
+    "list_corrections",
     "output_mode",
     "page_content_hash",
     "plan_from_entries",

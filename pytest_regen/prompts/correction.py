@@ -1,4 +1,4 @@
-"""The correction block: what was wrong with a page's last output, put before its stored prompt.
+"""The correction block: what was wrong with the last answer, put before the prompt it was for.
 
 The form is requirement 2's. The block is made for one request and never stored. The model that
 reads it sees neither its last answer nor the source, so each entry stands for itself: it names the
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pytest_regen.prompts.encoding import clip
+from pytest_regen.prompts.values import clip
 from pytest_regen.text import flatten, in_quotes, quote
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["MAX_CORRECTIONS", "correction_block", "with_correction"]
+__all__ = ["MAX_CORRECTIONS", "correction_block", "list_corrections", "with_correction"]
 
 MAX_CORRECTIONS: Final = 25
 """Entries of one block; a page with more has one cause, not many."""
@@ -24,16 +24,40 @@ _MAX_EXCERPT: Final = 240
 _MAX_NAMES: Final = 1_500
 _MAX_DETAIL_LINES: Final = 6
 
-_HEAD: Final = (
-    "CORRECTION REQUIRED:\n"
-    "The previous attempt for this type produced the following errors. Fix them in your output.\n"
-)
 _CODED: Final = re.compile(r"\[[A-Z][A-Z0-9_]*\] ?")
 _FREE_TEXT_CODE: Final = "NOTE"
 _TYPE_SECTIONS: Final = ("NESTED TYPES", "TYPE REFERENCE")
 
 
 def correction_block(corrections: Sequence[Issue | str], prompt: str = "") -> str:
+    """Return the block for a page of a type, or ``""`` where there is nothing to correct.
+
+    Args:
+        corrections: what was wrong; see ``list_corrections``.
+        prompt: the stored user text that the block is put before; its orders name the sections
+            that this text has. Without it they are worded as in the requirement.
+    """
+    is_enum = _has(prompt, "ENUM VALUES")
+    noun, units = ("values", "ENUM VALUES") if is_enum else ("fields", "FIELDS")
+    types = [section for section in _TYPE_SECTIONS if _has(prompt, section)] or _TYPE_SECTIONS
+    return list_corrections(
+        corrections,
+        subject="type",
+        noun="Value" if is_enum else "Field",
+        orders=(
+            f"Do not introduce any types not listed in {' / '.join(types)}.",
+            f"Do not omit any {noun} listed in this page's {units} section.",
+        ),
+    )
+
+
+def list_corrections(
+    corrections: Sequence[Issue | str],
+    *,
+    subject: str = "text",
+    noun: str = "Field",
+    orders: Sequence[str] = (),
+) -> str:
     """Return the block that names ``corrections``, or ``""`` where there are none.
 
     Issues of one finding are one entry that lists their fields. A text may begin with its own
@@ -45,19 +69,22 @@ def correction_block(corrections: Sequence[Issue | str], prompt: str = "") -> st
 
     Args:
         corrections: what was wrong.
-        prompt: the stored user text that the block is put before; its orders name the sections
-            that this text has. Without it they are worded as in the requirement.
+        subject: what was asked for: ``The previous attempt for this text produced …``.
+        noun: what ``Issue.field`` names.
+        orders: what else to heed, a sentence each.
     """
-    is_enum = _has(prompt, "ENUM VALUES")
-    entries = list(
-        dict.fromkeys(filter(None, _entries(corrections, "Value" if is_enum else "Field")))
-    )
+    entries = list(dict.fromkeys(filter(None, _entries(corrections, noun))))
     if not entries:
         return ""
     named = entries[: _fitting(entries)]
     if left_out := len(entries) - len(named):
         named.append(f"  ({left_out} more not shown)")
-    return "\n".join([_HEAD, *named, _orders(prompt)])
+    head = (
+        f"The previous attempt for this {subject} produced the following errors. "
+        "Fix them in your output."
+    )
+    block = ["CORRECTION REQUIRED:", head, "", *named]
+    return "\n".join([*block, "", *orders] if orders else block)
 
 
 def with_correction(user: str, block: str) -> str:
@@ -68,16 +95,6 @@ def with_correction(user: str, block: str) -> str:
 def _has(prompt: str, section: str) -> bool:
     """Return whether ``prompt`` has a section; only structure begins in the first column."""
     return f"\n{section}:" in f"\n{prompt}"
-
-
-def _orders(prompt: str) -> str:
-    types = [section for section in _TYPE_SECTIONS if _has(prompt, section)] or _TYPE_SECTIONS
-    is_enum = _has(prompt, "ENUM VALUES")
-    noun, units = ("values", "ENUM VALUES") if is_enum else ("fields", "FIELDS")
-    return (
-        f"\nDo not introduce any types not listed in {' / '.join(types)}.\n"
-        f"Do not omit any {noun} listed in this page's {units} section."
-    )
 
 
 def _fitting(entries: Sequence[str]) -> int:

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from pytest_regen.canonical import canonical_hash, canonical_json
-from pytest_regen.documents.ir import IR, EnumValue, FieldIR, TypeIR
+from pytest_regen.documents.ir import EnumValue, FieldIR, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
-from pytest_regen.prompts.encoding import clip, estimate_tokens
-from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.prompts.values import PromptEntry, clip
 from pytest_regen.text import quote
+from pytest_regen.turns.values import estimate_tokens
 
 __all__ = [
     "HARD_LIMIT",
@@ -144,7 +144,6 @@ Weights = Mapping[EnumValue, int]
 
 def plan_pages(
     type_: TypeIR,
-    ir: IR,  # noqa: ARG001 - part of the agreed interface; a plan depends on its own type alone
     *,
     language: Language,
     profile: str = "default",
@@ -157,7 +156,6 @@ def plan_pages(
 
     Args:
         type_: the type to plan.
-        ir: the store it belongs to.
         language: spells the types and names, whose length counts.
         profile: decides how much code a field takes.
         fields_per_page: fields or enum values per page, instead of the token targets.

@@ -10,10 +10,10 @@ from typing import Final
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language, Wording, with_article
-from pytest_regen.prompts.encoding import clip, estimate_tokens
 from pytest_regen.prompts.plan import Plan, UnitLine, plan_pages, unit_lines, value_kind
-from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, output_mode
+from pytest_regen.prompts.values import OutputMode, PageKey, PromptEntry, clip, output_mode
 from pytest_regen.text import quote
+from pytest_regen.turns.values import estimate_tokens
 
 __all__ = ["build_prompts", "estimated_input_tokens", "system_prompt"]
 
@@ -133,7 +133,6 @@ def build_prompts(
     for type_ in ordered:
         plan = plan_pages(
             type_,
-            ir,
             language=language,
             profile=profile,
             fields_per_page=fields_per_page,

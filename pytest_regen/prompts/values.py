@@ -6,9 +6,16 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pytest_regen.canonical import canonical_hash
 
-__all__ = ["OutputMode", "PageKey", "PromptEntry", "output_mode"]
+__all__ = ["OutputMode", "PageKey", "PromptEntry", "clip", "output_mode"]
 
 OutputMode = Literal["full_class", "class_only", "fields_only", "enum_only", "enum_values_only"]
+
+
+def clip(text: str, limit: int) -> tuple[str, str]:
+    """Return the first ``limit`` characters of ``text`` and a note, empty if all of it is there."""
+    if len(text) <= limit:
+        return text, ""
+    return text[:limit], f"first {limit} of {len(text)} characters"
 
 
 class PageKey(NamedTuple):

@@ -9,9 +9,8 @@ import glob
 import json
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -97,7 +96,7 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
     """
     selection, args = _select(config)
     if selection.types:
-        _require_readers()
+        _require_readers(selection.types)
     return selection, args
 
 
@@ -113,14 +112,27 @@ def _select(config: pytest.Config) -> tuple[Selection, list[str]]:
     ]
 
 
-def _require_readers() -> None:
+def _require_readers(stores: Iterable[Path]) -> None:
     """Refuse to gate stores that nobody can read, once and not for each of their types."""
     from pytest_regen.errors import MissingExtraError
+    from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 
     try:
-        import_module("pytest_regen.languages.csharp.tree")
+        find_language(DEFAULT_LANGUAGE).read("")
     except MissingExtraError as error:
-        raise plain_usage_error(str(error)) from None
+        if any(_language_of(store) == DEFAULT_LANGUAGE for store in stores):
+            raise plain_usage_error(str(error)) from None
+
+
+def _language_of(store: Path) -> str:
+    """Return the language of a store, or "" where it cannot be opened: its items say why."""
+    from pytest_regen.errors import RegenError
+    from pytest_regen.stores import RegenStore
+
+    try:
+        return RegenStore.open(store).envelope.language
+    except RegenError:
+        return ""
 
 
 def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:

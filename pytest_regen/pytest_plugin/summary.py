@@ -229,11 +229,17 @@ class RunLog:
         """Why a green run exits with 1; empty where it does not."""
         fail_on, changed = self._choices.fail_on, bool(self._changed_paths)
         if fail_on == "regenerated" and any(heal.outcome == "regenerated" for heal in self._heals):
-            what = "a store was changed" if changed else "a test passed only after another turn"
+            what = self._what_changed or "a test passed only after another turn"
             return f"{what} and regen_fail_on = regenerated"
         if fail_on == "auto" and self._choices.in_ci and changed:
-            return "a store was changed and CI is set (regen_fail_on = auto)"
+            return f"{self._what_changed} and CI is set (regen_fail_on = auto)"
         return ""
+
+    @property
+    def _what_changed(self) -> str:
+        if any(Path(path).name == "pages.json" for path in self._changed_paths):
+            return "a store was changed"
+        return "a file with units was changed" if self._changed_paths else ""
 
     def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         for note in self.notes:
@@ -304,12 +310,14 @@ class RunLog:
         commands = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
         if commands:
             # The same one in every run, and the one that the report names.
-            return min(commands, key=lambda one: one[0])[1]
+            return min(commands, key=lambda entry: entry[0])[1]
         if self._changed_paths:
-            stores = dict.fromkeys(
-                str(Path(self._here(path)).parent) for path in self._changed_paths
+            paths = [Path(self._here(path)) for path in self._changed_paths]
+            stores = {path.parent for path in paths if path.name == "pages.json"}
+            shown = dict.fromkeys(
+                str(path.parent if path.parent in stores else path) for path in paths
             )
-            return f"git diff {' '.join(map(shlex.quote, stores))}"
+            return f"git diff {' '.join(map(shlex.quote, shown))}"
         return next(iter(self._commands), "")
 
     def _here(self, path: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_regen.documents import Document, Operation
 from pytest_regen.errors import HandEditError, StoreWriteError
-from pytest_regen.languages import find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.regeneration.flow import Work, source_diff, work
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
@@ -45,7 +45,7 @@ def generate_store(
     *,
     provider: Provider | None = None,
     settings: TurnSettings | None = None,
-    language: str = "csharp",
+    language: str = DEFAULT_LANGUAGE,
     status: str | None = None,
     fields_per_page: int | None = None,
     namespace: str | None = None,

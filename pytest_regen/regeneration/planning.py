@@ -23,7 +23,7 @@ from pytest_regen.documents.ir import (
     type_hash,
 )
 from pytest_regen.errors import DocumentDefectError, StoreMissingError, UsageError
-from pytest_regen.languages import find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.values import PageKey, PromptEntry
@@ -120,7 +120,7 @@ def plan_store(
     operation: Operation | str,
     out: Path | str,
     *,
-    language: str = "csharp",
+    language: str = DEFAULT_LANGUAGE,
     status: str | None = None,
     fields_per_page: int | None = None,
     namespace: str | None = None,
@@ -155,7 +155,7 @@ def plan_store(
     target = find_language(language)
     path = Path(out) / store_slug(operation.method, operation.path)
     previous = _previous(path, language)
-    build = build_ir(document, operation, language=target, status=status, language_name=language)
+    build = build_ir(document, operation, language=target, status=status)
     if not allow_defects:
         _refuse_broken(operation, build.defects)
     ir = build.ir.model_copy(update={"document": _document_ref(document, path)})

@@ -233,6 +233,9 @@ class _Update:
             )
         else:
             ids = self._transaction.write(replaced=entries)
+        if kept:
+            # What is stored now was validated as a candidate.
+            self._transaction.store.memo.update(candidate.store.memo)
         self.view = self._place.view_of(self._transaction.store)
         return ids[: len(entries)]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         StructuralFilter,
         structural_conflict,
     )
-    from pytest_regen.sessions.report import Disagreement, LoopReport, ScenarioFate
+    from pytest_regen.sessions.report import Disagreement, LoopReport, ScenarioHistory
     from pytest_regen.sessions.scenario_session import (
         ScenarioGenerationResult,
         ScenarioGeneratorSession,
@@ -84,10 +84,10 @@ __all__ = [
     "RoleChoice",
     "Ruling",
     "ScenarioCorrection",
-    "ScenarioFate",
     "ScenarioFeedback",
     "ScenarioGenerationResult",
     "ScenarioGeneratorSession",
+    "ScenarioHistory",
     "ScenarioRequest",
     "ScenarioSource",
     "StructuralFilter",

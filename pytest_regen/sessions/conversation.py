@@ -12,22 +12,31 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
 from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript, TurnReport, report_turn
 from pytest_regen.text import plural
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
-from pytest_regen.turns.steps import Progress, Steps, tell
+from pytest_regen.turns.steps import OnProgress, Steps, tell
 from pytest_regen.turns.structured import object_steps
-from pytest_regen.turns.values import CacheTtl, Message, Provider, TurnRequest, Usage
+from pytest_regen.turns.values import (
+    DEFAULT_MODEL,
+    SESSION_MAX_TOKENS,
+    CacheTtl,
+    Message,
+    Provider,
+    TurnRequest,
+    Usage,
+)
 
 __all__ = [
     "Account",
     "Conversation",
-    "Draft",
+    "PendingTurn",
     "SessionBase",
+    "SessionOptions",
     "SessionSettings",
     "Turn",
     "TurnLog",
@@ -39,25 +48,38 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+class SessionOptions(TypedDict, total=False):
+    """Keyword arguments of every session; ``GeneratorSession`` says what they mean."""
+
+    model: str
+    max_tokens: int
+    max_repairs: int
+    max_turns: int | None
+    token_budget: int | None
+    shared_budget: TokenBudget | None
+    cache: CacheTtl | None
+    on_progress: OnProgress | None
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
     """With whom, and within which limits, a session talks."""
 
     provider: Provider
-    model: str
-    max_tokens: int
+    model: str = DEFAULT_MODEL
+    max_tokens: int = SESSION_MAX_TOKENS
     """Upper limit of one reply; a longer one is continued."""
-    max_repairs: int
+    max_repairs: int = 2
     """Times per turn that a wrong reply is sent back with what is wrong with it."""
-    max_turns: int | None
+    max_turns: int | None = None
     """Committed turns after which the session refuses another one."""
-    token_budget: int | None
+    token_budget: int | None = None
     """Tokens this session may spend: input, output and cache together."""
-    shared_budget: TokenBudget | None
+    shared_budget: TokenBudget | None = None
     """A budget that others spend from as well."""
-    cache: CacheTtl | None
+    cache: CacheTtl | None = "5m"
     """Lifetime of the cache breakpoints; ``None`` sets none."""
-    on_progress: Progress | None
+    on_progress: OnProgress | None = None
     """Called with one line per step, possibly from several threads."""
 
     def __post_init__(self) -> None:
@@ -94,7 +116,7 @@ def check_limits(**limits: tuple[int | None, int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft(Generic[T]):
+class PendingTurn(Generic[T]):
     """A turn that was answered and understood, and is not in the history yet."""
 
     value: T
@@ -131,11 +153,11 @@ class Account:
         self.usage = usage
         self._own.settle(0, usage)
 
-    def entered(self, steps: Steps[R], turn: int, branch: str) -> Steps[R]:
+    def enter(self, steps: Steps[R], turn: int, conversation: str) -> Steps[R]:
         """Return ``steps`` with each of their calls paid and entered in the transcript."""
         is_first = True
 
-        def enter(call: CallRecord) -> None:
+        def log(call: CallRecord) -> None:
             nonlocal is_first
             purpose: Purpose = "ask"
             if not is_first:
@@ -143,12 +165,14 @@ class Account:
                 purpose = "continuation" if is_continuation else "repair"
             is_first = False
             sent = None if call.reply else call.usage
-            exchange = Exchange(turn, purpose, call.request, call.reply, call.failure, branch, sent)
+            exchange = Exchange(
+                turn, purpose, call.request, call.reply, call.failure, conversation, sent
+            )
             with self._lock:
                 self.transcript.add(exchange)
                 self.usage += exchange.usage or Usage()
 
-        return self.exchange.around(steps, log=enter)
+        return self.exchange.around(steps, log=log)
 
 
 class Conversation:
@@ -158,7 +182,7 @@ class Conversation:
         system: the system prompt; the same bytes in every request.
         settings: with whom and within which limits.
         account: where calls are entered; shared by the conversations of one session.
-        branch: name of this conversation among several under one system prompt.
+        name: of this conversation, where there are several under one system prompt.
 
     Attributes:
         history: the committed messages, user and assistant by turns.
@@ -170,10 +194,10 @@ class Conversation:
         settings: SessionSettings,
         account: Account,
         *,
-        branch: str = "",
+        name: str = "",
     ) -> None:
         self.system = system
-        self.branch = branch
+        self.name = name
         self.history: tuple[Message, ...] = ()
         self._settings = settings
         self._account = account
@@ -186,7 +210,7 @@ class Conversation:
         turn: int,
         salvage: Callable[[Sequence[str]], T | None] | None = None,
         response_schema: dict[str, object] | None = None,
-    ) -> Steps[Draft[T]]:
+    ) -> Steps[PendingTurn[T]]:
         """Return the steps of one turn; their result enters the history by ``commit``.
 
         Breakpoints stand on the system prompt and on the last message of every request, wherever
@@ -218,12 +242,12 @@ class Conversation:
             salvage=salvage,
             progress=self._settings.tell,
         )
-        parsed = yield from self._account.entered(steps, turn, self.branch)
-        return Draft(parsed.value, message, Message("assistant", parsed.text))
+        parsed = yield from self._account.enter(steps, turn, self.name)
+        return PendingTurn(parsed.value, message, Message("assistant", parsed.text))
 
-    def commit(self, draft: Draft[Any]) -> None:
+    def commit(self, pending: PendingTurn[Any]) -> None:
         """Let a turn enter the history."""
-        self.history = (*self.history, draft.user, draft.assistant)
+        self.history = (*self.history, pending.user, pending.assistant)
 
     def restore(self, history: Sequence[Message]) -> None:
         """Go on from the turns of an earlier time."""
@@ -281,7 +305,7 @@ class TurnLog:
             )
         try:
             self._check_limit()
-            yield from self._reported(Turn(self.count + 1))
+            yield from self._report(Turn(self.count + 1))
         finally:
             self._busy.release()
 
@@ -294,7 +318,7 @@ class TurnLog:
                 hint="raise max_turns, or start a new session",
             )
 
-    def _reported(self, turn: Turn) -> Iterator[Turn]:
+    def _report(self, turn: Turn) -> Iterator[Turn]:
         since, failure = len(self._account.transcript), ""
         try:
             yield turn

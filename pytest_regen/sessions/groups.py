@@ -1,4 +1,4 @@
-"""Conversations side by side under one system prompt: a group of tools each.
+"""Conversations side by side under one system prompt, each about a group of tools.
 
 One call serves all tools while its answer is expected to fit the output limit. Beyond that each
 group of tools has a conversation of its own. They share the system prompt, which names all tools:
@@ -11,7 +11,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_regen.errors import BudgetError, NoProgressError, ProviderError, ReplyFormatError
-from pytest_regen.sessions.conversation import Conversation, Draft, SessionSettings, check_limits
+from pytest_regen.sessions.conversation import (
+    Conversation,
+    PendingTurn,
+    SessionSettings,
+    check_limits,
+)
 from pytest_regen.sessions.memory import Memory
 from pytest_regen.sessions.prompts import first_message
 from pytest_regen.sessions.replies import Expectations, ScenarioReader, response_hint
@@ -25,82 +30,82 @@ from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.values import Message
 
 __all__ = [
-    "Branch",
-    "BranchAnswer",
+    "Batches",
     "FirstTurn",
-    "Group",
-    "Part",
-    "Waves",
-    "branch_steps",
+    "GroupAnswer",
+    "GroupFeedback",
+    "ToolGroup",
+    "Tools",
+    "ask_group",
     "plan_groups",
-    "route",
-    "run_wave",
-    "split",
+    "route_feedback",
+    "run_batch",
+    "split_evenly",
 ]
 
 
 TOKENS_PER_TOOL = 350
 """Output expected per tool; measured sets take 170 to 335."""
 
-Group = tuple[ToolAnnotation, ...]
+Tools = tuple[ToolAnnotation, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class ToolGroup:
     """One conversation and the tools it is about."""
 
-    tools: Group
+    tools: Tools
     conversation: Conversation
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """The tools, as what tells branches apart."""
-        return tuple(one.tool for one in self.tools)
+        """The tools by name: what tells groups apart."""
+        return tuple(annotation.tool for annotation in self.tools)
 
     @property
     def address(self) -> str:
-        """The first tool: a name that a restored session gives the branch as well."""
+        """The first tool: the name of the group, also in a restored session."""
         return "/".join(self.tools[0].tool)
 
 
 @dataclass(frozen=True, slots=True)
-class BranchAnswer:
-    """What one branch answered, not in its history yet."""
+class GroupAnswer:
+    """What one group answered, not in its history yet."""
 
-    branch: Branch
-    draft: Draft[tuple[TestScenario, ...]]
+    group: ToolGroup
+    pending: PendingTurn[tuple[TestScenario, ...]]
     notes: tuple[str, ...]
     is_salvaged: bool
 
     @property
     def scenarios(self) -> tuple[TestScenario, ...]:
         """The scenarios that can be used."""
-        return self.draft.value
+        return self.pending.value
 
     @property
-    def missed(self) -> Group:
+    def missing_tools(self) -> Tools:
         """Tools that a reply which was cut did not reach."""
-        covered = {one.request.tool for one in self.scenarios}
         if not self.is_salvaged:
             return ()
-        return tuple(one for one in self.branch.tools if one.tool not in covered)
+        covered = {scenario.request.tool for scenario in self.scenarios}
+        return tuple(tool for tool in self.group.tools if tool.tool not in covered)
 
     @property
-    def reached(self) -> Branch:
-        """The branch with the tools it keeps; those missed get branches of their own."""
-        missed = self.missed
-        tools = tuple(one for one in self.branch.tools if one not in missed)
-        return Branch(tools, self.branch.conversation)
+    def answered_group(self) -> ToolGroup:
+        """The group with the tools that were answered; the others get groups of their own."""
+        missing = self.missing_tools
+        tools = tuple(tool for tool in self.group.tools if tool not in missing)
+        return ToolGroup(tools, self.group.conversation)
 
 
-Result = BranchAnswer | Exception
-Waves = Generator[list[Steps[BranchAnswer]], list[Result], list[BranchAnswer]]
-"""Steps that may run at the same time, wave by wave."""
+Result = GroupAnswer | Exception
+Batches = Generator[list[Steps[GroupAnswer]], list[Result], list[GroupAnswer]]
+"""Yields steps that may run at the same time, one batch after the other."""
 
 
 def plan_groups(
     annotations: Sequence[ToolAnnotation], *, max_tokens: int, batch_size: int | None = None
-) -> list[Group]:
+) -> list[Tools]:
     """Return the tools in groups whose answers are expected to fit ``max_tokens``.
 
     The tools of a server stay together as far as they fit; groups are of about the same size.
@@ -115,21 +120,24 @@ def plan_groups(
     """
     check_limits(max_tokens=(max_tokens, 1), batch_size=(batch_size, 1))
     size = batch_size or max(1, int(max_tokens * 0.9) // TOKENS_PER_TOOL)
-    servers = {name: number for number, name in enumerate(one.server_name for one in annotations)}
-    tools = sorted(annotations, key=lambda one: servers[one.server_name])
-    return split(tools, math.ceil(len(tools) / size))
+    servers = {
+        name: number
+        for number, name in enumerate(annotation.server_name for annotation in annotations)
+    }
+    tools = sorted(annotations, key=lambda annotation: servers[annotation.server_name])
+    return split_evenly(tools, math.ceil(len(tools) / size))
 
 
-def split(tools: Sequence[ToolAnnotation], parts: int) -> list[Group]:
+def split_evenly(tools: Sequence[ToolAnnotation], parts: int) -> list[Tools]:
     """Return ``tools`` in ``parts`` groups whose sizes differ by one at most."""
     bounds = [len(tools) * part // parts for part in range(parts + 1)] if parts else []
     return [tuple(tools[a:b]) for a, b in itertools.pairwise(bounds) if a < b]
 
 
-def branch_steps(
-    branch: Branch, message: str, expected: Expectations, turn: int
-) -> Steps[BranchAnswer]:
-    """Ask one branch, and keep whatever of its answer can be used.
+def ask_group(
+    group: ToolGroup, message: str, expected: Expectations, turn: int
+) -> Steps[GroupAnswer]:
+    """Ask one group, and keep whatever of its answer can be used.
 
     Where only scenarios of forgotten tools were still asked for, no failure takes the others away.
 
@@ -138,27 +146,27 @@ def branch_steps(
     """
     reader = ScenarioReader(expected)
     try:
-        answered = yield from branch.conversation.ask(
+        answer = yield from group.conversation.ask(
             message, reader.read, turn=turn, salvage=reader.salvage
         )
-        said = answered.assistant.content
+        text = answer.assistant.content
     except (ProviderError, BudgetError) as error:
         is_enough = isinstance(error, ReplyFormatError) or reader.waits_for_tools_alone
         if not (is_enough and reader.give_up()):
             raise
-        said = ""
-    assistant = Message("assistant", reader.committed_text(said))
-    draft = Draft(reader.scenarios, Message("user", message), assistant)
-    return BranchAnswer(branch, draft, reader.notes, reader.is_salvaged)
+        text = ""
+    assistant = Message("assistant", reader.text_to_commit(text))
+    pending = PendingTurn(reader.scenarios, Message("user", message), assistant)
+    return GroupAnswer(group, pending, reader.notes, reader.is_salvaged)
 
 
-def run_wave(wave: list[Steps[BranchAnswer]]) -> Waves:
-    """Run one wave, and raise the first failure in it once all have ended."""
-    done = yield wave
-    for one in done:
-        if isinstance(one, Exception):
-            raise one
-    return [one for one in done if isinstance(one, BranchAnswer)]
+def run_batch(batch: list[Steps[GroupAnswer]]) -> Batches:
+    """Run one batch, and raise the first failure in it once all have ended."""
+    outcomes = yield batch
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+    return [outcome for outcome in outcomes if isinstance(outcome, GroupAnswer)]
 
 
 class FirstTurn:
@@ -180,18 +188,20 @@ class FirstTurn:
         self._handwritten = tuple(handwritten)
         self._settings = settings
         self._batch_size = batch_size
-        self._answered: dict[tuple[tuple[str, str], ...], BranchAnswer] = {}
+        self._answered: dict[tuple[tuple[str, str], ...], GroupAnswer] = {}
 
     @property
     def scenarios(self) -> tuple[TestScenario, ...]:
         """What was answered and is not committed yet."""
-        return tuple(one for answer in self._answered.values() for one in answer.scenarios)
+        return tuple(
+            scenario for answer in self._answered.values() for scenario in answer.scenarios
+        )
 
     def forget(self) -> None:
         """Drop what is now in the history."""
         self._answered = {}
 
-    def waves(self, turn: int, branch_of: Callable[[Group], Branch]) -> Waves:
+    def batches(self, turn: int, group_of: Callable[[Tools], ToolGroup]) -> Batches:
         """Ask the first group alone, so that the others find the system prompt in the cache.
 
         Returns:
@@ -200,83 +210,85 @@ class FirstTurn:
         pending = plan_groups(
             self._annotations, max_tokens=self._settings.max_tokens, batch_size=self._batch_size
         )
-        groups = len(pending)
-        answers: list[BranchAnswer] = []
+        count = len(pending)
+        answers: list[GroupAnswer] = []
         while pending:
-            wave = [group for group in pending if not self._has(group)]
-            wave = wave if self._answered else wave[:1]
-            if wave:
-                yield from run_wave([self._steps(branch_of(g), turn, groups) for g in wave])
-            fresh = [self._answered[_key(group)] for group in pending if self._has(group)]
-            pending = [group for group in pending if not self._has(group)]
-            pending += [group for answer in fresh for group in self._missed(answer)]
+            batch = [tools for tools in pending if not self._has(tools)]
+            batch = batch if self._answered else batch[:1]
+            if batch:
+                yield from run_batch([self._steps(group_of(tools), turn, count) for tools in batch])
+            fresh = [self._answered[_key(tools)] for tools in pending if self._has(tools)]
+            pending = [tools for tools in pending if not self._has(tools)]
+            # Tools that a cut reply did not reach are asked for apart, in two smaller groups.
+            pending += [tools for answer in fresh for tools in self._split_missing(answer)]
             answers += fresh
-        order = {one.tool: number for number, one in enumerate(self._annotations)}
-        return sorted(answers, key=lambda one: order[one.branch.key[0]])
+        order = {annotation.tool: number for number, annotation in enumerate(self._annotations)}
+        return sorted(answers, key=lambda answer: order[answer.group.key[0]])
 
-    def _has(self, group: Group) -> bool:
-        return _key(group) in self._answered
+    def _has(self, tools: Tools) -> bool:
+        return _key(tools) in self._answered
 
-    def _missed(self, answer: BranchAnswer) -> list[Group]:
-        """Return the tools that a cut reply did not reach, in two smaller groups."""
-        if answer.missed:
-            self._settings.tell(f"Asking for {len(answer.missed)} tools apart...")
-        return split(answer.missed, 2)
+    def _split_missing(self, answer: GroupAnswer) -> list[Tools]:
+        if answer.missing_tools:
+            self._settings.tell(f"Asking for {len(answer.missing_tools)} tools apart...")
+        return split_evenly(answer.missing_tools, 2)
 
-    def _steps(self, branch: Branch, turn: int, groups: int) -> Steps[BranchAnswer]:
-        is_all = len(branch.tools) == len(self._annotations)
+    def _steps(self, group: ToolGroup, turn: int, count: int) -> Steps[GroupAnswer]:
+        is_all = len(group.tools) == len(self._annotations)
         if not is_all:
-            self._settings.tell(f"Asking about {len(branch.tools)} tools ({groups} groups)...")
-        tools = {one.tool: one for one in branch.tools}
-        mine = [one for one in self._handwritten if is_all or one.request.tool in tools]
-        message = first_message(mine, None if is_all else branch.tools)
-        message += response_hint(branch.tools)
-        handwritten = {one.id: one for one in self._handwritten}
+            self._settings.tell(f"Asking about {len(group.tools)} tools ({count} groups)...")
+        tools = {annotation.tool: annotation for annotation in group.tools}
+        own = [
+            scenario for scenario in self._handwritten if is_all or scenario.request.tool in tools
+        ]
+        message = first_message(own, None if is_all else group.tools)
+        message += response_hint(group.tools)
+        handwritten = {scenario.id: scenario for scenario in self._handwritten}
         expected = Expectations(
             tools,
             handwritten,
-            untested=frozenset(tools) - {one.request.tool for one in self._handwritten},
+            untested=frozenset(tools) - {scenario.request.tool for scenario in self._handwritten},
             asks_for_untested=True,
         )
-        return self._kept(branch_steps(branch, message, expected, turn))
+        return self._keep(ask_group(group, message, expected, turn))
 
-    def _kept(self, steps: Steps[BranchAnswer]) -> Steps[BranchAnswer]:
+    def _keep(self, steps: Steps[GroupAnswer]) -> Steps[GroupAnswer]:
         answer = yield from steps
-        self._answered[answer.branch.key] = answer
+        self._answered[answer.group.key] = answer
         return answer
 
 
-def _key(group: Group) -> tuple[tuple[str, str], ...]:
-    return tuple(one.tool for one in group)
+def _key(tools: Tools) -> tuple[tuple[str, str], ...]:
+    return tuple(annotation.tool for annotation in tools)
 
 
-Part = tuple[Branch, ScenarioFeedback]
-"""A conversation and what it is told."""
+GroupFeedback = tuple[ToolGroup, ScenarioFeedback]
+"""A group and its part of the feedback."""
 
 
-def route(
-    feedback: ScenarioFeedback, branches: Sequence[Branch], memory: Memory
-) -> tuple[Part, ...]:
-    """Return each branch that has something to replace, with its part of ``feedback``.
+def route_feedback(
+    feedback: ScenarioFeedback, groups: Sequence[ToolGroup], memory: Memory
+) -> tuple[GroupFeedback, ...]:
+    """Return each group that has something to replace, with its part of ``feedback``.
 
-    Notes and changed rules name no tool and go to all. What is about a tool that no branch has
-    (a call of an unknown tool, discarded) goes to the first. A branch without anything to replace
-    is not asked; the hints it would have got are part of its next turn.
+    Notes and changed rules name no tool and go to all. What is about a tool that no group has
+    (a discarded call of an unknown tool) goes to the first. A group without anything to replace
+    is not asked; it gets the hints in its next turn.
 
     Raises:
-        NoProgressError: all of it was told before.
-        UsageError: a correction calls right what was said.
+        NoProgressError: all of it was sent before.
+        UsageError: a correction repeats the decision that it is meant to correct.
     """
-    owners = {tool: owner for owner, branch in enumerate(branches) for tool in branch.key}
-    known = memory.hinted(feedback).hints
+    owners = {tool: owner for owner, group in enumerate(groups) for tool in group.key}
+    known = memory.with_hints(feedback).hints
     everything = feedback.model_copy(
         update={"probe_scenarios": known.probe_scenarios, "rule_changes": known.rule_changes}
     )
-    parts = [
-        (branch, memory.unsaid(_part(everything, owners, number), branch.address))
-        for number, branch in enumerate(branches)
+    unsent = [
+        (group, memory.unsent(_part(everything, owners, number), group.address))
+        for number, group in enumerate(groups)
     ]
-    asked = tuple((branch, part) for branch, part in parts if part.asks_for_replacements)
+    asked = tuple((group, part) for group, part in unsent if part.asks_for_replacements)
     if not asked:
         raise NoProgressError(
             "everything in this feedback was sent in an earlier turn",
@@ -294,12 +306,16 @@ def _part(
 
     return feedback.model_copy(
         update={
-            "corrections": tuple(one for one in feedback.corrections if is_own(one.request)),
+            "corrections": tuple(
+                correction for correction in feedback.corrections if is_own(correction.request)
+            ),
             "discarded_scenarios": tuple(
-                one for one in feedback.discarded_scenarios if is_own(one.scenario.request)
+                discard
+                for discard in feedback.discarded_scenarios
+                if is_own(discard.scenario.request)
             ),
             "probe_scenarios": tuple(
-                one for one in feedback.probe_scenarios if is_own(one.request)
+                probe for probe in feedback.probe_scenarios if is_own(probe.request)
             ),
             "untested_tools": tuple(
                 tool for tool in feedback.untested_tools if owners.get(tool, 0) == number

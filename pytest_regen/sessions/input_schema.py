@@ -48,7 +48,7 @@ class InputSchema:
     def names(self) -> tuple[str, ...]:
         """The arguments that it names, in their order."""
         found = (part.get("properties") for part in self._parts(self._root, with_forms=True))
-        return tuple(dict.fromkeys(name for one in found for name in _mapping(one)))
+        return tuple(dict.fromkeys(name for members in found for name in _mapping(members)))
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -77,9 +77,11 @@ class InputSchema:
             names = _names(part.get("type")) or _names([part.get("type")])
             if names:
                 items = self._kind(part.get("items"), seen) if "array" in names else ""
-                told = [f"{one} of {items}" if items and one == "array" else one for one in names]
+                told = [
+                    f"{name} of {items}" if items and name == "array" else name for name in names
+                ]
                 return " or ".join(told)
-            forms = [self._kind(one, seen) for key in _FORMS for one in _list(part.get(key))]
+            forms = [self._kind(form, seen) for key in _FORMS for form in _list(part.get(key))]
             if forms:
                 return " or ".join(dict.fromkeys(forms)) if all(forms) else ""
         return ""
@@ -97,9 +99,9 @@ class InputSchema:
         if name and isinstance(value, Mapping):
             yield from self._unknown_names(f"{name}.", value, schema, is_closed=False)
         for part in self._parts(schema):
-            allowed = _allowed(part)
+            allowed = _allowed_values(part)
             if allowed is not None and not among(value, allowed):
-                told = ", ".join(canonical_json(one) for one in allowed)
+                told = ", ".join(canonical_json(choice) for choice in allowed)
                 yield f"the argument {name!r} is {canonical_json(value)}; it takes {told}"
             elif allowed is None and "type" in part and not _is_of(value, part["type"]):
                 kind = self._kind(part, frozenset())
@@ -124,13 +126,13 @@ class InputSchema:
 
     def _form_problems(self, name: str, value: Any, forms: Any, seen: Seen) -> Iterator[str]:
         """Yield what all forms that can be meant have against a value; nothing if one has not."""
-        meant = [one for one in _list(forms) if self._can_mean(value, one)]
-        found = [list(self._problems(name, value, one, seen)) for one in meant]
+        meant = [form for form in _list(forms) if self._can_mean(value, form)]
+        found = [list(self._problems(name, value, form, seen)) for form in meant]
         if name and not meant and _list(forms):
             kind = self._kind({"anyOf": forms}, frozenset())
             yield f"the argument {name!r} is {_shown(value)}; its type is {kind or 'another'}"
         if found and all(found):
-            yield " or ".join(dict.fromkeys("; ".join(one) for one in found))
+            yield " or ".join(dict.fromkeys("; ".join(problems) for problems in found))
 
     def _can_mean(self, value: Any, schema: Any) -> bool:
         """Return whether a value is of the schema's type; choices speak for themselves."""
@@ -138,8 +140,8 @@ class InputSchema:
             return bool(schema)
         parts = list(self._parts(schema))
         types = [part["type"] for part in parts if "type" in part]
-        has_choice = any(_allowed(part) is not None for part in parts)
-        return has_choice or all(_is_of(value, one) for one in types)
+        has_choice = any(_allowed_values(part) is not None for part in parts)
+        return has_choice or all(_is_of(value, type_) for type_ in types)
 
     def _unknown_names(
         self, prefix: str, value: Mapping[str, Any], schema: Mapping[str, Any], *, is_closed: bool
@@ -155,14 +157,16 @@ class InputSchema:
         parts = list(self._parts(schema, with_forms=True))
         others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
         known = list(dict.fromkeys(n for part in parts for n in _mapping(part.get("properties"))))
-        patterns = [one for part in parts for one in _mapping(part.get("patternProperties"))]
+        patterns = [
+            pattern for part in parts for pattern in _mapping(part.get("patternProperties"))
+        ]
         is_unknowable = any(_UNKNOWABLE & set(part) or self._is_lost(part) for part in parts)
         is_refusing = False in others or (is_closed and bool(known or patterns))
-        if is_unknowable or any(one is not False for one in others) or not is_refusing:
+        if is_unknowable or any(other is not False for other in others) or not is_refusing:
             return
         told = f"there are {', '.join(sorted(known))}" if known else "there are none"
         for name in value:
-            if name not in known and not any(_matches(one, name) for one in patterns):
+            if name not in known and not any(_matches(schema, name) for schema in patterns):
                 yield f"the argument {prefix + name!r} does not exist; {told}"
 
     def _choices(self, name: str, schema: Any, seen: Seen) -> Iterator[tuple[str, list[Any]]]:
@@ -183,15 +187,15 @@ class InputSchema:
         if not isinstance(schema, Mapping) or id(schema) in seen:
             return None
         for part in self._parts(schema):
-            allowed = _allowed(part)
+            allowed = _allowed_values(part)
             if allowed is not None:
                 return allowed
             if part.get("type") == "null":
                 return [None]
             for forms in (_list(part.get(key)) for key in _FORMS):
-                found = [self._values(one, seen | {id(schema)}) for one in forms]
-                if found and all(one is not None for one in found):
-                    return [value for one in found for value in one or ()]
+                found = [self._values(form, seen | {id(schema)}) for form in forms]
+                if found and all(values is not None for values in found):
+                    return [value for values in found for value in values or ()]
         return None
 
     def _parts(
@@ -211,9 +215,9 @@ class InputSchema:
         inner = [self._target(schema), *_list(schema.get("allOf"))]
         for key in _FORMS if with_forms else ():
             inner += _list(schema.get(key))
-        for one in inner:
-            if isinstance(one, Mapping):
-                yield from self._parts(one, seen, with_forms=with_forms)
+        for part_schema in inner:
+            if isinstance(part_schema, Mapping):
+                yield from self._parts(part_schema, seen, with_forms=with_forms)
 
     def _target(self, schema: Mapping[str, Any]) -> Any:
         """Return what ``$ref`` refers to, ``None`` where there is none in this schema."""
@@ -236,7 +240,7 @@ class InputSchema:
 def among(value: Any, allowed: list[Any]) -> bool:
     """Return whether a value is one of these, as JSON has it: 1.0 is 1, and ``true`` is not."""
     told = canonical_json(plain_numbers(value))
-    return any(told == canonical_json(plain_numbers(one)) for one in allowed)
+    return any(told == canonical_json(plain_numbers(choice)) for choice in allowed)
 
 
 def _shown(value: Any) -> str:
@@ -244,7 +248,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
-def _allowed(part: Mapping[str, Any]) -> list[Any] | None:
+def _allowed_values(part: Mapping[str, Any]) -> list[Any] | None:
     allowed = [part["const"]] if "const" in part else part.get("enum")
     return allowed if isinstance(allowed, list) else None
 
@@ -254,7 +258,7 @@ def _schemas_of(name: str, part: Mapping[str, Any]) -> Iterator[Any]:
     properties = _mapping(part.get("properties"))
     patterns = _mapping(part.get("patternProperties")).items()
     named = [properties[name]] if name in properties else []
-    named += [one for pattern, one in patterns if _matches(pattern, name)]
+    named += [schema for pattern, schema in patterns if _matches(pattern, name)]
     yield from named or [part.get("additionalProperties")]
 
 
@@ -297,7 +301,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _names(value: Any) -> list[str]:
-    return [one for one in _list(value) if isinstance(one, str)]
+    return [item for item in _list(value) if isinstance(item, str)]
 
 
 def argument_problems(request: ScenarioRequest, annotation: ToolAnnotation) -> tuple[str, ...]:
@@ -319,24 +323,24 @@ def undecided_roles(request: ScenarioRequest, annotation: ToolAnnotation) -> tup
     whoever reads why it was decided so needs to know. Conditions on yes or no have two sides, the
     default one of them, and leave nothing undecided.
     """
-    roles = {name: one for name, one in annotation.args.items() if name in request.arguments}
+    roles = {name: role for name, role in annotation.args.items() if name in request.arguments}
     return tuple(
         f"the roles of {name!r} depend on {missing}: the default ones count"
-        for name, one in roles.items()
-        if isinstance(one, ConditionalRoles)
-        for missing in _undecided(one, request.arguments)
+        for name, role in roles.items()
+        if isinstance(role, ConditionalRoles)
+        for missing in _undecided(role, request.arguments)
     )
 
 
 def _undecided(roles: ConditionalRoles, arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a choice of roles lacks, once; nothing where a condition holds."""
     conditions = [choice.condition for choice in roles.when]
-    if any(_holds(one, arguments) for one in conditions):
+    if any(_holds(condition, arguments) for condition in conditions):
         return
-    for one in conditions:
-        values = _values(one)
+    for condition in conditions:
+        values = _values(condition)
         if values and not any(isinstance(value, bool) for value in values):
-            name, told = one["arg"], arguments.get(str(one["arg"]))
+            name, told = condition["arg"], arguments.get(str(condition["arg"]))
             is_ = "missing" if told is None else canonical_json(told)
             yield f"{name!r}, which is {is_}"
             return

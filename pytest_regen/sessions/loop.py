@@ -29,7 +29,7 @@ from pytest_regen.errors import (
     StoreWriteError,
     UsageError,
 )
-from pytest_regen.sessions.memory import checked_handwritten, checked_tools
+from pytest_regen.sessions.memory import check_handwritten, check_tools
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
 from pytest_regen.sessions.protocols import (
     AsyncScenarioSource,
@@ -47,8 +47,8 @@ from pytest_regen.sessions.scenario_set import ScenarioSet
 from pytest_regen.sessions.scenarios import ScenarioFeedback, TestScenario
 from pytest_regen.sessions.state import (
     Artifact,
-    checked_path,
-    checked_policy,
+    check_path,
+    check_policy,
     content_hash,
     read_artifact,
     write_artifact,
@@ -57,9 +57,9 @@ from pytest_regen.text import plural
 from pytest_regen.turns.steps import adrive, drive, in_thread, tell
 
 __all__ = [
-    "Call",
-    "Caller",
-    "Calls",
+    "PartCall",
+    "PartCaller",
+    "PartCalls",
     "Verification",
     "acompile_verify_repair",
     "compile_verify_repair",
@@ -70,7 +70,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PartCall:
     """A method of one part by its plain name, and what it is given."""
 
     part: object
@@ -78,14 +78,14 @@ class Call:
     arguments: tuple[object, ...] = ()
 
 
-Calls = Generator[Call, Any, R]
+PartCalls = Generator[PartCall, Any, R]
 """Yields calls, is sent what they return, has thrown into it what they raise."""
 
 
-class Caller:
+class PartCaller:
     """Makes the calls."""
 
-    def send(self, call: Call, /) -> object:
+    def send(self, call: PartCall, /) -> object:
         """Return what the method returns.
 
         Raises:
@@ -93,7 +93,7 @@ class Caller:
         """
         return _method(call)(*call.arguments)
 
-    async def asend(self, call: Call, /) -> object:
+    async def asend(self, call: PartCall, /) -> object:
         """Return what the asynchronous twin of the method returns, or the method in a thread.
 
         Raises:
@@ -105,7 +105,7 @@ class Caller:
         return await in_thread(_method(call), *call.arguments)
 
 
-def _method(call: Call) -> Callable[..., object]:
+def _method(call: PartCall) -> Callable[..., object]:
     method: Callable[..., object] | None = getattr(call.part, call.method, None)
     if method is None:
         name, twin = type(call.part).__name__, f"a{call.method}"
@@ -151,7 +151,7 @@ class Verification:
         policy: Policy,
         tell: Callable[[str], None],
     ) -> None:
-        self.policy = checked_policy(policy)
+        self.policy = check_policy(policy)
         self.set = ScenarioSet(parts, parts.engine(policy))
         self._parts = parts
         self._settings = settings
@@ -163,25 +163,25 @@ class Verification:
         self._shown: dict[str, tuple[str, str, str]] = {}
         """By scenario id, how it stood when the judge last heard of it."""
 
-    def repaired(self, source: ScenarioSource | AsyncScenarioSource) -> Calls[RunStop]:
+    def verify_and_repair(self, source: ScenarioSource | AsyncScenarioSource) -> PartCalls[RunStop]:
         """Verify and repair until all is well, attempts are used up or nothing moves."""
         attempts = self._settings.max_repairs
         for attempt in range(1, attempts + 2):
             failing, is_heard = yield from self._verify(attempt)
-            if not failing and not self.set.untold.asks_for_replacements:
+            if not failing and not self.set.unsent_feedback.asks_for_replacements:
                 return "passed"
             if attempt > attempts:
                 return "attempts"
             before = self._state()
             # Without the judge, only what people wrote says by itself that the rules are wrong.
-            blamed = [one for one in failing if is_heard or one.scenario.is_handwritten]
+            blamed = [result for result in failing if is_heard or result.scenario.is_handwritten]
             yield from self._repair(source, blamed, attempt)
             # A judge who was not heard may be heard the next time, about the same state.
             if is_heard and self._state() == before:
                 return "no_progress"
         raise AssertionError("unreachable: the last attempt returns")  # pragma: no cover
 
-    def _verify(self, attempt: int) -> Calls[tuple[tuple[ExecutionResult, ...], bool]]:
+    def _verify(self, attempt: int) -> PartCalls[tuple[tuple[ExecutionResult, ...], bool]]:
         """Execute everything, hear the judge about what is new, execute its probes.
 
         Returns:
@@ -200,17 +200,17 @@ class Verification:
             is_heard = judgement is not None
             if judgement is None:
                 break
-            self.set.take_verdicts(judgement, results)
-            judged = {one.scenario.id for one in news}
-            for one in self.set.execute():
-                if one.scenario.id in judged:
-                    self._shown[one.scenario.id] = _standing(one)
+            self.set.apply_verdicts(judgement, results)
+            judged = {result.scenario.id for result in news}
+            for result in self.set.execute():
+                if result.scenario.id in judged:
+                    self._shown[result.scenario.id] = _state_of(result)
             added = self.set.add_probes(
                 judgement.probes, self._settings.max_probes, are_judged=number < rounds
             )
             if not added:
                 break
-        return tuple(one for one in self.set.execute() if not one.passed), is_heard
+        return tuple(result for result in self.set.execute() if not result.passed), is_heard
 
     def _news(
         self, results: Sequence[ExecutionResult], *, repeats_questions: bool
@@ -227,26 +227,28 @@ class Verification:
         if not self._shown:
             return tuple(results)
         changed, is_open = [], False
-        for one in results:
-            id_ = one.scenario.id
-            is_new = self._shown.get(id_) != _standing(one)
-            is_unjudged = not one.passed and self.set.verdict_on(id_) is None
+        for result in results:
+            id_ = result.scenario.id
+            is_new = self._shown.get(id_) != _state_of(result)
+            is_unjudged = not result.passed and self.set.verdict_on(id_) is None
             if is_new or (repeats_questions and is_unjudged):
-                changed.append(one)
-                is_open = is_open or not one.passed
+                changed.append(result)
+                is_open = is_open or not result.passed
         return tuple(changed) if is_open else ()
 
-    def _judge(self, results: Sequence[ExecutionResult]) -> Calls[Judgement | None]:
+    def _judge(self, results: Sequence[ExecutionResult]) -> PartCalls[Judgement | None]:
         try:
-            judgement: Judgement = yield Call(self._parts.judge, "judge", (self.policy, results))
+            judgement: Judgement = yield PartCall(
+                self._parts.judge, "judge", (self.policy, results)
+            )
         except _FAILED_TURN as error:
-            self.set.fates.note(f"the judge could not be heard: {error}")
+            self.set.log.note(f"the judge could not be heard: {error}")
             return None
         self._judgements += 1
         self._analysis = judgement.analysis
-        if judgement.passed != all(one.passed for one in results):
+        if judgement.passed != all(result.passed for result in results):
             says = "all is well" if judgement.passed else "something is wrong"
-            self.set.fates.note(f"the judge says {says}; the engine says otherwise and decides")
+            self.set.log.note(f"the judge says {says}; the engine says otherwise and decides")
         return judgement
 
     def _repair(
@@ -254,13 +256,13 @@ class Verification:
         source: ScenarioSource | AsyncScenarioSource,
         blamed: Sequence[ExecutionResult],
         attempt: int,
-    ) -> Calls[None]:
+    ) -> PartCalls[None]:
         """Have the rules mended that fail ``blamed``, and ask for what is to be replaced."""
-        if blamed or self.set.untold.asks_for_replacements:
+        if blamed or self.set.unsent_feedback.asks_for_replacements:
             self._repairs += 1
         if blamed:
             yield from self._repair_rules(blamed, attempt)
-        feedback = self.set.untold
+        feedback = self.set.unsent_feedback
         if not feedback.asks_for_replacements:
             return
         feedback = feedback.model_copy(update={"rule_changes": tuple(self._rule_changes)})
@@ -272,14 +274,14 @@ class Verification:
 
     def _replacements(
         self, source: ScenarioSource | AsyncScenarioSource, feedback: ScenarioFeedback
-    ) -> Calls[list[TestScenario] | None]:
+    ) -> PartCalls[list[TestScenario] | None]:
         try:
-            return cast("list[TestScenario]", (yield Call(source, "regenerate", (feedback,))))
+            return cast("list[TestScenario]", (yield PartCall(source, "regenerate", (feedback,))))
         except _FAILED_TURN as error:
-            self.set.fates.note(f"no replacements: {error}")
+            self.set.log.note(f"no replacements: {error}")
             return None
 
-    def _repair_rules(self, failing: Sequence[ExecutionResult], attempt: int) -> Calls[None]:
+    def _repair_rules(self, failing: Sequence[ExecutionResult], attempt: int) -> PartCalls[None]:
         """Have the rules mended; take them only if fewer scenarios fail and no handwritten more."""
         self._tell(f"Repairing the rules ({plural(len(failing), 'failure')})...")
         context = RepairContext(
@@ -287,34 +289,34 @@ class Verification:
             self._analysis,
             attempt,
             self.set.handwritten,
-            self.set.wanted(failing),
+            self.set.wanted_decisions(failing),
         )
         try:
-            answer = yield Call(self._parts.compiler, "repair", (self.policy, context))
+            answer = yield PartCall(self._parts.compiler, "repair", (self.policy, context))
         except _FAILED_TURN as error:
-            self.set.fates.note(f"the rules were not repaired: {error}")
+            self.set.log.note(f"the rules were not repaired: {error}")
             return
-        candidate = checked_policy(answer)
+        candidate = check_policy(answer)
         if candidate == self.policy:
-            self.set.fates.note(f"repair {attempt} changed no rule")
+            self.set.log.note(f"repair {attempt} changed no rule")
             return
         engine = self._parts.engine(candidate)
         before, after = self.set.execute(), self.set.execute(engine)
         was, now = self.set.score(), self.set.score(engine)
         if not (now.failing < was.failing and now.handwritten <= was.handwritten):
-            self.set.fates.note(
+            self.set.log.note(
                 f"repair {attempt} of the rules was not taken: "
                 f"{plural(now.failing, 'scenario')} would fail instead of {was.failing}"
             )
             return
         self.policy = candidate
         self.set.use(engine)
-        self.set.settle_wanted()
+        self.set.correct_wanted()
         self._rule_changes += _changes(before, after)
 
     def _state(self) -> str:
         """Return what a repair must change to be one: the rules, the set, or what is to be told."""
-        return content_hash(self.policy, list(self.set.scenarios), [self.set.untold])
+        return content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
 
     def report(self, stop: RunStop, input_hash: str, *, cached: bool = False) -> LoopReport:
         """Return how the run ended, after one last execution of everything.
@@ -325,7 +327,7 @@ class Verification:
             cached: whether nobody was asked.
         """
         results = self.set.execute()
-        if all(one.passed for one in results):
+        if all(result.passed for result in results):
             stop = self._verdict(results)
         return LoopReport(
             passed=stop == "passed",
@@ -333,13 +335,15 @@ class Verification:
             policy=self.policy,
             scenarios=self.set.scenarios,
             results=results,
-            fates=self.set.fates.all(results),
-            disagreements=tuple(self._disagreement(one) for one in results if not one.passed),
+            histories=self.set.log.histories(results),
+            disagreements=tuple(
+                self._disagreement(result) for result in results if not result.passed
+            ),
             corrections=tuple(self.set.corrections),
             untested_tools=self.set.untested_tools,
             repairs=self._repairs,
             judgements=self._judgements,
-            notes=tuple(self.set.fates.notes),
+            notes=tuple(self.set.log.notes),
             input_hash=input_hash,
             cached=cached,
         )
@@ -378,7 +382,7 @@ def _changes(before: Sequence[ExecutionResult], after: Sequence[ExecutionResult]
         yield f"and {plural(len(changed) - _MOST_CHANGES, 'other request')}"
 
 
-def _standing(result: ExecutionResult) -> tuple[str, str, str]:
+def _state_of(result: ExecutionResult) -> tuple[str, str, str]:
     return result.scenario.expected_decision, result.actual, result.rule
 
 
@@ -418,8 +422,8 @@ def compile_verify_repair(
     there.
     """
     run = _Run(parts, settings, artifact, on_progress)
-    with run.kept_if_stopped():
-        return drive(run.run(), Caller())
+    with run.keep_if_stopped():
+        return drive(run.run(), PartCaller())
 
 
 async def acompile_verify_repair(
@@ -435,8 +439,8 @@ async def acompile_verify_repair(
     part has them; a part without is called in a thread. The engine decides in the event loop.
     """
     run = _Run(parts, settings, artifact, on_progress)
-    with run.kept_if_stopped():
-        return await adrive(run.run(), Caller())
+    with run.keep_if_stopped():
+        return await adrive(run.run(), PartCaller())
 
 
 class _Run:
@@ -448,11 +452,11 @@ class _Run:
         on_progress: Callable[[str], None] | None,
     ) -> None:
         # Whatever can be known to fail is known before anything is paid.
-        checked_handwritten(parts.handwritten)
-        checked_tools(parts.annotations)
+        check_handwritten(parts.handwritten)
+        check_tools(parts.annotations)
         self._parts = parts
         self._settings = settings or LoopSettings()
-        self._artifact = None if artifact is None else checked_path(artifact)
+        self._artifact = None if artifact is None else check_path(artifact)
         self._tell = partial(tell, on_progress)
         # As they are before they were asked anything.
         self._asked = [fingerprint_of(parts.compiler), fingerprint_of(parts.judge)]
@@ -466,8 +470,8 @@ class _Run:
         self._source: object = None
         self._generated: list[TestScenario] = []
 
-    def run(self) -> Calls[LoopReport]:
-        return self._from_artifact() or (yield from self._made())
+    def run(self) -> PartCalls[LoopReport]:
+        return self._from_artifact() or (yield from self._compile_and_verify())
 
     def _from_artifact(self) -> LoopReport | None:
         """Return the report of a verified artifact that still passes; its rules decide again."""
@@ -496,15 +500,15 @@ class _Run:
         self._tell(f"{plural(len(report.results), 'scenario')} (cached)")
         return report
 
-    def _made(self) -> Calls[LoopReport]:
+    def _compile_and_verify(self) -> PartCalls[LoopReport]:
         self._tell("Compiling...")
-        self._reached = work = self._work((yield Call(self._parts.compiler, "compile")))
+        self._reached = work = self._work((yield PartCall(self._parts.compiler, "compile")))
         self._source = source = self._parts.generator(work.policy)
         self._hash, first = self._input_hash(source), work.policy
-        self._generated = yield Call(source, "generate")
+        self._generated = yield PartCall(source, "generate")
         work.set.add_first(self._generated)
         self._tell(plural(len(work.set.scenarios), "scenario"))
-        stop = yield from work.repaired(source)
+        stop = yield from work.verify_and_repair(source)
         if work.policy != first:
             # The next run has nothing but the last rules to make the generator with.
             self._hash = self._input_hash(self._parts.generator(work.policy))
@@ -542,7 +546,7 @@ class _Run:
             report.scenarios,
             report.policy,
         )
-        failed = _failed(self._artifact)
+        failed = _failed_path(self._artifact)
         try:
             write_artifact(self._artifact if report.passed else failed, kept)
         except StoreWriteError as error:
@@ -552,28 +556,30 @@ class _Run:
             failed.unlink(missing_ok=True)
 
     @contextmanager
-    def kept_if_stopped(self) -> Iterator[None]:
+    def keep_if_stopped(self) -> Iterator[None]:
         """Keep what was paid for where the run is interrupted, cancelled or fails."""
         try:
             yield
         except BaseException as error:
             if self._reached is not None and getattr(error, "unkept", None) is None:
-                self._keep_reached(self._reached, error)
+                self._keep_partial(self._reached, error)
             raise
 
-    def _keep_reached(self, work: Verification, error: BaseException) -> None:
+    def _keep_partial(self, work: Verification, error: BaseException) -> None:
         # Of a first turn that did not end, the groups that were answered.
-        given: Sequence[TestScenario] = self._generated or getattr(self._source, "answered", [])
-        unseen = (one for one in given if not work.set.fates.knows(one))
+        given: Sequence[TestScenario] = self._generated or getattr(
+            self._source, "answered_scenarios", []
+        )
+        unseen = (scenario for scenario in given if not work.set.log.knows(scenario))
         reached = Artifact(self._hash, "failed", (*work.set.scenarios, *unseen), work.policy)
         told = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"
         if self._artifact is not None:
-            path = _failed(self._artifact)
+            path = _failed_path(self._artifact)
             with suppress(StoreWriteError):
                 write_artifact(path, reached)
                 told = f"What was reached by then is kept in {path}, for reading; {told}"
         error.add_note(told)
 
 
-def _failed(artifact: Path) -> Path:
+def _failed_path(artifact: Path) -> Path:
     return artifact.with_suffix(".failed.json")

@@ -1,4 +1,4 @@
-"""What a scenario session knows: the scenarios it gave, what was wrong, what it was told."""
+"""What a scenario session knows: its scenarios, what was wrong, what was sent of it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from pytest_regen.sessions.scenarios import (
 from pytest_regen.sessions.state import StoredMemory
 from pytest_regen.text import flatten, quote
 
-__all__ = ["Memory", "Said", "checked_handwritten", "checked_tools", "format_feedback_message"]
+__all__ = ["Memory", "SentFeedback", "check_handwritten", "check_tools", "format_feedback_message"]
 
 
 V = TypeVar("V", bound=Value | str | tuple[str, str])
@@ -60,7 +60,7 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
             "Coverage Gaps Found by Verifier",
             "The verifier generated probe scenarios that found gaps. They are in the set now: "
             "consider the areas around them, and do not repeat them:",
-            (f"{one.request} -> {one.expected_decision}" for one in feedback.probe_scenarios),
+            (f"{probe.request} -> {probe.expected_decision}" for probe in feedback.probe_scenarios),
         ),
         _section(
             "Changed Rules",
@@ -80,7 +80,7 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
     ]
     said = [section for section in sections if section]
     opening = [_OPENING] if said else []
-    return "\n\n".join([*opening, *said, _closing(feedback)])
+    return "\n\n".join([*opening, *said, _request(feedback)])
 
 
 def _section(title: str, explanation: str, lines: Iterable[str]) -> str:
@@ -108,7 +108,7 @@ def _discard(discarded: DiscardedScenario) -> str:
     )
 
 
-def _closing(feedback: ScenarioFeedback) -> str:
+def _request(feedback: ScenarioFeedback) -> str:
     """Return what is to be written, and how many of each."""
     wrong, gone = len(feedback.corrections), len(feedback.discarded_scenarios)
     tools = len(feedback.untested_tools)
@@ -145,8 +145,8 @@ def _note(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What each conversation was told in committed turns, so that it is told once.
+class SentFeedback:
+    """What each conversation was sent in committed turns, so that it is sent once.
 
     Only what is new is sent, and not all discards and all probes so far: those stand in the
     history, and turns that repeat it would grow without bound. Of corrections the last one of a
@@ -155,7 +155,7 @@ class Said:
 
     keys: frozenset[str] = field(default_factory=frozenset)
 
-    def unsaid(self, feedback: ScenarioFeedback, to: str = "") -> ScenarioFeedback:
+    def unsent(self, feedback: ScenarioFeedback, to: str = "") -> ScenarioFeedback:
         """Return what of ``feedback`` is new to the conversation ``to``, each thing once."""
 
         def new(things: Sequence[V]) -> tuple[V, ...]:
@@ -171,16 +171,16 @@ class Said:
             untested_tools=new(feedback.untested_tools),
         )
 
-    def plus(self, feedback: ScenarioFeedback, to: str = "") -> Self:
-        """Return this and what ``feedback`` says to the conversation ``to``."""
-        left = self.minus(feedback.corrections, to).keys
-        return type(self)(left | {_key(one, to) for one in _everything(feedback)})
+    def with_sent(self, feedback: ScenarioFeedback, to: str = "") -> Self:
+        """Return this and ``feedback``, sent to the conversation ``to``."""
+        left = self.without(feedback.corrections, to).keys
+        return type(self)(left | {_key(thing, to) for thing in _everything(feedback)})
 
-    def minus(self, corrections: Iterable[ScenarioCorrection], to: str = "") -> Self:
-        """Return this without what was said of these scenarios, whatever was called right."""
+    def without(self, corrections: Iterable[ScenarioCorrection], to: str = "") -> Self:
+        """Return this without what was sent to correct these scenarios, in whatever way."""
         outdated = {
-            _key(one.model_copy(update={"corrected_decision": decision}), to)
-            for one in corrections
+            _key(correction.model_copy(update={"corrected_decision": decision}), to)
+            for correction in corrections
             for decision in get_args(ActualDecision)
         }
         return type(self)(self.keys - outdated)
@@ -216,7 +216,7 @@ def _key(thing: Value | str | tuple[str, str], to: str) -> str:
 
 
 class Addressee(Protocol):
-    """A conversation, as far as it matters who was told something."""
+    """A conversation, as far as it matters who was sent something."""
 
     @property
     def address(self) -> str:
@@ -233,7 +233,7 @@ class Memory:
     """Scenario id to expectations that were corrected or discarded."""
     discarded: Mapping[str, str] = field(default_factory=dict)
     """Scenario id to the rule that no expectation gets past, and what it says."""
-    said: Said = field(default_factory=Said)
+    sent: SentFeedback = field(default_factory=SentFeedback)
     hints: ScenarioFeedback = field(default_factory=ScenarioFeedback)
     """Probes and changed rules of all turns. A conversation that had nothing to replace then hears
     of them in its next turn."""
@@ -241,18 +241,18 @@ class Memory:
     @classmethod
     def of(cls, handwritten: Sequence[TestScenario]) -> Self:
         """Return what is known before the first turn."""
-        return cls({one.id: one for one in handwritten})
+        return cls({scenario.id: scenario for scenario in handwritten})
 
-    def knowing(self, scenarios: Iterable[TestScenario]) -> Self:
+    def with_scenarios(self, scenarios: Iterable[TestScenario]) -> Self:
         """Return this and ``scenarios``; handwritten ones stay as they are."""
-        added = {one.id: one for one in scenarios}
-        kept = {id_: one for id_, one in self.known.items() if one.is_handwritten}
+        added = {scenario.id: scenario for scenario in scenarios}
+        kept = {id_: scenario for id_, scenario in self.known.items() if scenario.is_handwritten}
         return replace(self, known={**self.known, **added, **kept})
 
-    def checked(
+    def complete(
         self, feedback: ScenarioFeedback, turns: int, tools: Collection[tuple[str, str]]
     ) -> ScenarioFeedback:
-        """Return ``feedback`` with its corrections completed, if it can be told.
+        """Return ``feedback`` with its corrections completed, if it can be sent.
 
         Args:
             feedback: what verification found.
@@ -288,11 +288,11 @@ class Memory:
         for probe in feedback.probe_scenarios:
             self._check_spares_people(probe, "contradicted by a probe", probe.expected_decision)
         index = ScenarioIndex(self.known.values())
-        completed = tuple(_completed(one, index) for one in feedback.corrections)
+        completed = tuple(_complete(correction, index) for correction in feedback.corrections)
         _check_agree(completed)
         # What the model wrote itself is no gap to it.
-        own = {id_ for id_, one in self.known.items() if not one.is_handwritten}
-        gaps = tuple(one for one in feedback.probe_scenarios if one.id not in own)
+        own = {id_ for id_, scenario in self.known.items() if not scenario.is_handwritten}
+        gaps = tuple(probe for probe in feedback.probe_scenarios if probe.id not in own)
         return feedback.model_copy(update={"corrections": completed, "probe_scenarios": gaps})
 
     def _check_spares_people(
@@ -309,66 +309,75 @@ class Memory:
                 hint="take it for a fault of the rules, or change the scenario by hand",
             )
 
-    def unsaid(self, feedback: ScenarioFeedback, to: str) -> ScenarioFeedback:
+    def unsent(self, feedback: ScenarioFeedback, to: str) -> ScenarioFeedback:
         """Return what of ``feedback``, and of the hints so far, is new to a conversation.
 
         Raises:
-            UsageError: a correction calls right what was said.
+            UsageError: a correction repeats the decision that it is meant to correct.
         """
-        outdated = [one for one in feedback.corrections if self._says_otherwise(one)]
-        new = self.said.minus(outdated, to).unsaid(feedback, to)
-        for one in new.corrections:
-            if one.original_decision == one.corrected_decision:
+        contradicted = [
+            correction for correction in feedback.corrections if self._contradicts(correction)
+        ]
+        new = self.sent.without(contradicted, to).unsent(feedback, to)
+        for correction in new.corrections:
+            if correction.original_decision == correction.corrected_decision:
                 raise UsageError(
-                    f"{one.scenario_description!r} is corrected to {one.corrected_decision!r}, "
-                    "which is what it expects",
+                    f"{correction.scenario_description!r} is corrected to "
+                    f"{correction.corrected_decision!r}, which is what it expects",
                     why="there would be nothing to replace",
                     hint="leave the correction out, or say in notes what else is wrong",
                 )
         return new
 
-    def _says_otherwise(self, correction: ScenarioCorrection) -> bool:
+    def _contradicts(self, correction: ScenarioCorrection) -> bool:
         known = self.known.get(correction.id or "")
         return known is not None and known.expected_decision != correction.corrected_decision
 
-    def standing(self, told: Iterable[ScenarioFeedback]) -> dict[str, TestScenario]:
+    def unaffected_by(self, sent: Iterable[ScenarioFeedback]) -> dict[str, TestScenario]:
         """Return the known scenarios for which no replacement is asked, by id."""
         asked = set()
-        for part in told:
-            asked |= {one.id for one in part.corrections}
-            asked |= {one.scenario.id for one in part.discarded_scenarios}
-        return {id_: one for id_, one in self.known.items() if id_ not in asked}
+        for part in sent:
+            asked |= {correction.id for correction in part.corrections}
+            asked |= {discard.scenario.id for discard in part.discarded_scenarios}
+        return {id_: scenario for id_, scenario in self.known.items() if id_ not in asked}
 
-    def after(self, told: Iterable[tuple[Addressee, ScenarioFeedback]]) -> Self:
-        """Return what is known once each conversation was told its part."""
+    def after_sending(self, sent: Iterable[tuple[Addressee, ScenarioFeedback]]) -> Self:
+        """Return what is known once each conversation was sent its part."""
         memory = self
-        for to, part in told:
-            memory = replace(memory._corrected(part), said=memory.said.plus(part, to.address))
+        for to, part in sent:
+            memory = replace(
+                memory._with_corrections(part), sent=memory.sent.with_sent(part, to.address)
+            )
         return memory
 
-    def hinted(self, feedback: ScenarioFeedback) -> Self:
+    def with_hints(self, feedback: ScenarioFeedback) -> Self:
         """Return this and the hints of ``feedback``: also for conversations not asked this time."""
         # Of probes of one request the last one tells what is right.
-        probes = {one.id: one for one in (*self.hints.probe_scenarios, *feedback.probe_scenarios)}
+        probes = {
+            probe.id: probe for probe in (*self.hints.probe_scenarios, *feedback.probe_scenarios)
+        }
         changes = dict.fromkeys((*self.hints.rule_changes, *feedback.rule_changes))
         hints = ScenarioFeedback(
             probe_scenarios=tuple(probes.values()), rule_changes=tuple(changes)
         )
         return replace(self, hints=hints)
 
-    def _corrected(self, feedback: ScenarioFeedback) -> Self:
+    def _with_corrections(self, feedback: ScenarioFeedback) -> Self:
         known = dict(self.known)
         wrong = {id_: set(decisions) for id_, decisions in self.wrong.items()}
         gone = dict(self.discarded)
-        for one in feedback.corrections:
-            if one.id is None:
+        for correction in feedback.corrections:
+            if correction.id is None:
                 continue
-            if one.original_decision and one.original_decision != one.corrected_decision:
-                wrong.setdefault(one.id, set()).add(one.original_decision)
-            wrong.get(one.id, set()).discard(one.corrected_decision)
-            if one.id in known:
-                update = {"expected_decision": one.corrected_decision}
-                known[one.id] = known[one.id].model_copy(update=update)
+            if (
+                correction.original_decision
+                and correction.original_decision != correction.corrected_decision
+            ):
+                wrong.setdefault(correction.id, set()).add(correction.original_decision)
+            wrong.get(correction.id, set()).discard(correction.corrected_decision)
+            if correction.id in known:
+                update = {"expected_decision": correction.corrected_decision}
+                known[correction.id] = known[correction.id].model_copy(update=update)
         for discarded in feedback.discarded_scenarios:
             scenario = discarded.scenario
             wrong.setdefault(scenario.id, set()).add(scenario.expected_decision)
@@ -380,29 +389,29 @@ class Memory:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {
-            "known": [one.to_json() for one in self.known.values()],
+            "known": [scenario.to_json() for scenario in self.known.values()],
             "wrong": {id_: sorted(decisions) for id_, decisions in self.wrong.items()},
             "discarded": dict(sorted(self.discarded.items())),
-            "said": sorted(self.said.keys),
-            "probes": [one.to_json() for one in self.hints.probe_scenarios],
+            "said": sorted(self.sent.keys),
+            "probes": [probe.to_json() for probe in self.hints.probe_scenarios],
             "rule_changes": list(self.hints.rule_changes),
         }
 
     @classmethod
-    def restored(cls, stored: StoredMemory) -> Self:
+    def from_stored(cls, stored: StoredMemory) -> Self:
         """Return the memory that ``to_json`` wrote."""
         return cls(
-            {one.id: one for one in stored.known},
+            {scenario.id: scenario for scenario in stored.known},
             {id_: frozenset(decisions) for id_, decisions in stored.wrong.items()},
             dict(stored.discarded),
-            Said(frozenset(stored.said)),
+            SentFeedback(frozenset(stored.said)),
             ScenarioFeedback(
                 probe_scenarios=tuple(stored.probes), rule_changes=tuple(stored.rule_changes)
             ),
         )
 
 
-def _completed(correction: ScenarioCorrection, known: ScenarioIndex) -> ScenarioCorrection:
+def _complete(correction: ScenarioCorrection, known: ScenarioIndex) -> ScenarioCorrection:
     """Return a correction that tells the old decision and the request."""
     named = known.find(correction)
     if named is None:
@@ -434,40 +443,43 @@ def _completed(correction: ScenarioCorrection, known: ScenarioIndex) -> Scenario
 def _check_agree(corrections: Sequence[ScenarioCorrection]) -> None:
     """Check that no scenario is corrected twice in different ways."""
     right: dict[str, ScenarioCorrection] = {}
-    for one in corrections:
-        other = right.setdefault(one.id or one.scenario_description, one)
-        if other.corrected_decision != one.corrected_decision:
+    for correction in corrections:
+        other = right.setdefault(correction.id or correction.scenario_description, correction)
+        if other.corrected_decision != correction.corrected_decision:
             raise UsageError(
-                f"{one.scenario_description!r} is corrected to {other.corrected_decision!r} and "
-                f"to {one.corrected_decision!r}",
+                f"{correction.scenario_description!r} is corrected to "
+                f"{other.corrected_decision!r} and to {correction.corrected_decision!r}",
                 why="only one of them can be right",
                 hint="pass one correction per scenario",
             )
 
 
-def _compatible(one: ExpectedDecision, other: ExpectedDecision) -> bool:
+def _compatible(decision: ExpectedDecision, other: ExpectedDecision) -> bool:
     """Return whether some decision is what both expect."""
-    return one == other or {one, other} in ({"deny", "not-allow"}, {"escalate", "not-allow"})
+    return decision == other or {decision, other} in (
+        {"deny", "not-allow"},
+        {"escalate", "not-allow"},
+    )
 
 
-def checked_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation, ...]:
+def check_tools(annotations: Sequence[ToolAnnotation]) -> tuple[ToolAnnotation, ...]:
     """Return ``annotations`` if each tool stands there once.
 
     Raises:
         UsageError: one stands there twice.
     """
     seen: set[tuple[str, str]] = set()
-    for one in annotations:
-        if one.tool in seen:
+    for annotation in annotations:
+        if annotation.tool in seen:
             raise UsageError(
-                f"the tool {'/'.join(one.tool)} is annotated twice",
+                f"the tool {'/'.join(annotation.tool)} is annotated twice",
                 hint="pass one annotation per tool",
             )
-        seen.add(one.tool)
+        seen.add(annotation.tool)
     return tuple(annotations)
 
 
-def checked_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
+def check_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
     """Return ``scenarios``, marked as handwritten, if they do not contradict each other.
 
     They are copies: what the caller does to its own changes nothing here.
@@ -475,17 +487,19 @@ def checked_handwritten(scenarios: Sequence[TestScenario]) -> tuple[TestScenario
     Raises:
         UsageError: some expect of one request what no decision can be.
     """
-    marked = [one.model_copy(update={"source": "handwritten"}, deep=True) for one in scenarios]
+    marked = [
+        scenario.model_copy(update={"source": "handwritten"}, deep=True) for scenario in scenarios
+    ]
     strictest: dict[str, TestScenario] = {}
-    for one in marked:
-        other = strictest.setdefault(one.id, one)
+    for scenario in marked:
+        other = strictest.setdefault(scenario.id, scenario)
         if other.expected_decision == "not-allow":
-            strictest[one.id] = one
-        if not _compatible(one.expected_decision, other.expected_decision):
+            strictest[scenario.id] = scenario
+        if not _compatible(scenario.expected_decision, other.expected_decision):
             raise UsageError(
-                f"{other.description!r} and {one.description!r} contradict each other",
-                why=f"both ask {one.request}; one expects {other.expected_decision}, the other "
-                f"{one.expected_decision}",
+                f"{other.description!r} and {scenario.description!r} contradict each other",
+                why=f"both ask {scenario.request}; one expects {other.expected_decision}, "
+                f"the other {scenario.expected_decision}",
                 hint="keep the one that is right",
             )
     return tuple(marked)

@@ -113,7 +113,9 @@ def _tool(annotation: ToolAnnotation) -> str:
     ]
     required = schema.required
     if required:
-        told = [flatten(one) if one in annotation.args else typed.get(one, one) for one in required]
+        told = [
+            flatten(tool) if tool in annotation.args else typed.get(tool, tool) for tool in required
+        ]
         arguments.append(f"  - required: {', '.join(told)}")
     known = {*annotation.args, *required}
     optional = [typed[name] for name in schema.names if name not in known]
@@ -140,7 +142,7 @@ def _roles(roles: tuple[str, ...] | ConditionalRoles) -> str:
 def _handwritten(scenarios: Sequence[TestScenario]) -> str:
     if not scenarios:
         return ""
-    lines = [f"- {one.request} -> {one.expected_decision}" for one in scenarios]
+    lines = [f"- {scenario.request} -> {scenario.expected_decision}" for scenario in scenarios]
     return (
         "These exist already and are right. Do not write scenarios for the same requests, and "
         "write nothing that contradicts them ('not-allow' means deny or escalate).\n\n"
@@ -159,7 +161,9 @@ def first_message(
     """
     text = "Generate test scenarios following the instructions above."
     if tools is not None:
-        names = "\n".join(f"- {one.server_name}/{one.tool_name}" for one in tools)
+        names = "\n".join(
+            f"- {annotation.server_name}/{annotation.tool_name}" for annotation in tools
+        )
         text += (
             f" Write scenarios for these tools only; others are asked about elsewhere:\n\n{names}"
         )
@@ -171,5 +175,5 @@ def scenarios_as_json(scenarios: Sequence[TestScenario]) -> str:
     """Return scenarios in the form in which a model gives them, without their source."""
     # In the order in which they are asked for: the reason before the decision.
     fields = ("description", "request", "reasoning", "expected_decision")
-    items = [{name: one.to_json()[name] for name in fields} for one in scenarios]
+    items = [{name: scenario.to_json()[name] for name in fields} for scenario in scenarios]
     return json.dumps({"scenarios": items}, ensure_ascii=False, indent=1)

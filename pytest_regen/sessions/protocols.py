@@ -339,11 +339,15 @@ def fingerprint_of(part: object) -> str:
     know: system prompt, model, tools, limits, schema.
     """
     own = getattr(part, "fingerprint", "")
-    held = () if isinstance(part, SessionBase) else sorted(set(_held(part, _DEPTH, set())))
+    held = (
+        ()
+        if isinstance(part, SessionBase)
+        else sorted(set(_session_fingerprints(part, _DEPTH, set())))
+    )
     return content_hash(type(part).__name__, str(own), *held) if own or held else ""
 
 
-def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
+def _session_fingerprints(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
     """Yield the fingerprints of the sessions within ``thing``; no property of it is called."""
     if depth == 0 or id(thing) in seen or isinstance(thing, type | str | bytes | int | float):
         return
@@ -353,13 +357,15 @@ def _held(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
     elif isinstance(thing, list | tuple | set | frozenset):
         inner = list(thing)
     else:
-        slots = (name for one in type(thing).__mro__ for name in getattr(one, "__slots__", ()))
+        slots = (
+            name for class_ in type(thing).__mro__ for name in getattr(class_, "__slots__", ())
+        )
         inner = [*getattr(thing, "__dict__", {}).values()]
         inner += [
             getattr(thing, name) for name in slots if name != "__dict__" and hasattr(thing, name)
         ]
-    for one in inner:
-        if isinstance(one, SessionBase):
-            yield one.fingerprint
+    for part in inner:
+        if isinstance(part, SessionBase):
+            yield part.fingerprint
         else:
-            yield from _held(one, depth - 1, seen)
+            yield from _session_fingerprints(part, depth - 1, seen)

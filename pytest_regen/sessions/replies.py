@@ -76,8 +76,8 @@ def response_hint(annotations: Sequence[ToolAnnotation]) -> str:
     and would only justify a decision that stands there already.
     """
     by_server: dict[str, list[str]] = {}
-    for one in annotations:
-        by_server.setdefault(one.server_name, []).append(one.tool_name)
+    for annotation in annotations:
+        by_server.setdefault(annotation.server_name, []).append(annotation.tool_name)
     calls = ",\n".join(
         f'        {{"properties": {{"server_name": {{"const": {quote(server)}}}, '
         f'"tool_name": {{"enum": {quote(sorted(set(tools)))}}}}}}}'
@@ -131,7 +131,7 @@ class ScenarioReader:
     def notes(self) -> tuple[str, ...]:
         """What was left out and why, and the tools that no scenario tests."""
         # Of a reply that was cut those are asked for apart.
-        forgotten = () if self.is_salvaged else self._forgotten()
+        forgotten = () if self.is_salvaged else self._forgotten_tools()
         untested = [f"no scenario tests {'/'.join(tool)}" for tool in forgotten]
         return (*self._notes, *untested)
 
@@ -153,19 +153,21 @@ class ScenarioReader:
         if len(lists) > 1:
             self._is_merged = True
             self._notes.append(f"the reply holds {len(lists)} lists of scenarios; all were taken")
-            drafts = [problem for one in lists[1:] for problem in self._take(one)]
+            drafts = [problem for items in lists[1:] for problem in self._take(items)]
             self._notes += [f"left out of another list: {problem}" for problem in drafts]
         if not (lists[0] or self._good or self._expected.may_be_empty):
             raise _empty(text)
-        forgotten = self._forgotten()
+        forgotten = self._forgotten_tools()
         asks = self._expected.asks_for_untested and not self._asked_for
         if problems or (forgotten and asks):
             self._asked_for = self._asked_for or (forgotten if asks else ())
             raise self._unusable(text, problems, len(lists[0]), forgotten if asks else ())
         return self.scenarios
 
-    def _forgotten(self) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted(self._expected.untested - {one.request.tool for one in self.scenarios}))
+    def _forgotten_tools(self) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            sorted(self._expected.untested - {scenario.request.tool for scenario in self.scenarios})
+        )
 
     def salvage(self, pieces: Sequence[str]) -> tuple[TestScenario, ...] | None:
         """Take the complete items of a reply that was cut, also of lists that it began again.
@@ -191,7 +193,7 @@ class ScenarioReader:
         self._notes += [f"left out after repairs: {problem}" for problem in self._problems]
         return bool(self._good)
 
-    def committed_text(self, text: str) -> str:
+    def text_to_commit(self, text: str) -> str:
         """Return what enters the history: the reply itself if all scenarios are from it."""
         is_taken_whole = not (self._problems or self.is_salvaged or self._is_merged)
         if self._texts == [text] and is_taken_whole:
@@ -206,11 +208,11 @@ class ScenarioReader:
                 problem = self._take_one(_Item.model_validate(item), number, said)
             except ValidationError as error:
                 problem = "; ".join(
-                    f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}"
-                    for one in error.errors(include_url=False, include_context=False)
+                    f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}"
+                    for problem in error.errors(include_url=False, include_context=False)
                 )
             if problem:
-                found.append(f"scenario {number}{_named(item)}: {problem}")
+                found.append(f"scenario {number}{_name(item)}: {problem}")
         return found
 
     def _take_one(self, item: _Item, number: int, said: dict[str, tuple[int, TestScenario]]) -> str:
@@ -305,12 +307,12 @@ def _answer_first(text: str) -> list[list[JsonValue]]:
     """
     found: list[tuple[int, list[JsonValue]]] = []
     single: list[JsonValue] = []
-    for one in json_texts(text):
-        items = one.value.get(_LIST) if isinstance(one.value, dict) else one.value
-        if isinstance(items, list) and (_is_envelope(one.value) or any(map(_is_item, items))):
-            found.append((len("".join(one.text.split())), items))
-        elif _is_item(one.value):
-            single.append(one.value)
+    for candidate in json_texts(text):
+        items = candidate.value.get(_LIST) if isinstance(candidate.value, dict) else candidate.value
+        if isinstance(items, list) and (_is_envelope(candidate.value) or any(map(_is_item, items))):
+            found.append((len("".join(candidate.text.split())), items))
+        elif _is_item(candidate.value):
+            single.append(candidate.value)
     if single:
         found.append((len("".join(json.dumps(single).split())), single))
     if not found:
@@ -349,6 +351,6 @@ def _is_envelope(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get(_LIST), list)
 
 
-def _named(item: JsonValue) -> str:
+def _name(item: JsonValue) -> str:
     description = item.get("description") if isinstance(item, dict) else None
     return f" ({description!r})" if isinstance(description, str) else ""

@@ -10,11 +10,11 @@ from pytest_regen.text import plural
 
 __all__ = [
     "Disagreement",
-    "Fates",
     "LoopReport",
     "Outcome",
+    "RunLog",
     "RunStop",
-    "ScenarioFate",
+    "ScenarioHistory",
 ]
 
 Outcome = Literal["passed", "corrected", "failed", "discarded"]
@@ -24,7 +24,7 @@ RunStop = Literal["passed", "no_progress", "attempts", "coverage", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioFate:
+class ScenarioHistory:
     """One scenario through a run."""
 
     id: str
@@ -82,7 +82,7 @@ class LoopReport:
     """The set at the end, accepted probes included."""
     results: tuple[ExecutionResult, ...]
     """The last full execution: every scenario, by the last policy."""
-    fates: tuple[ScenarioFate, ...] = ()
+    histories: tuple[ScenarioHistory, ...] = ()
     """Every scenario that was ever seen."""
     disagreements: tuple[Disagreement, ...] = ()
     corrections: tuple[ScenarioCorrection, ...] = ()
@@ -96,20 +96,20 @@ class LoopReport:
     input_hash: str = ""
     cached: bool = False
     """Whether nobody was asked: a verified artifact was there, and every scenario passed again."""
-    _fates: dict[str, ScenarioFate] = field(init=False, repr=False, compare=False)
+    _histories: dict[str, ScenarioHistory] = field(init=False, repr=False, compare=False)
     """By id: whoever looks up every scenario must not search all of them each time."""
 
     def __post_init__(self) -> None:
-        """Sort the fates."""
-        object.__setattr__(self, "_fates", {one.id: one for one in self.fates})
+        """Put the histories under their ids."""
+        object.__setattr__(self, "_histories", {history.id: history for history in self.histories})
 
-    def fate(self, scenario_id: str) -> ScenarioFate:
+    def history(self, scenario_id: str) -> ScenarioHistory:
         """Return what became of one scenario.
 
         Raises:
             KeyError: the run never saw it.
         """
-        return self._fates[scenario_id]
+        return self._histories[scenario_id]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON, without the policy."""
@@ -120,9 +120,9 @@ class LoopReport:
             "input_hash": self.input_hash,
             "repairs": self.repairs,
             "judgements": self.judgements,
-            "scenarios": [one.to_json() for one in self.fates],
-            "corrections": [one.to_json() for one in self.corrections],
-            "disagreements": [str(one) for one in self.disagreements],
+            "scenarios": [history.to_json() for history in self.histories],
+            "corrections": [correction.to_json() for correction in self.corrections],
+            "disagreements": [str(disagreement) for disagreement in self.disagreements],
             "untested_tools": ["/".join(tool) for tool in self.untested_tools],
             "notes": list(self.notes),
         }
@@ -142,17 +142,17 @@ class LoopReport:
             "disagreement": len(self.disagreements),
         }
         yield ", ".join(plural(number, noun) for noun, number in sums.items())
-        yield from (f"disagreement: {one}" for one in self.disagreements)
+        yield from (f"disagreement: {disagreement}" for disagreement in self.disagreements)
         yield from (f"not tested: {'/'.join(tool)}" for tool in self.untested_tools)
         yield from (f"note: {note}" for note in self.notes)
-        for fate in self.fates:
-            if fate.events:
-                yield f"{fate.outcome}: {fate.scenario.description!r}"
-                yield from (f"  {event}" for event in fate.events)
+        for history in self.histories:
+            if history.events:
+                yield f"{history.outcome}: {history.scenario.description!r}"
+                yield from (f"  {event}" for event in history.events)
 
 
 @dataclass(slots=True)
-class Fates:
+class RunLog:
     """The notebook of a run."""
 
     notes: dict[str, None] = field(default_factory=dict)
@@ -165,7 +165,9 @@ class Fates:
         """Remember what is about no scenario in particular, once."""
         self.notes[text] = None
 
-    def saw(self, scenario: TestScenario, event: str = "", outcome: Outcome | None = None) -> None:
+    def record(
+        self, scenario: TestScenario, event: str = "", outcome: Outcome | None = None
+    ) -> None:
         """Remember a scenario as it is now, and what happened to it."""
         self._scenarios[scenario.id] = scenario
         events = self._events.setdefault(scenario.id, [])
@@ -178,7 +180,7 @@ class Fates:
         """Return whether a scenario of this request was seen."""
         return scenario.id in self._scenarios
 
-    def all(self, results: "tuple[ExecutionResult, ...]") -> tuple[ScenarioFate, ...]:
+    def histories(self, results: "tuple[ExecutionResult, ...]") -> tuple[ScenarioHistory, ...]:
         """Return every scenario seen, with the outcome that the last execution gives it."""
         final: dict[str, Outcome] = {}
         for result in results:
@@ -186,7 +188,7 @@ class Fates:
             passed: Outcome = "corrected" if was == "corrected" else "passed"
             final[result.scenario.id] = passed if result.passed else "failed"
         return tuple(
-            ScenarioFate(
+            ScenarioHistory(
                 id_,
                 scenario,
                 final.get(id_) or self._outcomes[id_],

@@ -4,30 +4,31 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from pytest_regen.errors import StoreWriteError, UsageError
 from pytest_regen.sessions.conversation import (
     Conversation,
     SessionBase,
+    SessionOptions,
     SessionSettings,
     Turn,
     check_limits,
 )
 from pytest_regen.sessions.groups import (
-    Branch,
-    BranchAnswer,
+    Batches,
     FirstTurn,
-    Part,
-    Waves,
-    branch_steps,
-    route,
-    run_wave,
+    GroupAnswer,
+    GroupFeedback,
+    ToolGroup,
+    ask_group,
+    route_feedback,
+    run_batch,
 )
 from pytest_regen.sessions.memory import (
     Memory,
-    checked_handwritten,
-    checked_tools,
+    check_handwritten,
+    check_tools,
     format_feedback_message,
 )
 from pytest_regen.sessions.prompts import PROMPT_FORMAT
@@ -37,18 +38,17 @@ from pytest_regen.sessions.state import (
     VERSION,
     Artifact,
     ScenarioState,
-    checked_path,
+    check_path,
     content_hash,
+    load_state,
     messages_to_json,
-    opened,
     read_artifact,
     write_artifact,
 )
 from pytest_regen.sessions.transcript import usage_to_json
 from pytest_regen.text import plural
-from pytest_regen.turns.budget import TokenBudget
-from pytest_regen.turns.steps import Parallel, Progress, adrive, drive, tell
-from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, CacheTtl, Message, Provider
+from pytest_regen.turns.steps import OnProgress, Parallel, adrive, drive, tell
+from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, Message, Provider
 
 __all__ = [
     "ScenarioGenerationResult",
@@ -96,38 +96,20 @@ class ScenarioGeneratorSession(SessionBase):
         handwritten: Sequence[TestScenario] = (),
         *,
         provider: Provider,
-        model: str = DEFAULT_MODEL,
-        max_tokens: int = SESSION_MAX_TOKENS,
         batch_size: int | None = None,
         parallel: int = 4,
-        max_repairs: int = 2,
-        max_turns: int | None = None,
-        token_budget: int | None = None,
-        shared_budget: TokenBudget | None = None,
-        cache: CacheTtl | None = "5m",
-        on_progress: Progress | None = None,
+        **options: Unpack[SessionOptions],
     ) -> None:
         check_limits(batch_size=(batch_size, 1), parallel=(parallel, 1))
-        super().__init__(
-            SessionSettings(
-                provider=provider,
-                model=model,
-                max_tokens=max_tokens,
-                max_repairs=max_repairs,
-                max_turns=max_turns,
-                token_budget=token_budget,
-                shared_budget=shared_budget,
-                cache=cache,
-                on_progress=self._tell,
-            )
-        )
-        self._progress = self._watcher = on_progress
+        self._progress = self._watcher = options.get("on_progress")
+        options["on_progress"] = self._tell
+        super().__init__(SessionSettings(provider, **options))
         self.system = system
-        self.annotations = checked_tools(annotations)
-        self.handwritten = checked_handwritten(handwritten)
+        self.annotations = check_tools(annotations)
+        self.handwritten = check_handwritten(handwritten)
         self._batch_size = batch_size
-        self._side_by_side = Parallel[BranchAnswer](self._account.exchange.wire, parallel)
-        self._branches: tuple[Branch, ...] = ()
+        self._side_by_side = Parallel[GroupAnswer](self._account.exchange.wire, parallel)
+        self._groups: tuple[ToolGroup, ...] = ()
         self._memory = Memory.of(self.handwritten)
         self._first = FirstTurn(
             self.annotations, self.handwritten, self._settings, batch_size=batch_size
@@ -136,7 +118,7 @@ class ScenarioGeneratorSession(SessionBase):
     @property
     def history(self) -> tuple[Message, ...]:
         """The committed messages; of several groups, one conversation after the other."""
-        return tuple(message for one in self._branches for message in one.conversation.history)
+        return tuple(message for group in self._groups for message in group.conversation.history)
 
     @property
     def fingerprint(self) -> str:
@@ -153,11 +135,11 @@ class ScenarioGeneratorSession(SessionBase):
         )
 
     @property
-    def answered(self) -> tuple[TestScenario, ...]:
+    def answered_scenarios(self) -> tuple[TestScenario, ...]:
         """Scenarios of a first turn that did not end: of the groups that were answered."""
         return tuple(_copies(self._first.scenarios))
 
-    def generate(self, on_progress: Progress | None = None) -> list[TestScenario]:
+    def generate(self, on_progress: OnProgress | None = None) -> list[TestScenario]:
         """Take the first turn; return the handwritten scenarios, then the generated ones.
 
         After a failure it can be called again; groups that were answered are not paid twice.
@@ -171,20 +153,20 @@ class ScenarioGeneratorSession(SessionBase):
         """
         with self._turn(on_progress) as turn:
             self._check_first()
-            waves = self._first_waves(turn)
-            answers = drive(waves, self._side_by_side)
+            batches = self._first_batches(turn)
+            answers = drive(batches, self._side_by_side)
             return self._commit_first(turn, answers)
 
-    async def agenerate(self, on_progress: Progress | None = None) -> list[TestScenario]:
+    async def agenerate(self, on_progress: OnProgress | None = None) -> list[TestScenario]:
         """Take the first turn without blocking the event loop; as ``generate``."""
         with self._turn(on_progress) as turn:
             self._check_first()
-            waves = self._first_waves(turn)
-            answers = await adrive(waves, self._side_by_side)
+            batches = self._first_batches(turn)
+            answers = await adrive(batches, self._side_by_side)
             return self._commit_first(turn, answers)
 
     def regenerate(
-        self, feedback: ScenarioFeedback, on_progress: Progress | None = None
+        self, feedback: ScenarioFeedback, on_progress: OnProgress | None = None
     ) -> list[TestScenario]:
         """Tell what was wrong and return replacements, and only these.
 
@@ -203,20 +185,20 @@ class ScenarioGeneratorSession(SessionBase):
             ProviderError: there was no reply.
         """
         with self._turn(on_progress) as turn:
-            parts = self._parts(feedback)
-            waves = self._next_waves(parts, turn)
-            answers = drive(waves, self._side_by_side)
-            return self._commit_next(turn, answers, parts, feedback)
+            parts = self._feedback_parts(feedback)
+            batches = self._next_batches(parts, turn)
+            answers = drive(batches, self._side_by_side)
+            return self._commit_replacements(turn, answers, parts, feedback)
 
     async def aregenerate(
-        self, feedback: ScenarioFeedback, on_progress: Progress | None = None
+        self, feedback: ScenarioFeedback, on_progress: OnProgress | None = None
     ) -> list[TestScenario]:
         """Tell and return without blocking the event loop; as ``regenerate``."""
         with self._turn(on_progress) as turn:
-            parts = self._parts(feedback)
-            waves = self._next_waves(parts, turn)
-            answers = await adrive(waves, self._side_by_side)
-            return self._commit_next(turn, answers, parts, feedback)
+            parts = self._feedback_parts(feedback)
+            batches = self._next_batches(parts, turn)
+            answers = await adrive(batches, self._side_by_side)
+            return self._commit_replacements(turn, answers, parts, feedback)
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``."""
@@ -225,14 +207,14 @@ class ScenarioGeneratorSession(SessionBase):
             "kind": ScenarioState.KIND,
             "system": self.system,
             "model": self._settings.model,
-            "annotations": [one.to_json() for one in self.annotations],
-            "handwritten": [one.to_json() for one in self.handwritten],
+            "annotations": [annotation.to_json() for annotation in self.annotations],
+            "handwritten": [scenario.to_json() for scenario in self.handwritten],
             "history": [
                 {
-                    "tools": [list(tool) for tool in one.key],
-                    "messages": messages_to_json(one.conversation.history),
+                    "tools": [list(tool) for tool in group.key],
+                    "messages": messages_to_json(group.conversation.history),
                 }
-                for one in self._branches
+                for group in self._groups
             ],
             "memory": self._memory.to_json(),
             "turns": self._log.count,
@@ -252,8 +234,8 @@ class ScenarioGeneratorSession(SessionBase):
         Raises:
             UsageError: ``data`` is no scenario session, or does not hold together.
         """
-        state = opened(data, ScenarioState)
-        branches = state.branches()
+        state = load_state(data, ScenarioState)
+        conversations = state.conversations()
         session = cls(
             state.system,
             state.annotations,
@@ -261,16 +243,16 @@ class ScenarioGeneratorSession(SessionBase):
             provider=provider,
             **{"model": state.model, **settings},
         )
-        session._branches = tuple(session._branch(tools) for tools, _ in branches)
-        for branch, (_, history) in zip(session._branches, branches, strict=True):
-            branch.conversation.restore(history)
-        session._memory = Memory.restored(state.memory)
-        session._account.restore(state.usage.restored())
+        session._groups = tuple(session._new_group(tools) for tools, _ in conversations)
+        for group, (_, history) in zip(session._groups, conversations, strict=True):
+            group.conversation.restore(history)
+        session._memory = Memory.from_stored(state.memory)
+        session._account.restore(state.usage.to_usage())
         session._log.restore(state.turns)
         return session
 
     @contextmanager
-    def _turn(self, on_progress: Progress | None) -> Iterator[Turn]:
+    def _turn(self, on_progress: OnProgress | None) -> Iterator[Turn]:
         with self._log.turn() as turn:
             self._progress = on_progress or self._watcher
             yield turn
@@ -286,47 +268,48 @@ class ScenarioGeneratorSession(SessionBase):
                 hint="call regenerate(feedback) for replacements, or start a new session",
             )
 
-    def _first_waves(self, turn: Turn) -> Waves:
+    def _first_batches(self, turn: Turn) -> Batches:
         self._tell("Generating scenarios...")
-        return self._first.waves(turn.number, self._branch)
+        return self._first.batches(turn.number, self._new_group)
 
-    def _branch(self, tools: Iterable[ToolAnnotation]) -> Branch:
-        group = tuple(tools)
-        name = "" if len(group) == len(self.annotations) else "/".join(group[0].tool)
-        conversation = Conversation(self.system, self._settings, self._account, branch=name)
-        return Branch(group, conversation)
+    def _new_group(self, tools: Iterable[ToolAnnotation]) -> ToolGroup:
+        annotations = tuple(tools)
+        is_all = len(annotations) == len(self.annotations)
+        name = "" if is_all else "/".join(annotations[0].tool)
+        conversation = Conversation(self.system, self._settings, self._account, name=name)
+        return ToolGroup(annotations, conversation)
 
-    def _commit_first(self, turn: Turn, answers: Sequence[BranchAnswer]) -> list[TestScenario]:
+    def _commit_first(self, turn: Turn, answers: Sequence[GroupAnswer]) -> list[TestScenario]:
         if not answers:
             return _copies(self.handwritten)
-        self._branches = tuple(answer.reached for answer in answers)
+        self._groups = tuple(answer.answered_group for answer in answers)
         self._first.forget()
-        found = self._committed(turn, answers)
-        self._memory = self._memory.knowing(found)
+        found = self._commit(turn, answers)
+        self._memory = self._memory.with_scenarios(found)
         return _copies([*self.handwritten, *found])
 
-    def _committed(self, turn: Turn, answers: Sequence[BranchAnswer]) -> list[TestScenario]:
+    def _commit(self, turn: Turn, answers: Sequence[GroupAnswer]) -> list[TestScenario]:
         """Let the answers of a turn enter the histories, all at once; return their scenarios."""
         for answer in answers:
-            answer.branch.conversation.commit(answer.draft)
+            answer.group.conversation.commit(answer.pending)
             turn.notes += answer.notes
         turn.is_committed = True
-        found = {one.id: one for answer in answers for one in answer.scenarios}
+        found = {scenario.id: scenario for answer in answers for scenario in answer.scenarios}
         return list(found.values())
 
-    def _parts(self, feedback: ScenarioFeedback) -> tuple[Part, ...]:
-        """Return what each conversation is to be told."""
-        tools = {one.tool for one in self.annotations}
-        asked = self._memory.checked(feedback, self.turn_count, tools)
-        return route(asked, self._branches, self._memory)
+    def _feedback_parts(self, feedback: ScenarioFeedback) -> tuple[GroupFeedback, ...]:
+        """Return what each group is to be sent."""
+        tools = {annotation.tool for annotation in self.annotations}
+        complete = self._memory.complete(feedback, self.turn_count, tools)
+        return route_feedback(complete, self._groups, self._memory)
 
-    def _next_waves(self, parts: Sequence[Part], turn: Turn) -> Waves:
+    def _next_batches(self, parts: Sequence[GroupFeedback], turn: Turn) -> Batches:
         self._tell(f"Regenerating scenarios (turn {turn.number})...")
-        after = self._memory.after(parts)
-        handwritten = {one.id: one for one in self.handwritten}
-        wave = []
-        for branch, part in parts:
-            tools = {one.tool: one for one in branch.tools}
+        after = self._memory.after_sending(parts)
+        handwritten = {scenario.id: scenario for scenario in self.handwritten}
+        batch = []
+        for group, part in parts:
+            tools = {annotation.tool: annotation for annotation in group.tools}
             expected = Expectations(
                 tools,
                 handwritten,
@@ -335,31 +318,31 @@ class ScenarioGeneratorSession(SessionBase):
                 untested=frozenset(part.untested_tools),
                 may_be_empty=True,
             )
-            wave.append(branch_steps(branch, format_feedback_message(part), expected, turn.number))
-        return run_wave(wave)
+            batch.append(ask_group(group, format_feedback_message(part), expected, turn.number))
+        return run_batch(batch)
 
-    def _commit_next(
+    def _commit_replacements(
         self,
         turn: Turn,
-        answers: Sequence[BranchAnswer],
-        parts: Sequence[Part],
+        answers: Sequence[GroupAnswer],
+        parts: Sequence[GroupFeedback],
         hints: ScenarioFeedback,
     ) -> list[TestScenario]:
-        standing = self._memory.standing(part for _, part in parts)
-        found = self._committed(turn, answers)
-        fresh = [one for one in found if one.id not in standing]
-        self._memory = self._memory.after(parts).hinted(hints).knowing(fresh)
+        kept = self._memory.unaffected_by(part for _, part in parts)
+        found = self._commit(turn, answers)
+        fresh = [scenario for scenario in found if scenario.id not in kept]
+        self._memory = self._memory.after_sending(parts).with_hints(hints).with_scenarios(fresh)
         turn.notes += [
-            f"{one.description!r} asks what {standing[one.id].description!r} asks; left out"
-            for one in found
-            if one.id in standing
+            f"{scenario.description!r} asks what {kept[scenario.id].description!r} asks; left out"
+            for scenario in found
+            if scenario.id in kept
         ]
         return _copies(fresh)
 
 
 def _copies(scenarios: Iterable[TestScenario]) -> list[TestScenario]:
     """Return scenarios that the caller may change without changing what the session knows."""
-    return [one.model_copy(deep=True) for one in scenarios]
+    return [scenario.model_copy(deep=True) for scenario in scenarios]
 
 
 def scenario_input_hash(
@@ -452,9 +435,9 @@ def generate_test_scenarios(
         StoreWriteError: the artifact cannot be written, which is looked at first; scenarios that
             were generated are in the result that is its attribute ``unkept``.
     """
-    tools, own = checked_tools(annotations), checked_handwritten(handwritten)
+    tools, own = check_tools(annotations), check_handwritten(handwritten)
     input_hash = scenario_input_hash(system, tools, own, **settings)
-    path = None if artifact is None else checked_path(artifact)
+    path = None if artifact is None else check_path(artifact)
     stored = read_artifact(path) if path else None
     if stored and stored.input_hash == input_hash and stored.status != "failed":
         untested = _untested(tools, stored.scenarios)
@@ -474,5 +457,5 @@ def generate_test_scenarios(
 def _untested(
     tools: Sequence[ToolAnnotation], scenarios: Sequence[TestScenario]
 ) -> tuple[tuple[str, str], ...]:
-    tested = {one.request.tool for one in scenarios}
-    return tuple(one.tool for one in tools if one.tool not in tested)
+    tested = {scenario.request.tool for scenario in scenarios}
+    return tuple(annotation.tool for annotation in tools if annotation.tool not in tested)

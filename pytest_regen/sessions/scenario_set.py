@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pytest_regen.sessions.input_schema import argument_problems, undecided_roles
-from pytest_regen.sessions.memory import checked_handwritten, checked_tools
+from pytest_regen.sessions.memory import check_handwritten, check_tools
 from pytest_regen.sessions.protocols import (
     Attribution,
     Engine,
@@ -15,7 +15,7 @@ from pytest_regen.sessions.protocols import (
     LoopParts,
     execute,
 )
-from pytest_regen.sessions.report import Fates
+from pytest_regen.sessions.report import RunLog
 from pytest_regen.sessions.scenarios import (
     ActualDecision,
     DiscardedScenario,
@@ -25,14 +25,14 @@ from pytest_regen.sessions.scenarios import (
     merge_replacements,
 )
 
-__all__ = ["ScenarioSet", "Score", "attributed"]
+__all__ = ["FailureCount", "ScenarioSet", "match_attributions"]
 
 
 _ALMOST = 0.85
 """How alike a misspelt description must be to the only one it can mean."""
 
 
-def attributed(
+def match_attributions(
     attributions: Iterable[Attribution], results: Sequence[ExecutionResult]
 ) -> tuple[dict[str, Attribution], list[str]]:
     """Return the verdict on each failing scenario, by id, and what could not be made use of.
@@ -45,7 +45,7 @@ def attributed(
     found: dict[str, Attribution] = {}
     notes = []
     for attribution in attributions:
-        id_, problem = index.meant(attribution)
+        id_, problem = index.find(attribution)
         if id_ is None:
             notes.append(problem)
         else:
@@ -62,17 +62,17 @@ class _Failures:
         self._failing: set[str] = set()
         self._by_description: dict[str, list[str]] = defaultdict(list)
         self._by_lower: dict[str, list[str]] = defaultdict(list)
-        for one in results:
-            id_, description = one.scenario.id, one.scenario.description
+        for result in results:
+            id_, description = result.scenario.id, result.scenario.description
             self._ids.add(id_)
             self._descriptions.add(description)
-            if not one.passed:
+            if not result.passed:
                 self._failing.add(id_)
                 self._by_description[description].append(id_)
                 self._by_lower[description.lower()].append(id_)
 
-    def meant(self, attribution: Attribution) -> tuple[str | None, str]:
-        """Return the id of the failing scenario that is meant; else why it cannot be told."""
+    def find(self, attribution: Attribution) -> tuple[str | None, str]:
+        """Return the id of the failing scenario that is meant; else why that is unknown."""
         id_, description = attribution.scenario_id, attribution.scenario_description
         said = id_ or description
         if id_ is not None:
@@ -103,7 +103,7 @@ class _Failures:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class FailureCount:
     """How many scenarios an engine fails; those it gives what the judge wants do not count."""
 
     failing: int
@@ -125,16 +125,18 @@ class ScenarioSet:
     def __init__(self, parts: LoopParts, engine: Engine) -> None:
         self._parts = parts
         self._engine = engine
-        self._annotations = {one.tool: one for one in checked_tools(parts.annotations)}
+        self._annotations = {
+            annotation.tool: annotation for annotation in check_tools(parts.annotations)
+        }
         self._scenarios: dict[str, TestScenario] = {}
         self._verdicts: dict[str, Attribution] = {}
         self._tools = set(self._annotations)
         self._probes: dict[str, bool] = {}
-        self._untold_corrections: dict[str, ScenarioCorrection] = {}
-        self._untold_discards: list[DiscardedScenario] = []
-        self._told_tools: set[tuple[str, str]] = set()
+        self._unsent_corrections: dict[str, ScenarioCorrection] = {}
+        self._unsent_discards: list[DiscardedScenario] = []
+        self._tools_asked_for: set[tuple[str, str]] = set()
         self.corrections: list[ScenarioCorrection] = []
-        self.fates = Fates()
+        self.log = RunLog()
         self._add_handwritten(parts.handwritten)
 
     @property
@@ -145,7 +147,7 @@ class ScenarioSet:
     @property
     def handwritten(self) -> tuple[TestScenario, ...]:
         """The scenarios of people."""
-        return tuple(one for one in self.scenarios if one.is_handwritten)
+        return tuple(scenario for scenario in self.scenarios if scenario.is_handwritten)
 
     @property
     def generated_count(self) -> int:
@@ -155,7 +157,7 @@ class ScenarioSet:
     @property
     def untested_tools(self) -> tuple[tuple[str, str], ...]:
         """Tools, annotated or of the first answer, that no scenario tests."""
-        return tuple(sorted(self._tools - {one.request.tool for one in self.scenarios}))
+        return tuple(sorted(self._tools - {scenario.request.tool for scenario in self.scenarios}))
 
     @property
     def coverage(self) -> float:
@@ -163,13 +165,15 @@ class ScenarioSet:
         return 1 - len(self.untested_tools) / len(self._tools) if self._tools else 1.0
 
     @property
-    def untold(self) -> ScenarioFeedback:
+    def unsent_feedback(self) -> ScenarioFeedback:
         """What the generator was not told yet."""
         # For a discarded scenario a replacement is asked for, and that of the same tool.
-        asked = {one.scenario.request.tool for one in self._untold_discards} | self._told_tools
+        asked = {
+            discard.scenario.request.tool for discard in self._unsent_discards
+        } | self._tools_asked_for
         return ScenarioFeedback(
-            corrections=tuple(self._untold_corrections.values()),
-            discarded_scenarios=tuple(self._untold_discards),
+            corrections=tuple(self._unsent_corrections.values()),
+            discarded_scenarios=tuple(self._unsent_discards),
             probe_scenarios=tuple(self._gaps()),
             untested_tools=tuple(tool for tool in self.untested_tools if tool not in asked),
         )
@@ -190,7 +194,7 @@ class ScenarioSet:
 
     def execute(self, engine: Engine | None = None) -> tuple[ExecutionResult, ...]:
         """Return what the engine decides about every scenario of the set."""
-        return tuple(execute(one, engine or self._engine) for one in self.scenarios)
+        return tuple(execute(scenario, engine or self._engine) for scenario in self.scenarios)
 
     def _passes(self, scenario: TestScenario) -> bool:
         return execute(scenario, self._engine).passed
@@ -203,39 +207,39 @@ class ScenarioSet:
                 what is no decision.
         """
         given = list(scenarios)
-        self._add_handwritten(one for one in given if one.is_handwritten)
-        for one in given:
-            if not one.is_handwritten:
-                self._tools.add(one.request.tool)
-                self._enter(one, "generated")
+        self._add_handwritten(scenario for scenario in given if scenario.is_handwritten)
+        for scenario in given:
+            if not scenario.is_handwritten:
+                self._tools.add(scenario.request.tool)
+                self._enter(scenario, "generated")
 
     def _add_handwritten(self, scenarios: Iterable[TestScenario]) -> None:
-        for one in checked_handwritten([*self.handwritten, *scenarios]):
-            known = self._scenarios.get(one.id)
+        for scenario in check_handwritten([*self.handwritten, *scenarios]):
+            known = self._scenarios.get(scenario.id)
             counts = known is None or known.expected_decision == "not-allow"
-            if not counts or one == known:
+            if not counts or scenario == known:
                 # Two people may ask the same; what holds for the stricter one holds for both.
                 continue
-            self._scenarios[one.id] = one
-            is_impossible = self._parts.structural(one, self._engine) is not None
+            self._scenarios[scenario.id] = scenario
+            is_impossible = self._parts.structural(scenario, self._engine) is not None
             event = "contradicts a structural invariant; kept, because handwritten"
-            self.fates.saw(one, event if is_impossible else "", "passed")
+            self.log.record(scenario, event if is_impossible else "", "passed")
 
     def _enter(self, scenario: TestScenario, origin: str) -> bool:
         """Let a scenario in, unless its request is there or nothing can satisfy it."""
         known = self._scenarios.get(scenario.id)
         if known is not None:
-            self.fates.saw(known, f"{origin} again as {scenario.description!r}; left out")
+            self.log.record(known, f"{origin} again as {scenario.description!r}; left out")
             return False
         discarded = self._impossible(scenario)
         if discarded is not None:
             self._discard(discarded, origin)
             return False
         self._scenarios[scenario.id] = scenario
-        self.fates.saw(scenario, "" if origin == "generated" else origin, "passed")
+        self.log.record(scenario, "" if origin == "generated" else origin, "passed")
         annotation = self._annotations.get(scenario.request.tool)
         for told in undecided_roles(scenario.request, annotation) if annotation else ():
-            self.fates.saw(scenario, told)
+            self.log.record(scenario, told)
         return True
 
     def _impossible(self, scenario: TestScenario) -> DiscardedScenario | None:
@@ -253,9 +257,9 @@ class ScenarioSet:
             f"{discarded.rule} always gives {discarded.actual}"
         )
         self._scenarios.pop(scenario.id, None)
-        self.fates.saw(scenario, event, "discarded")
+        self.log.record(scenario, event, "discarded")
         if origin != "probe":
-            self._untold_discards.append(discarded)
+            self._unsent_discards.append(discarded)
 
     def add_probes(self, probes: Sequence[TestScenario], limit: int, *, are_judged: bool) -> int:
         """Take requests that nobody tested; return how many were new.
@@ -267,7 +271,7 @@ class ScenarioSet:
                 and left out: nobody could say whether it or the rules are wrong.
         """
         added = 0
-        for probe in self._generated(probes):
+        for probe in self._as_generated(probes):
             if added == limit:
                 break
             if probe.id in self._scenarios or not (are_judged or self._is_clear(probe)):
@@ -284,30 +288,30 @@ class ScenarioSet:
             return True
         result = execute(probe, self._engine)
         if not result.passed:
-            self.fates.note(f"a probe of the judge's last round was left out: {result}")
+            self.log.note(f"a probe of the judge's last round was left out: {result}")
         return result.passed
 
-    def take_verdicts(self, judgement: Judgement, results: Sequence[ExecutionResult]) -> None:
+    def apply_verdicts(self, judgement: Judgement, results: Sequence[ExecutionResult]) -> None:
         """Correct what the judge blames and the engine agrees to; remember the other verdicts."""
-        verdicts, notes = attributed(judgement.attributions, results)
+        verdicts, notes = match_attributions(judgement.attributions, results)
         for note in notes:
-            self.fates.note(note)
+            self.log.note(note)
         self._verdicts.update(verdicts)
-        by_id = {one.scenario.id: one for one in results}
+        by_id = {result.scenario.id: result for result in results}
         for id_, verdict in verdicts.items():
-            self._take_verdict(verdict, by_id[id_])
+            self._apply_verdict(verdict, by_id[id_])
 
-    def _take_verdict(self, verdict: Attribution, result: ExecutionResult) -> None:
+    def _apply_verdict(self, verdict: Attribution, result: ExecutionResult) -> None:
         scenario = result.scenario
         if verdict.kind == "rule":
-            self.fates.saw(scenario, f"fails; the judge blames the rules: {verdict.reasoning}")
+            self.log.record(scenario, f"fails; the judge blames the rules: {verdict.reasoning}")
         elif scenario.is_handwritten:
             event = "fails; the judge blames it, but it is handwritten: the rules are to blame"
-            self.fates.saw(scenario, event)
+            self.log.record(scenario, event)
         elif verdict.corrected_decision == result.actual:
             self._correct(result, verdict)
         else:
-            self.fates.saw(
+            self.log.record(
                 scenario,
                 f"the judge wants {verdict.corrected_decision}, the engine says {result.actual} "
                 f"({result.rule}): not corrected",
@@ -335,23 +339,23 @@ class ScenarioSet:
         self.corrections.append(correction)
         if scenario.id not in self._probes:
             # Of a probe the generator is told what is right, not that it was wrong: it is not its.
-            self._tell_later(correction, scenario.id)
-        self.fates.saw(
+            self._queue_correction(correction, scenario.id)
+        self.log.record(
             corrected,
             f"expected {scenario.expected_decision}, corrected to {result.actual}: the judge says "
             f"so and the engine agrees ({result.rule})",
             "corrected",
         )
 
-    def _tell_later(self, correction: ScenarioCorrection, id_: str) -> None:
+    def _queue_correction(self, correction: ScenarioCorrection, id_: str) -> None:
         """Keep one correction per scenario for the generator: from what it said to what holds."""
-        earlier = self._untold_corrections.pop(id_, None)
+        earlier = self._unsent_corrections.pop(id_, None)
         said = earlier.original_decision if earlier else correction.original_decision
         if said != correction.corrected_decision:
             update = {"original_decision": said}
-            self._untold_corrections[id_] = correction.model_copy(update=update)
+            self._unsent_corrections[id_] = correction.model_copy(update=update)
 
-    def wanted(self, failing: Sequence[ExecutionResult]) -> Mapping[str, ActualDecision]:
+    def wanted_decisions(self, failing: Sequence[ExecutionResult]) -> Mapping[str, ActualDecision]:
         """Return what the judge holds right where that is neither expected nor decided."""
         found: dict[str, ActualDecision] = {}
         for result in failing:
@@ -361,76 +365,80 @@ class ScenarioSet:
                 found[result.scenario.id] = right
         return found
 
-    def score(self, engine: Engine | None = None) -> Score:
+    def score(self, engine: Engine | None = None) -> FailureCount:
         """Return how the set fares with ``engine``, or with the one in use."""
         results = self.execute(engine)
-        failing = [one for one in results if not one.passed]
-        wanted = self.wanted(failing)
-        left = [one for one in failing if wanted.get(one.scenario.id) != one.actual]
-        return Score(len(left), sum(one.scenario.is_handwritten for one in left))
+        failing = [result for result in results if not result.passed]
+        wanted = self.wanted_decisions(failing)
+        left = [result for result in failing if wanted.get(result.scenario.id) != result.actual]
+        return FailureCount(len(left), sum(result.scenario.is_handwritten for result in left))
 
-    def settle_wanted(self) -> None:
+    def correct_wanted(self) -> None:
         """Correct what the judge wanted all along, now that new rules agree."""
-        failing = [one for one in self.execute() if not one.passed]
-        wanted = self.wanted(failing)
+        failing = [result for result in self.execute() if not result.passed]
+        wanted = self.wanted_decisions(failing)
         for result in failing:
             if wanted.get(result.scenario.id) == result.actual:
                 self._correct(result, self._verdicts[result.scenario.id])
 
     def add_replacements(
-        self, replacements: Sequence[TestScenario], told: ScenarioFeedback
+        self, replacements: Sequence[TestScenario], sent: ScenarioFeedback
     ) -> None:
         """Check replacements at once: take what passes, discard what cannot, judge the rest.
 
         A failing replacement of a new request enters the set as well: who is wrong is for the
         judge to say, and leaving it out would hide what it found.
         """
-        self._untold_corrections, self._untold_discards = {}, []
-        self._told_tools.update(told.untested_tools)
-        self._probes.update({one.id: True for one in told.probe_scenarios})
+        self._unsent_corrections, self._unsent_discards = {}, []
+        self._tools_asked_for.update(sent.untested_tools)
+        self._probes.update({probe.id: True for probe in sent.probe_scenarios})
         possible: dict[str, TestScenario] = {}
-        corrected = {correction.id for correction in told.corrections}
-        for one in self._generated(replacements):
+        corrected = {correction.id for correction in sent.corrections}
+        for scenario in self._as_generated(replacements):
             # Of two that ask the same, one that passes is the better one.
-            if self._is_new(one, corrected) and (one.id not in possible or self._passes(one)):
-                possible[one.id] = one
-        passing = {id_ for id_, one in possible.items() if self._passes(one)}
+            if self._is_new(scenario, corrected) and (
+                scenario.id not in possible or self._passes(scenario)
+            ):
+                possible[scenario.id] = scenario
+        passing = {id_ for id_, scenario in possible.items() if self._passes(scenario)}
         merged = merge_replacements(
             self.scenarios,
             list(possible.values()),
-            told.corrections,
+            sent.corrections,
             (),
-            accepts=lambda one: one.id in passing,
+            accepts=lambda scenario: scenario.id in passing,
         )
-        for id_, one in possible.items():
+        for id_, scenario in possible.items():
             known = self._scenarios.get(id_)
             if known is None:
-                self.fates.saw(one, "replacement", "passed")
+                self.log.record(scenario, "replacement", "passed")
             elif id_ in passing:
-                self.fates.saw(one, f"replaces {known.description!r}, which asked the same")
+                self.log.record(scenario, f"replaces {known.description!r}, which asked the same")
             else:
-                event = f"a replacement expecting {one.expected_decision} fails; the old one stays"
-                self.fates.saw(known, event)
-        failing = [one for id_, one in possible.items() if id_ not in self._scenarios]
-        self._scenarios = {one.id: one for one in [*merged, *failing]}
+                event = (
+                    f"a replacement expecting {scenario.expected_decision} fails; the old one stays"
+                )
+                self.log.record(known, event)
+        failing = [scenario for id_, scenario in possible.items() if id_ not in self._scenarios]
+        self._scenarios = {scenario.id: scenario for scenario in [*merged, *failing]}
 
-    def _generated(self, scenarios: Iterable[TestScenario]) -> Iterator[TestScenario]:
+    def _as_generated(self, scenarios: Iterable[TestScenario]) -> Iterator[TestScenario]:
         """Yield scenarios of a model as such; 'not-allow' is for people to say."""
-        for one in scenarios:
-            if one.expected_decision == "not-allow":
-                self.fates.note(
-                    f"{one.description!r} expects 'not-allow'; only people may: left out"
+        for scenario in scenarios:
+            if scenario.expected_decision == "not-allow":
+                self.log.note(
+                    f"{scenario.description!r} expects 'not-allow'; only people may: left out"
                 )
             else:
-                yield one.model_copy(update={"source": "generated"})
+                yield scenario.model_copy(update={"source": "generated"})
 
-    def _is_new(self, one: TestScenario, corrected: Collection[str | None]) -> bool:
+    def _is_new(self, scenario: TestScenario, corrected: Collection[str | None]) -> bool:
         """Return whether a replacement may stand for what it replaces, or beside the others."""
-        known = self._scenarios.get(one.id)
+        known = self._scenarios.get(scenario.id)
         if known is not None and (known.is_handwritten or known.id not in corrected):
-            self.fates.saw(known, f"asked again by replacement {one.description!r}; left out")
+            self.log.record(known, f"asked again by replacement {scenario.description!r}; left out")
             return False
-        discarded = self._impossible(one)
+        discarded = self._impossible(scenario)
         if discarded is None:
             return True
         if known is None:

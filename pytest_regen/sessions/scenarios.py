@@ -141,9 +141,9 @@ def plain_numbers(value: Any) -> Any:
     return value
 
 
-def are_similar(one: TestScenario, other: TestScenario) -> bool:
+def are_similar(scenario: TestScenario, other: TestScenario) -> bool:
     """Return whether two scenarios ask about the same request, whatever they say about it."""
-    return one.id == other.id
+    return scenario.id == other.id
 
 
 def expectation_holds(expected: ExpectedDecision, actual: ActualDecision) -> bool:
@@ -298,11 +298,11 @@ class ScenarioIndex:
         """Of each scenario, in order."""
         self.by_id: dict[str, TestScenario] = {}
         self._by_description: dict[str, dict[str, TestScenario]] = defaultdict(dict)
-        for one in scenarios:
-            id_ = one.id
+        for scenario in scenarios:
+            id_ = scenario.id
             self.ids.append(id_)
-            self.by_id[id_] = one
-            self._by_description[one.description].setdefault(id_, one)
+            self.by_id[id_] = scenario
+            self._by_description[scenario.description].setdefault(id_, scenario)
 
     def find(self, correction: ScenarioCorrection) -> tuple[str, TestScenario] | None:
         """Return the scenario that a correction is about and its id; ``None`` if it names none.
@@ -355,17 +355,19 @@ def merge_replacements(
         UsageError: a correction's description is that of several scenarios and it has no id.
     """
     index = ScenarioIndex(scenarios)
-    corrected = [found for one in corrections if (found := index.find(one)) is not None]
-    gone = [(one.scenario.id, one.scenario) for one in discarded]
+    corrected = [
+        found for correction in corrections if (found := index.find(correction)) is not None
+    ]
+    gone = [(discard.scenario.id, discard.scenario) for discard in discarded]
     if accepts is None:
-        faulty = [(id_, one.description) for id_, one in [*corrected, *gone]]
-        return _merged_by_description(scenarios, index.ids, replacements, faulty)
-    accepted = {one.id: one for one in reversed(replacements) if accepts(one)}
+        faulty = [(id_, scenario.description) for id_, scenario in [*corrected, *gone]]
+        return _merge_by_description(scenarios, index.ids, replacements, faulty)
+    accepted = {scenario.id: scenario for scenario in reversed(replacements) if accepts(scenario)}
     covered = {id_ for id_, _ in corrected if id_ in accepted}
-    return _merged_by_request(scenarios, index.ids, accepted, covered | {id_ for id_, _ in gone})
+    return _merge_by_request(scenarios, index.ids, accepted, covered | {id_ for id_, _ in gone})
 
 
-def _merged_by_request(
+def _merge_by_request(
     scenarios: Sequence[TestScenario],
     ids: Sequence[str],
     accepted: Mapping[str, TestScenario],
@@ -373,16 +375,16 @@ def _merged_by_request(
 ) -> list[TestScenario]:
     """Return the scenarios that are not removed, then the accepted ones of other requests."""
     kept = [
-        (id_, one)
-        for id_, one in zip(ids, scenarios, strict=True)
-        if one.is_handwritten or id_ not in removed
+        (id_, scenario)
+        for id_, scenario in zip(ids, scenarios, strict=True)
+        if scenario.is_handwritten or id_ not in removed
     ]
     there = {id_ for id_, _ in kept}
-    fresh = [one for id_, one in accepted.items() if id_ not in there]
-    return [*(one for _, one in kept), *reversed(fresh)]
+    fresh = [scenario for id_, scenario in accepted.items() if id_ not in there]
+    return [*(scenario for _, scenario in kept), *reversed(fresh)]
 
 
-def _merged_by_description(
+def _merge_by_description(
     scenarios: Sequence[TestScenario],
     ids: Sequence[str],
     replacements: Sequence[TestScenario],
@@ -390,8 +392,8 @@ def _merged_by_description(
 ) -> list[TestScenario]:
     """Replace what is faulty; where several requests share a description, the request decides."""
     requests: dict[str, set[str]] = defaultdict(set)
-    for id_, one in zip(ids, scenarios, strict=True):
-        requests[one.description].add(id_)
+    for id_, scenario in zip(ids, scenarios, strict=True):
+        requests[scenario.description].add(id_)
     gone = {
         (description, id_)
         for faulty_id, description in faulty
@@ -399,12 +401,15 @@ def _merged_by_description(
         if len(requests[description]) == 1 or id_ == faulty_id
     }
     kept = [
-        one
-        for id_, one in zip(ids, scenarios, strict=True)
-        if one.is_handwritten or (one.description, id_) not in gone
+        scenario
+        for id_, scenario in zip(ids, scenarios, strict=True)
+        if scenario.is_handwritten or (scenario.description, id_) not in gone
     ]
-    descriptions = {one.description for one in kept}
-    return [*kept, *(one for one in replacements if one.description not in descriptions)]
+    descriptions = {scenario.description for scenario in kept}
+    return [
+        *kept,
+        *(scenario for scenario in replacements if scenario.description not in descriptions),
+    ]
 
 
 def apply_corrections(
@@ -439,4 +444,4 @@ def apply_corrections(
                 "reasoning": correction.corrected_reasoning or scenario.reasoning,
             }
         )
-    return [changed.get(id_, one) for id_, one in zip(index.ids, scenarios, strict=True)]
+    return [changed.get(id_, scenario) for id_, scenario in zip(index.ids, scenarios, strict=True)]

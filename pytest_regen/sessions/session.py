@@ -1,7 +1,7 @@
 """A conversation with a model whose replies are values of one type."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 from pydantic import TypeAdapter
 
@@ -9,8 +9,9 @@ from pytest_regen.canonical import text_hash
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.sessions.conversation import (
     Conversation,
-    Draft,
+    PendingTurn,
     SessionBase,
+    SessionOptions,
     SessionSettings,
     Turn,
 )
@@ -18,12 +19,11 @@ from pytest_regen.sessions.state import (
     VERSION,
     GeneratorState,
     content_hash,
+    load_state,
     messages_to_json,
-    opened,
 )
 from pytest_regen.sessions.transcript import usage_to_json
-from pytest_regen.turns.budget import TokenBudget
-from pytest_regen.turns.steps import Progress, Steps, adrive, drive
+from pytest_regen.turns.steps import Steps, adrive, drive
 from pytest_regen.turns.structured import (
     Schema,
     adapter_of,
@@ -31,7 +31,7 @@ from pytest_regen.turns.structured import (
     schema_to_prompt_hint,
     stable_schema,
 )
-from pytest_regen.turns.values import DEFAULT_MODEL, SESSION_MAX_TOKENS, CacheTtl, Message, Provider
+from pytest_regen.turns.values import Message, Provider
 
 __all__ = ["GeneratorSession", "closed_schema"]
 
@@ -64,11 +64,11 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
     """
     # As pydantic says it: a stable schema does not tell an object that is open from one that is
     # not said to be closed.
-    said = _closed(adapter.json_schema())
+    said = _close(adapter.json_schema())
     problems = [
         f"{where} {problem}"
         for node, where in _schemas(said, "the reply")
-        for problem in _closing_problems(node)
+        for problem in _open_parts(node)
     ]
     if problems:
         raise UsageError(
@@ -77,16 +77,16 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
             hint="leave structured_output off: the schema is then told in the prompt and "
             "replies are validated here",
         )
-    schema: dict[str, Any] = _closed(stable_schema(adapter))
+    schema: dict[str, Any] = _close(stable_schema(adapter))
     return schema
 
 
-def _closed(node: Any) -> Any:
+def _close(node: Any) -> Any:
     if isinstance(node, list):
-        return [_closed(inner) for inner in node]
+        return [_close(inner) for inner in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _closed(inner) for key, inner in node.items()}
+    found = {key: _close(inner) for key, inner in node.items()}
     if found.get("type") == "object" and "properties" in found:
         found.setdefault("additionalProperties", False)
     return found
@@ -105,7 +105,7 @@ def _schemas(node: Mapping[str, Any], where: str) -> Iterator[tuple[Mapping[str,
         yield from _schemas(node["items"], where)
 
 
-def _closing_problems(node: Mapping[str, Any]) -> Iterator[str]:
+def _open_parts(node: Mapping[str, Any]) -> Iterator[str]:
     if not _SHAPES & node.keys():
         yield "may be anything"
     if node.get("type") == "object" and node.get("additionalProperties") is not False:
@@ -116,7 +116,7 @@ def _closing_problems(node: Mapping[str, Any]) -> Iterator[str]:
 
 T = TypeVar("T")
 
-Check = Callable[[T], Iterable[str] | str | None]
+ValueCheck = Callable[[T], Iterable[str] | str | None]
 """Returns what is wrong with a value that fits the schema, in words for the model: several
 problems, or one, or ``None``."""
 
@@ -154,33 +154,14 @@ class GeneratorSession(SessionBase, Generic[T]):
         response: Schema[T],
         *,
         provider: Provider,
-        model: str = DEFAULT_MODEL,
-        max_tokens: int = SESSION_MAX_TOKENS,
-        max_repairs: int = 2,
-        max_turns: int | None = None,
-        token_budget: int | None = None,
-        shared_budget: TokenBudget | None = None,
-        cache: CacheTtl | None = "5m",
         structured_output: bool = False,
-        on_progress: Progress | None = None,
+        **options: Unpack[SessionOptions],
     ) -> None:
         self._adapter = adapter_of(response)
-        super().__init__(
-            SessionSettings(
-                provider=provider,
-                model=model,
-                max_tokens=max_tokens,
-                max_repairs=max_repairs,
-                max_turns=max_turns,
-                token_budget=token_budget,
-                shared_budget=shared_budget,
-                cache=cache,
-                on_progress=on_progress,
-            )
-        )
+        super().__init__(SessionSettings(provider, **options))
         self._hint = schema_to_prompt_hint(self._adapter)
         self._schema_hash = text_hash(self._hint)
-        self._told = ""
+        self._sent_schema = ""
         self._schema = closed_schema(self._adapter) if structured_output else None
         self._conversation = Conversation(system, self._settings, self._account)
 
@@ -209,7 +190,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         """The committed turns: user and assistant messages, alternating."""
         return self._conversation.history
 
-    def ask(self, message: str, *, check: Check[T] | None = None) -> T:
+    def ask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn and return the value of its reply.
 
         Args:
@@ -230,14 +211,14 @@ class GeneratorSession(SessionBase, Generic[T]):
         _check_message(message)
         with self._log.turn() as turn:
             steps = self._steps(message, turn, check)
-            return self._committed(turn, drive(steps, self._account.exchange.wire))
+            return self._commit(turn, drive(steps, self._account.exchange.wire))
 
-    async def aask(self, message: str, *, check: Check[T] | None = None) -> T:
+    async def aask(self, message: str, *, check: ValueCheck[T] | None = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
         _check_message(message)
         with self._log.turn() as turn:
             steps = self._steps(message, turn, check)
-            return self._committed(turn, await adrive(steps, self._account.exchange.wire))
+            return self._commit(turn, await adrive(steps, self._account.exchange.wire))
 
     def to_json(self) -> dict[str, Any]:
         """Return the session as plain JSON, for ``from_json``: history, turns, usage.
@@ -250,7 +231,7 @@ class GeneratorSession(SessionBase, Generic[T]):
             "kind": GeneratorState.KIND,
             "system": self.system,
             "model": self._settings.model,
-            "schema_hash": self._told,
+            "schema_hash": self._sent_schema,
             "history": messages_to_json(self.history),
             "usage": usage_to_json(self.usage),
         }
@@ -278,33 +259,35 @@ class GeneratorSession(SessionBase, Generic[T]):
             UsageError: ``data`` is no session, or does not hold together; all that is wrong is
                 named.
         """
-        state = opened(data, GeneratorState)
+        state = load_state(data, GeneratorState)
         history = state.messages()
         session = cls(
             state.system, response, provider=provider, **{"model": state.model, **settings}
         )
         session._conversation.restore(history)
-        session._account.restore(state.usage.restored())
+        session._account.restore(state.usage.to_usage())
         session._log.restore(len(history) // 2)
-        session._told = state.schema_hash
+        session._sent_schema = state.schema_hash
         return session
 
-    def _steps(self, message: str, turn: Turn, check: Check[T] | None) -> Steps[Draft[T]]:
+    def _steps(
+        self, message: str, turn: Turn, check: ValueCheck[T] | None
+    ) -> Steps[PendingTurn[T]]:
         # Once, not in every turn: it stands in the history from then on, and would only be paid
         # again.
-        hint = "" if self._told == self._schema_hash else self._hint
+        hint = "" if self._sent_schema == self._schema_hash else self._hint
         return self._conversation.ask(
             message + hint,
-            lambda text: checked(parse_json_with_schema(text, self._adapter), text, check),
+            lambda text: apply_check(parse_json_with_schema(text, self._adapter), text, check),
             turn=turn.number,
             response_schema=self._schema,
         )
 
-    def _committed(self, turn: Turn, draft: Draft[T]) -> T:
-        self._conversation.commit(draft)
-        self._told = self._schema_hash
+    def _commit(self, turn: Turn, pending: PendingTurn[T]) -> T:
+        self._conversation.commit(pending)
+        self._sent_schema = self._schema_hash
         turn.is_committed = True
-        return draft.value
+        return pending.value
 
 
 def _check_message(message: str) -> None:
@@ -312,7 +295,7 @@ def _check_message(message: str) -> None:
         raise UsageError("the message is empty", hint="say what is wanted: session.ask('Write …')")
 
 
-def checked(value: T, text: str, check: Check[T] | None) -> T:
+def apply_check(value: T, text: str, check: ValueCheck[T] | None) -> T:
     """Return ``value`` if ``check`` finds nothing wrong with it.
 
     Raises:
@@ -321,12 +304,12 @@ def checked(value: T, text: str, check: Check[T] | None) -> T:
     """
     problems = _problems(check(value)) if check else []
     if problems:
-        told = "\n".join(f"- {problem}" for problem in problems)
+        list_ = "\n".join(f"- {problem}" for problem in problems)
         raise ReplyFormatError(
             f"the reply fits the schema and not its purpose ({len(problems)} problem(s))",
             text=text,
-            problem=f"The reply cannot be used:\n{told}",
-            why=told,
+            problem=f"The reply cannot be used:\n{list_}",
+            why=list_,
             hint="say in the prompt what is wanted, or ask again",
         )
     return value
@@ -339,9 +322,9 @@ def _problems(found: object) -> list[str]:
     if isinstance(found, str):
         return [found] if found.strip() else []
     if isinstance(found, Iterable):
-        return [str(one) for one in found]
+        return [str(problem) for problem in found]
     raise UsageError(
         f"check= returned {found!r}",
-        why="what is wrong with the value is told to the model in words",
+        why="the model is sent what is wrong with the value, in words",
         hint="return a list of problems, one problem as text, or None where there is nothing wrong",
     )

@@ -27,11 +27,11 @@ __all__ = [
     "GeneratorState",
     "ScenarioState",
     "StoredMemory",
-    "checked_path",
-    "checked_policy",
+    "check_path",
+    "check_policy",
     "content_hash",
+    "load_state",
     "messages_to_json",
-    "opened",
     "read_artifact",
     "write_artifact",
 ]
@@ -74,7 +74,7 @@ def _as_text(part: object) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, Sequence):
-        part = [one.to_json() if isinstance(one, Value) else one for one in part]
+        part = [item.to_json() if isinstance(item, Value) else item for item in part]
     return canonical_json(part)
 
 
@@ -92,7 +92,7 @@ def read_artifact(path: Path) -> Artifact | None:
         return Artifact(
             str(data["input_hash"]),
             data["status"],
-            tuple(TestScenario.model_validate(one) for one in data["scenarios"]),
+            tuple(TestScenario.model_validate(scenario) for scenario in data["scenarios"]),
             policy,
         )
     except (
@@ -112,7 +112,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
         "version": _VERSION,
         "input_hash": artifact.input_hash,
         "status": artifact.status,
-        "scenarios": [one.to_json() for one in artifact.scenarios],
+        "scenarios": [scenario.to_json() for scenario in artifact.scenarios],
         **({"policy": artifact.policy} if artifact.policy is not None else {}),
     }
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -126,7 +126,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
         raise _unwritable(path, error) from error
 
 
-def checked_path(path: str | os.PathLike[str]) -> Path:
+def check_path(path: str | os.PathLike[str]) -> Path:
     """Return where an artifact is to be, if it can be written there as far as can be seen now.
 
     Raises:
@@ -148,7 +148,7 @@ def _unwritable(path: Path, error: OSError) -> StoreWriteError:
     )
 
 
-def checked_policy(policy: object) -> Mapping[str, Any]:
+def check_policy(policy: object) -> Mapping[str, Any]:
     """Return ``policy`` if it is rules as plain JSON: a mapping of text, numbers, lists, mappings.
 
     Raises:
@@ -176,14 +176,14 @@ VERSION = 1
 
 _MOST_PROBLEMS = 5
 _SHOWN = 40
-_SAID = {
+_DESCRIPTIONS = {
     "missing": "is missing",
     "model_type": "is no object",
     "extra_forbidden": "is not known here: a later version may have written it",
     "string_pattern_mismatch": "is empty",
     "too_short": "has too few items",
 }
-"""Problems in words of ours, where those of pydantic speak of its own terms."""
+"""Problems in other words than those of pydantic, which speak of its own terms."""
 
 S = TypeVar("S", bound="_State")
 Tokens = Annotated[int, Field(ge=0)] | None
@@ -209,7 +209,7 @@ class StoredUsage(_Stored):
     cache_write_5m_tokens: Tokens
     cache_write_1h_tokens: Tokens
 
-    def restored(self) -> Usage:
+    def to_usage(self) -> Usage:
         """Return the value."""
         return Usage(**self.model_dump())
 
@@ -240,7 +240,7 @@ class GeneratorState(_State):
         return _messages(self.history)
 
 
-class StoredBranch(_Stored):
+class StoredGroup(_Stored):
     """One conversation of a scenario session."""
 
     tools: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
@@ -264,19 +264,19 @@ class ScenarioState(_State):
     KIND: ClassVar[str] = "scenario-session"
     annotations: list[ToolAnnotation]
     handwritten: list[TestScenario]
-    history: list[StoredBranch]
+    history: list[StoredGroup]
     memory: StoredMemory
     turns: int = Field(ge=0)
 
-    def branches(self) -> list[tuple[tuple[ToolAnnotation, ...], tuple[Message, ...]]]:
+    def conversations(self) -> list[tuple[tuple[ToolAnnotation, ...], tuple[Message, ...]]]:
         """Return the tools and the history of each conversation.
 
         Raises:
             UsageError: a tool is not annotated, or has two conversations; a history does not
                 alternate; the turns are not those of the histories.
         """
-        annotated = {one.tool: one for one in self.annotations}
-        tools = [(tool[0], tool[1]) for branch in self.history for tool in branch.tools]
+        annotated = {annotation.tool: annotation for annotation in self.annotations}
+        tools = [(tool[0], tool[1]) for group in self.history for tool in group.tools]
         for tool, count in Counter(tools).items():
             if tool not in annotated:
                 raise _not_ours(f"its history is about {'/'.join(tool)}, which is not annotated")
@@ -284,10 +284,10 @@ class ScenarioState(_State):
                 raise _not_ours(f"{'/'.join(tool)} stands in {count} of its histories")
         found = [
             (
-                tuple(annotated[tool[0], tool[1]] for tool in branch.tools),
-                _messages(branch.messages),
+                tuple(annotated[tool[0], tool[1]] for tool in group.tools),
+                _messages(group.messages),
             )
-            for branch in self.history
+            for group in self.history
         ]
         self._check_turns([len(messages) // 2 for _, messages in found])
         return found
@@ -297,7 +297,7 @@ class ScenarioState(_State):
 
         The first turn is in each of them, and each later one in one at least.
         """
-        least, most = max(pairs, default=0), 1 + sum(one - 1 for one in pairs) if pairs else 0
+        least, most = max(pairs, default=0), 1 + sum(count - 1 for count in pairs) if pairs else 0
         if not least <= self.turns <= most:
             raise _not_ours(
                 f"it counts {plural(self.turns, 'turn')}, and its history holds "
@@ -305,7 +305,7 @@ class ScenarioState(_State):
             )
 
 
-def opened(data: object, state: type[S]) -> S:
+def load_state(data: object, state: type[S]) -> S:
     """Return ``data``, which has come from anywhere, as what ``to_json`` wrote.
 
     Raises:
@@ -339,14 +339,17 @@ def _messages(stored: Sequence[StoredMessage]) -> tuple[Message, ...]:
 
 def _problems(error: ValidationError) -> str:
     found = [
-        f"{'.'.join(map(str, one['loc']))} {_SAID.get(one['type']) or _not_taken(one)}"
-        for one in error.errors(include_url=False, include_context=False)
+        f"{'.'.join(map(str, problem['loc']))} {_describe_problem(problem)}"
+        for problem in error.errors(include_url=False, include_context=False)
     ]
     left = len(found) - _MOST_PROBLEMS
     return "; ".join(found[:_MOST_PROBLEMS]) + (f"; and {left} more" if left > 0 else "")
 
 
-def _not_taken(problem: ErrorDetails) -> str:
+def _describe_problem(problem: ErrorDetails) -> str:
+    known = _DESCRIPTIONS.get(problem["type"])
+    if known:
+        return known
     value = repr(problem["input"])
     shown = value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."
     return f"is {shown}: {problem['msg']}"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_regen.turns.models import min_cacheable_tokens
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
 
 __all__ = ["SLACK", "CacheReport", "Exchange", "Purpose", "Transcript", "TurnReport"]
@@ -82,8 +83,10 @@ class Transcript:
             KeyError: ``exchange`` is not in the transcript.
         """
         # From the end, where it is asked for; by identity, for two calls may be equal.
-        for one, before in zip(reversed(self._exchanges), reversed(self._before), strict=True):
-            if one is exchange:
+        for candidate, before in zip(
+            reversed(self._exchanges), reversed(self._before), strict=True
+        ):
+            if candidate is exchange:
                 return before
         raise KeyError(exchange)
 
@@ -124,14 +127,14 @@ def _beginnings(request: TurnRequest) -> Iterator[int]:
 def _goes_on_from(asked: TurnRequest, earlier: TurnRequest) -> bool:
     if (asked.system, asked.model) != (earlier.system, earlier.model):
         return False
-    return _shared(asked.messages, earlier.messages) == len(earlier.messages)
+    return _common_length(asked.messages, earlier.messages) == len(earlier.messages)
 
 
-def _shared(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
+def _common_length(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
     """Return how many messages at the beginning are the same, breakpoints aside."""
     count = 0
-    for one, other in zip(messages, earlier, strict=False):
-        if (one.role, one.content) != (other.role, other.content):
+    for message, other in zip(messages, earlier, strict=False):
+        if (message.role, message.content) != (other.role, other.content):
             break
         count += 1
     return count
@@ -139,7 +142,7 @@ def _shared(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
 
 def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
     request, reply = exchange.request, exchange.reply
-    offset = _shared(request.messages, earlier.messages) if earlier else 0
+    offset = _common_length(request.messages, earlier.messages) if earlier else 0
     is_new = earlier is None or earlier.system != request.system
     return {
         "branch": exchange.branch,
@@ -149,7 +152,8 @@ def _entry(exchange: Exchange, earlier: TurnRequest | None) -> dict[str, Any]:
         **({"system": request.system} if is_new else {}),
         "offset": offset,
         "messages": [
-            {"role": one.role, "content": one.content} for one in request.messages[offset:]
+            {"role": message.role, "content": message.content}
+            for message in request.messages[offset:]
         ],
         "reply": reply.text if reply else None,
         "stop_reason": (reply.stop_reason or None) if reply else None,
@@ -267,7 +271,7 @@ def _expected(transcript: Transcript, exchange: Exchange) -> int:
     if earlier is None or _ttl(exchange.request) is None or _ttl(earlier.request) is None:
         return 0
     size = earlier.input_tokens or 0
-    least = minimum_of(exchange.request.model)
+    least = min_cacheable_tokens(exchange.request.model)
     return max(0, size - SLACK) if least is not None and size >= least + SLACK else 0
 
 
@@ -276,7 +280,7 @@ def _notes(transcript: Transcript, exchange: Exchange) -> Iterator[str]:
     request, reply, ttl = exchange.request, exchange.reply, _ttl(exchange.request)
     if reply is None or reply.usage.cache_read_tokens is None or ttl is None:
         return
-    size, least = exchange.input_tokens or 0, minimum_of(request.model)
+    size, least = exchange.input_tokens or 0, min_cacheable_tokens(request.model)
     read, written = reply.usage.cache_read_tokens, reply.usage.cache_write_tokens or 0
     if not read and not written and least is not None and size >= least:
         yield (
@@ -299,11 +303,3 @@ def _notes(transcript: Transcript, exchange: Exchange) -> Iterator[str]:
 
 def _ttl(request: TurnRequest) -> CacheTtl | None:
     return request.messages[-1].cache
-
-
-def minimum_of(model: str) -> int | None:
-    """Return the fewest tokens of a prefix that ``model`` caches, ``None`` where unknown."""
-    from pytest_regen.turns.models import find_model
-
-    known = find_model(model)
-    return known.minimum if known else None

@@ -1,19 +1,28 @@
 """Boundaries: the comment lines that mark which type a part of an assembled source belongs to.
 
-``// [REGEN:BEGIN Name]`` opens a block and ``// [REGEN:END Name]`` closes it. A text that itself
-holds lines of that look gets numbered boundaries, ``// [REGEN:BEGIN Name #1]``, with a number none
-of those lines has: like the quotes of a raw string, the closing line cannot occur in the text, so
-the text is kept byte for byte and taking it out again is exact for every text there is.
+``// [REGEN:BEGIN Name]`` opens a block and ``// [REGEN:END Name]`` closes it, behind the comment
+sign of the language. Taking a text out again is exact for every text there is: see
+``regions.markers``.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import NamedTuple
 
-from pytest_regen.errors import BoundaryError, MissingBlockError, SourceError, UsageError
-from pytest_regen.languages.base import Comment
+from pytest_regen.errors import BoundaryError, MissingBlockError, UsageError
+from pytest_regen.regions.markers import (
+    ANY_TAG,
+    DEFAULT_TAG,
+    Comment,
+    Malformed,
+    Marker,
+    free_mark,
+    is_comment,
+    pair_markers,
+    read_markers,
+    renumber,
+    write_marker,
+)
 
 __all__ = [
     "DEFAULT_TAG",
@@ -30,9 +39,6 @@ __all__ = [
 ]
 
 
-DEFAULT_TAG = "REGEN"
-"""The tag of boundaries that are written."""
-
 DEFAULT_COMMENT = Comment("//")
 
 MARKER_BEGIN = "// [REGEN:BEGIN {name}]"
@@ -42,11 +48,6 @@ MARKER_END = "// [REGEN:END {name}]"
 """The line after a block, as C# has it."""
 
 _READ_TAGS = (DEFAULT_TAG, "SCHMITH")
-_MAX_INDENT = 100
-"""More blanks than that before ``//`` or ``[``, and the line is no boundary."""
-_ANY_TAG = "[A-Za-z][A-Za-z0-9_-]{0,49}"
-_WINDOW = 2 * _MAX_INDENT + 60
-"""How far before its colon a boundary line may begin: the blanks, ``//``, ``[`` and the tag."""
 _HINT = (
     "put the boundary lines back as version control has them, or write the file from its stored"
     " pages with `pytest-regen rebuild DIR`"
@@ -71,13 +72,8 @@ class Block:
     """Index after the last character of the closing boundary line, line end not included."""
 
 
-class _Pair(NamedTuple):
-    """Two boundary lines that belong together."""
-
-    begin: re.Match[str]
-    end: re.Match[str]
-    begin_line: int
-    end_line: int
+_Pair = tuple[Marker, Marker]
+"""Two boundary lines that belong together."""
 
 
 def wrap_type_block(
@@ -95,9 +91,16 @@ def wrap_type_block(
         UsageError: the name or the tag cannot stand in a boundary.
     """
     _check_word(type_name, r"[^\s\[\]]+", "type name")
-    _check_word(tag, _ANY_TAG, "boundary tag")
-    name = type_name + _mark(_free_number(code))
-    begin, end = (comment.line(f"[{tag}:{kind} {name}]") for kind in ("BEGIN", "END"))
+    _check_word(tag, ANY_TAG, "boundary tag")
+    if not is_comment(comment):
+        raise UsageError(
+            f"{comment.line('…')!r} is no comment that boundaries can be read from again",
+            hint="use a comment of a language that is known, such as // or # or <!-- -->",
+        )
+    mark = free_mark(code, ANY_TAG)
+    begin, end = (
+        write_marker(comment, edge, type_name, tag=tag, mark=mark) for edge in ("BEGIN", "END")
+    )
     return f"{begin}\n{code}\n{end}"
 
 
@@ -121,7 +124,7 @@ def list_type_names(source: str, *, tag: str | None = None) -> list[str]:
     Raises:
         BoundaryError: see ``blocks``.
     """
-    return [pair.begin["name"] for pair in _pairs(source, tag)]
+    return [begin.name for begin, _ in _pairs(source, tag)]
 
 
 def extract_type_block(source: str, type_name: str, *, tag: str | None = None) -> str | None:
@@ -156,18 +159,18 @@ def replace_type_block(
             why=f"blocks it has: {names}",
             hint="pass one of these names, or assemble the source again from its pages",
         )
-    mark = _mark(_free_number(new_code))
-    line_end = "\r\n" if pair.begin["cr"] else "\n"
-    if line_end == "\r\n":
+    begin, end = pair
+    mark = free_mark(new_code, ANY_TAG)
+    line_end = "\r\n" if begin.has_cr else "\n"
+    if begin.has_cr:
         new_code = new_code.replace("\r\n", "\n").replace("\n", "\r\n")
-    begin, end = _renumbered(pair.begin, mark), _renumbered(pair.end, mark)
-    before, after = source[: pair.begin.start()], source[pair.end.end() :]
-    return f"{before}{begin}\n{new_code}{line_end}{end}{after}"
+    lines = (renumber(begin, mark), new_code, renumber(end, mark))
+    return f"{source[: begin.start]}{line_end.join(lines)}{source[end.end :]}"
 
 
 def is_boundary_free(text: str) -> bool:
     """Return whether no line of ``text`` could be taken for a boundary, whatever its tag."""
-    return next(_lines_of(text, _ANY_TAG), None) is None
+    return next(read_markers(text, ANY_TAG), None) is None
 
 
 def _check_word(word: str, pattern: str, what: str) -> None:
@@ -179,131 +182,46 @@ def _check_word(word: str, pattern: str, what: str) -> None:
         )
 
 
-@cache
-def _pattern(tags: str) -> re.Pattern[str]:
-    """Return what matches one whole boundary line with one of ``tags`` (a regular expression)."""
-    return re.compile(
-        rf"\ufeff?[ \t]{{0,{_MAX_INDENT}}}(?P<comment>//|\#)[ \t]{{0,{_MAX_INDENT}}}"
-        rf"\[(?P<tag>{tags}):(?P<kind>BEGIN|END)[ \t]+(?P<name>[^\s\[\]]+)"
-        rf"(?P<mark>(?:[ \t]+\#(?P<number>[0-9]{{1,9}}))?)\][ \t]*(?P<cr>\r?)(?=\n|\Z)"
-    )
-
-
-def _lines_of(text: str, tags: str) -> Iterator[re.Match[str]]:
-    """Yield each whole line that looks like a boundary with one of ``tags``.
-
-    Looks at the few places that hold a tag, not at each line: most of a source is none of it.
-    """
-    pattern, line_after = _pattern(tags), 0
-    for hit in re.finditer(r":(?:BEGIN|END)[ \t]", text):
-        window = max(0, hit.start() - _WINDOW)
-        start = text.rfind("\n", window, hit.start()) + 1
-        begins_line = (start or not window) and start >= line_after
-        if begins_line and (match := pattern.match(text, start)):
-            line_after = match.end()
-            yield match
-
-
-def _free_number(text: str) -> int:
-    """Return 0 if no line of ``text`` looks like a boundary, else a number none of them has."""
-    if is_boundary_free(text):
-        return 0
-    taken = {int(match["number"] or 0) for match in _lines_of(text, _ANY_TAG)}
-    return next(number for number in range(1, len(taken) + 2) if number not in taken)
-
-
-def _mark(number: int) -> str:
-    return f" #{number}" if number else ""
-
-
-def _renumbered(line: re.Match[str], mark: str) -> str:
-    """Return a boundary line as it stands, with another number."""
-    start, end = line.span("mark")
-    text, offset = line[0], line.start()
-    return text if line["mark"] == mark else text[: start - offset] + mark + text[end - offset :]
-
-
 def _find(source: str, name: str, tag: str | None) -> _Pair | None:
     # All pairs are read even after a hit: a second block of the name must not go unnoticed.
-    return next((pair for pair in list(_pairs(source, tag)) if pair.begin["name"] == name), None)
+    return next((pair for pair in list(_pairs(source, tag)) if pair[0].name == name), None)
 
 
 def _text(source: str, pair: _Pair) -> str:
-    start, end = pair.begin.end() + 1, pair.end.start()
-    if not pair.begin["cr"]:
+    start, end = source.index("\n", pair[0].end) + 1, pair[1].start
+    if not pair[0].has_cr:
         return source[start : max(start, end - 1)]
     return source[start:end].replace("\r\n", "\n")[:-1]
 
 
 def _block(source: str, pair: _Pair) -> Block:
+    begin, end = pair
     return Block(
-        name=pair.begin["name"],
-        tag=pair.begin["tag"],
+        name=begin.name,
+        tag=begin.tag,
         text=_text(source, pair),
-        first_line=pair.begin_line + 1,
-        last_line=pair.end_line - 1,
-        start=pair.begin.start(),
-        end=pair.end.end() - len(pair.end["cr"]),
+        first_line=begin.line + 1,
+        last_line=end.line - 1,
+        start=begin.start,
+        end=end.end,
     )
-
-
-def _boundary_lines(source: str, tag: str | None) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield each line that looks like a boundary, with its number."""
-    if tag is not None:
-        _check_word(tag, _ANY_TAG, "boundary tag")
-    tags = "|".join(re.escape(word) for word in dict.fromkeys((*_READ_TAGS, tag or DEFAULT_TAG)))
-    line, seen = 1, 0
-    for match in _lines_of(source, tags):
-        line += source.count("\n", seen, match.start())
-        seen = match.start()
-        yield match, line
 
 
 def _pairs(source: str, tag: str | None) -> Iterator[_Pair]:
-    """Yield the pairs of boundary lines in order."""
-    names: dict[str, int] = {}
-    opened: tuple[re.Match[str], int] | None = None
-    for match, line in _boundary_lines(source, tag):
-        if opened is None:
-            _check_opens(match, line, names)
-            opened = match, line
-        elif _closes(opened[0], match):
-            yield _Pair(opened[0], match, opened[1], line)
-            opened = None
-        elif not opened[0]["number"]:
-            raise _nested(opened, match, line)
-    if opened is not None:
-        raise _error("unclosed", *opened, "is never closed")
+    """Yield the pairs of boundary lines in order; a line that is only like one is a comment."""
+    if tag is not None:
+        _check_word(tag, ANY_TAG, "boundary tag")
+    tags = "|".join(re.escape(word) for word in dict.fromkeys((*_READ_TAGS, tag or DEFAULT_TAG)))
+    markers = (each for each in read_markers(source, tags) if isinstance(each, Marker))
+    return pair_markers(markers, _error)
 
 
-def _closes(begin: re.Match[str], line: re.Match[str]) -> bool:
-    same = ("tag", "name", "comment")
-    return line["kind"] == "END" and all(
-        (begin["number"] == line["number"], *(begin[part] == line[part] for part in same))
-    )
-
-
-def _check_opens(match: re.Match[str], line: int, names: dict[str, int]) -> None:
-    if match["kind"] == "END":
-        raise _error("unopened", match, line, "closes a block that was not opened")
-    first = names.setdefault(match["name"], line)
-    if first != line:
-        raise _error("duplicate", match, line, f"opens a block that line {first} opened already")
-
-
-def _nested(opened: tuple[re.Match[str], int], match: re.Match[str], line: int) -> SourceError:
-    begin, begin_line = opened
-    reason = f"stands inside the block that line {begin_line} opens ({begin[0].strip()!r})"
-    return _error("nested", match, line, reason)
-
-
-def _error(problem: str, match: re.Match[str], line: int, reason: str) -> BoundaryError:
-    text = match[0].strip().lstrip("\ufeff")
+def _error(problem: str, marker: Marker | Malformed, reason: str) -> BoundaryError:
     return BoundaryError(
-        f"line {line}: the boundary {text!r} {reason}",
+        f"line {marker.line}: the boundary {marker.text.strip()!r} {reason}",
         problem=problem,
-        line=line,
-        name=match["name"],
+        line=marker.line,
+        name=marker.name if isinstance(marker, Marker) else "",
         hint=_HINT,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
@@ -44,8 +45,20 @@ PROMPTS_FILE = "prompts.json"
 PAGES_FILE = "pages.json"
 SCHEMA_FILE = "schema.md"
 
-_SHARED = ("ir", "_types", "_prompts_by_type", "type_names", "_spelt_hashes")
+_SHARED = (
+    "ir",
+    "_ir_hash",
+    "_types",
+    "_type_hashes",
+    "_prompts_by_type",
+    "type_names",
+    "_spelt_hashes",
+    "_prompts_edited",
+)
 """What is made of the IR and the prompts alone, and is the same for another state of the pages."""
+
+_open: WeakValueDictionary[tuple[type, Path], "Snapshot"] = WeakValueDictionary()
+"""The last snapshot of each folder, as long as somebody holds it: most of it is read only once."""
 
 _PATIENCE = 10.0
 """Seconds that a reader waits for a moment at which nobody changes the folder."""
@@ -73,12 +86,17 @@ class Snapshot:
     """``ir.json`` as it is in the folder."""
     prompts_data: bytes = field(repr=False)
     """``prompts.json`` as it is in the folder."""
+    pages_data: bytes = field(repr=False, default=b"")
+    """``pages.json`` as it is in the folder; empty for a state that is not stored."""
+    memo: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
+    """What others worked out about this store, and check before they use it for another state."""
 
     @classmethod
-    def open(cls, path: Path | str, *, known: Self | None = None) -> Self:
+    def open(cls, path: Path | str) -> Self:
         """Read the store in the folder ``path``.
 
-        A change that was committed but whose writer was killed is read as done. Nothing is written,
+        Returns the snapshot that somebody holds already where no byte of the store has changed. A
+        change that was committed but whose writer was killed is read as done. Nothing is written,
         so that a read-only folder serves.
 
         Raises:
@@ -87,7 +105,11 @@ class Snapshot:
         """
         path = Path(path)
         refuse_no_store(path)
-        return cls._at_rest(path, known)
+        key = (cls, path.absolute())
+        known = _open.get(key)
+        store = cls._at_rest(path, known if isinstance(known, cls) else None)
+        _open[key] = store
+        return store
 
     @classmethod
     def _at_rest(cls, path: Path, known: Self | None) -> Self:
@@ -115,11 +137,12 @@ class Snapshot:
     def _read(cls, path: Path, known: Self | None) -> Self:
         journal = read_journal(path)
         data = _read_required(journal, PAGES_FILE)
-        envelope = read_pages(data, path / PAGES_FILE)
+        envelope = _same_pages(known, data) or read_pages(data, path / PAGES_FILE)
         source = journal.read(envelope.source_file)
         if dead := dead_trials(journal):
             content = undo_all(dead, Content(data, source), path / PAGES_FILE)
-            envelope, source = content.envelope(path / PAGES_FILE), content.source
+            data, source = content.pages, content.source
+            envelope = _same_pages(known, data) or content.envelope(path / PAGES_FILE)
         prompts_data = _read_required(journal, PROMPTS_FILE)
         is_same_plan = known is not None and known.prompts_data == prompts_data
         store = cls(
@@ -132,7 +155,10 @@ class Snapshot:
             has_source=source is not None,
             ir_data=_read_required(journal, IR_FILE),
             prompts_data=prompts_data,
+            pages_data=data,
         )
+        if known == store:
+            return known
         if known and is_same_plan and known.ir_data == store.ir_data:
             _share(known, store)
         store._refuse_extra_pages()
@@ -164,6 +190,8 @@ class Snapshot:
         revised = replace(
             self,
             envelope=self.envelope.with_pages(ordered),
+            pages_data=b"",
+            memo=dict(self.memo),
             source=source,
             has_source=self.has_source or bool(source),
         )
@@ -284,8 +312,7 @@ class Snapshot:
         if self._has_moved_on:
             page = self.pages.get(entry.key)
             return (page.type_hash if page else None) or self.envelope.ir_hash
-        type_ = self._types.get(entry.type_name)
-        return type_hash(type_) if type_ else None
+        return self._hash_of(entry.type_name) if entry.type_name in self._types else None
 
     def _made_from(self, type_name: str) -> Iterator[str | None]:
         """Yield what IR each page of a type, or its prompt where it was not written, is made of."""
@@ -299,13 +326,27 @@ class Snapshot:
             return not self._has_moved_on
         # As this release spells the type, or as the file does: a release that adds a key to types
         # must not make all of them stale.
-        return hash_ == type_hash(self._types[type_name]) or hash_ in self._spelt_hashes[type_name]
+        return hash_ == self._hash_of(type_name) or hash_ in self._spelt_hashes[type_name]
+
+    def _hash_of(self, type_name: str) -> str:
+        """Return the hash of a type as this release spells it."""
+        if type_name not in self._type_hashes:
+            self._type_hashes[type_name] = type_hash(self._types[type_name])
+        return self._type_hashes[type_name]
+
+    @cached_property
+    def _type_hashes(self) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def _ir_hash(self) -> str:
+        return ir_hash(self.ir)
 
     @cached_property
     def _has_moved_on(self) -> bool:
         """Whether ``ir.json`` is another than the one that the prompts were made from."""
         known = self.envelope.ir_hash
-        return known != ir_hash(self.ir) and known != ir_hash(self._spelt_ir)
+        return known != self._ir_hash and known != ir_hash(self._spelt_ir)
 
     @property
     def _spelt_ir(self) -> dict[str, Any]:
@@ -322,7 +363,7 @@ class Snapshot:
     @cached_property
     def edited_prompts(self) -> tuple[PageKey, ...]:
         """Prompts that are not as they were made: their text or their fields were edited."""
-        edited = {entry.key for entry in self.prompts if entry.is_edited}
+        edited = set(self._prompts_edited)
         if any(entry.fields for entry in self.prompts) and not self._has_moved_on:
             # Entries without a hash of their own: together they ask for each field once.
             for name, entries in self._prompts_by_type.items():
@@ -332,6 +373,11 @@ class Snapshot:
                     if sorted(map(repr, asked)) != sorted(map(repr, wanted)):
                         edited |= {entry.key for entry in entries}
         return tuple(entry.key for entry in self.prompts if entry.key in edited)
+
+    @cached_property
+    def _prompts_edited(self) -> frozenset[PageKey]:
+        """Prompts whose text is not the one that they were stored with."""
+        return frozenset(entry.key for entry in self.prompts if entry.is_edited)
 
     @cached_property
     def _types(self) -> dict[str, TypeIR]:
@@ -364,8 +410,14 @@ class Snapshot:
         return type_ is not None and type_.kind == "enum"
 
 
+def _same_pages(known: Snapshot | None, data: bytes) -> PagesEnvelope | None:
+    """Return the pages of a known snapshot, if they were read from the same bytes."""
+    return known.envelope if known is not None and known.pages_data == data else None
+
+
 def _share(known: Snapshot, other: Snapshot) -> None:
     """Give another state of a store what was made of the same IR and prompts before."""
+    other.memo.update(known.memo)
     for name in _SHARED:
         if name in known.__dict__:
             other.__dict__[name] = known.__dict__[name]

@@ -230,7 +230,7 @@ class StoreUpdate(Generic[StoreT]):
             changed = _actual_changes(self.store.path, contents)
             if changed:
                 journal.commit(self.store.path, changed)
-        self.store = type(self.store).open(self.store.path, known=self.store)
+        self.store = type(self.store).open(self.store.path)
         return (*(entry.id for entry in change.history), *sources)
 
 

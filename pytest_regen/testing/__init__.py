@@ -7,6 +7,7 @@ from pytest_regen.facade import lazy
 if TYPE_CHECKING:
     from pytest_regen.testing.agents import KNOWN_BAD, AgentFactory, Replies, completion
     from pytest_regen.testing.caching import assert_cache_prefix_stable
+    from pytest_regen.testing.conformance import KindConformance
     from pytest_regen.testing.failures import Feedback, FeedbackError, fail
     from pytest_regen.testing.stateless import (
         CHECKS,
@@ -41,6 +42,7 @@ __all__ = [
     "ContextLossError",
     "Feedback",
     "FeedbackError",
+    "KindConformance",
     "Replies",
     "TranscriptError",
     "assert_answers_in_place",

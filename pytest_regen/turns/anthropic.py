@@ -184,7 +184,7 @@ class AnthropicProvider:
         """Return a streamed reply; a stream that breaks off is asked for again, as a body is."""
         spent = Usage()
         for attempt in range(self.max_retries + 1):
-            with self._paid_before(spent, body["model"]):
+            with self._add_spent(spent, body["model"]):
                 events = client.messages.create(**_arguments(body))
             message = StreamedMessage()
             try:
@@ -205,7 +205,7 @@ class AnthropicProvider:
 
         spent = Usage()
         for attempt in range(self.max_retries + 1):
-            with self._paid_before(spent, body["model"]):
+            with self._add_spent(spent, body["model"]):
                 events = await client.messages.create(**_arguments(body))
             message = StreamedMessage()
             try:
@@ -222,7 +222,7 @@ class AnthropicProvider:
         raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
-    def _paid_before(self, spent: Usage, model: str) -> Iterator[None]:
+    def _add_spent(self, spent: Usage, model: str) -> Iterator[None]:
         """Add what earlier attempts took to what goes wrong before the next answer begins.
 
         The SDK has retried that already.
@@ -275,7 +275,7 @@ class AnthropicProvider:
                 **self._options(key, anthropic.AsyncAnthropic), http_client=http
             )
             clients[key] = client
-            keeper = _closed_with_loop(client)
+            keeper = _close_with_loop(client)
             _keepers.setdefault(asyncio.get_running_loop(), []).append(keeper)
         await anext(keeper)
         return client
@@ -411,7 +411,7 @@ def _close_all(clients: "dict[str, Anthropic]") -> None:
         client.close()
 
 
-async def _closed_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, None]:
+async def _close_with_loop(client: "AsyncAnthropic") -> AsyncGenerator[None, None]:
     """Close ``client`` when its event loop shuts down: loops end the generators left in them."""
     try:
         yield

@@ -24,7 +24,7 @@ from pytest_regen.errors import (
 )
 from pytest_regen.turns.budget import TokenBudget
 from pytest_regen.turns.interception import CassetteMiss
-from pytest_regen.turns.steps import Progress, Steps, adrive, asend, drive
+from pytest_regen.turns.steps import OnProgress, Steps, adrive, asend, drive
 from pytest_regen.turns.values import (
     CacheTtl,
     Message,
@@ -231,7 +231,7 @@ class TurnExchange:
         larger_limit: int = 0,
         expected: int | None = None,
         log: Log | None = None,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> "Whole":
         """Return a reply and, where a limit cut it, its rest; arguments as of ``whole_reply``.
 
@@ -374,7 +374,7 @@ class Whole:
 
 
 def whole_reply(
-    request: TurnRequest, *, larger_limit: int = 0, progress: Progress | None = None
+    request: TurnRequest, *, larger_limit: int = 0, progress: OnProgress | None = None
 ) -> Steps[Whole]:
     """Ask, and have a reply that a limit cut continued.
 

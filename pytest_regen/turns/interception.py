@@ -1,18 +1,25 @@
-"""The seam where a cassette steps between a provider and the network.
+"""The cassettes in use, and the seam where they step between a provider and the network.
 
 ``turns`` knows no cassettes. A cassette in use registers here for the whole process, because a
-turn may be made in any thread; the innermost one answers.
+turn may be made in any thread; the innermost one answers. HTTP clients, once they are patched,
+ask the same cassettes.
 """
 
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pytest_regen.errors import CassetteError
 from pytest_regen.turns.values import Reply
 
-__all__ = ["CassetteMiss", "TurnInterceptor", "current_interceptor", "intercepting"]
+__all__ = [
+    "CassetteMiss",
+    "TurnInterceptor",
+    "client_interceptors",
+    "current_interceptor",
+    "intercepting",
+]
 
 
 class CassetteMiss(BaseException):
@@ -47,31 +54,51 @@ class TurnInterceptor(Protocol):
         ...
 
     def delivered(self, miss: CassetteMiss) -> None:
-        """Note that the caller was told of ``miss``."""
+        """Note that ``miss`` has reached the caller."""
         ...
 
 
-_active: tuple[TurnInterceptor, ...] = ()
-_lock = threading.Lock()
+class _Use(NamedTuple):
+    interceptor: TurnInterceptor
+    serves_clients: bool
+
+
+class _Active:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        # The innermost last. Replaced as a whole, so that readers need no lock, for which an event
+        # loop would wait. Keyed by tokens: uses in two threads need not end in the order they began
+        # in, and one cassette may be in use twice.
+        self.uses: dict[object, _Use] = {}
+
+
+_active = _Active()
 
 
 def current_interceptor() -> TurnInterceptor | None:
     """Return the cassette that was put to use last, if any."""
-    # Without the lock, for which an event loop would wait.
-    active = _active
-    return active[-1] if active else None
+    uses = tuple(_active.uses.values())
+    return uses[-1].interceptor if uses else None
+
+
+def client_interceptors() -> tuple[TurnInterceptor, ...]:
+    """Return the cassettes that HTTP clients ask, the innermost last."""
+    return tuple(use.interceptor for use in _active.uses.values() if use.serves_clients)
 
 
 @contextmanager
-def intercepting(interceptor: TurnInterceptor) -> Iterator[None]:
-    """Let ``interceptor`` answer every turn of the process for as long as the block runs."""
-    global _active  # noqa: PLW0603 - replaced as a whole, so that whoever asks needs no lock
-    with _lock:
-        _active = (*_active, interceptor)
+def intercepting(interceptor: TurnInterceptor, *, serves_clients: bool = False) -> Iterator[None]:
+    """Let ``interceptor`` answer every turn of the process for as long as the block runs.
+
+    Args:
+        interceptor: the cassette.
+        serves_clients: whether patched HTTP clients ask it, too.
+    """
+    token = object()
+    with _active.lock:
+        _active.uses = {**_active.uses, token: _Use(interceptor, serves_clients)}
     try:
         yield
     finally:
-        with _lock:
-            # The last of them: two cassettes used in two threads need not end in order.
-            last = max(at for at, one in enumerate(_active) if one is interceptor)
-            _active = _active[:last] + _active[last + 1 :]
+        with _active.lock:
+            _active.uses = {key: use for key, use in _active.uses.items() if key is not token}

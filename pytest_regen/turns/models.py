@@ -1,6 +1,7 @@
-"""The models the emulator knows, and how each differs from the others.
+"""Facts about models: how they differ, what they cache, and what a turn with one costs.
 
-From the vendor's public documentation as of November 2026; prices are no business of a server.
+From the vendor's public documentation as of November 2026, for the client and the emulator alike.
+Prices are those of genai-prices; nothing is fetched.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Literal
 
 from pytest_regen.turns.values import Usage
 
-__all__ = ["MODELS", "Model", "cost_of", "describe_usage", "find_model"]
+__all__ = ["MODELS", "Model", "cost_of", "describe_usage", "find_model", "min_cacheable_tokens"]
 
 
 Line = Literal["haiku", "sonnet", "opus", "fable", "mythos"]
@@ -28,7 +29,7 @@ class Model:
     line: Line
     version: tuple[int, int]
     created_at: str
-    minimum: int = 512
+    min_cacheable: int = 512
     """Fewest tokens of a prefix that is cached."""
     max_input: int = 1_000_000
     max_output: int = 128_000
@@ -118,16 +119,36 @@ MODELS: tuple[Model, ...] = (
     _fable("mythos", 0, "1970-01-01T00:00:00Z"),
     Model("claude-opus-5", "Claude Opus 5", "opus", (5, 0), "1970-01-01T00:00:00Z"),
     Model(
-        "claude-sonnet-5", "Claude Sonnet 5", "sonnet", (5, 0), "1970-01-01T00:00:00Z", minimum=1024
+        "claude-sonnet-5",
+        "Claude Sonnet 5",
+        "sonnet",
+        (5, 0),
+        "1970-01-01T00:00:00Z",
+        min_cacheable=1024,
     ),
     Model(
-        "claude-opus-4-8", "Claude Opus 4.8", "opus", (4, 8), "1970-01-01T00:00:00Z", minimum=1024
+        "claude-opus-4-8",
+        "Claude Opus 4.8",
+        "opus",
+        (4, 8),
+        "1970-01-01T00:00:00Z",
+        min_cacheable=1024,
     ),
     Model(
-        "claude-opus-4-7", "Claude Opus 4.7", "opus", (4, 7), "1970-01-01T00:00:00Z", minimum=2048
+        "claude-opus-4-7",
+        "Claude Opus 4.7",
+        "opus",
+        (4, 7),
+        "1970-01-01T00:00:00Z",
+        min_cacheable=2048,
     ),
     Model(
-        "claude-opus-4-6", "Claude Opus 4.6", "opus", (4, 6), "1970-01-01T00:00:00Z", minimum=4096
+        "claude-opus-4-6",
+        "Claude Opus 4.6",
+        "opus",
+        (4, 6),
+        "1970-01-01T00:00:00Z",
+        min_cacheable=4096,
     ),
     Model(
         "claude-sonnet-4-6",
@@ -135,7 +156,7 @@ MODELS: tuple[Model, ...] = (
         "sonnet",
         (4, 6),
         "1970-01-01T00:00:00Z",
-        minimum=1024,
+        min_cacheable=1024,
     ),
     Model(
         "claude-opus-4-5-20251101",
@@ -143,7 +164,7 @@ MODELS: tuple[Model, ...] = (
         "opus",
         (4, 5),
         "2025-11-01T00:00:00Z",
-        minimum=4096,
+        min_cacheable=4096,
         max_input=200_000,
         max_output=64_000,
         alias="claude-opus-4-5",
@@ -154,7 +175,7 @@ MODELS: tuple[Model, ...] = (
         "haiku",
         (4, 5),
         "2025-10-01T00:00:00Z",
-        minimum=4096,
+        min_cacheable=4096,
         max_input=200_000,
         max_output=64_000,
         alias="claude-haiku-4-5",
@@ -165,7 +186,7 @@ MODELS: tuple[Model, ...] = (
         "sonnet",
         (4, 5),
         "2025-09-29T00:00:00Z",
-        minimum=1024,
+        min_cacheable=1024,
         max_input=200_000,
         max_output=64_000,
         deprecated=True,
@@ -180,6 +201,12 @@ _BY_NAME = {name: model for model in MODELS for name in (model.id, model.alias) 
 def find_model(name: str) -> Model | None:
     """Return the model of that id or alias, ``None`` where there is none."""
     return _BY_NAME.get(name)
+
+
+def min_cacheable_tokens(model: str) -> int | None:
+    """Return the fewest tokens of a prefix that ``model`` caches, ``None`` where unknown."""
+    known = find_model(model)
+    return known.min_cacheable if known else None
 
 
 def cost_of(usage: Usage, model: str) -> Decimal | None:

@@ -253,7 +253,7 @@ def load_provider(reference: str) -> Provider:
     module_name, colon, path = reference.partition(":")
     if not (module_name and colon and path):
         raise UsageError(f"--provider {reference!r} names no provider", hint=f"write it as {_FORM}")
-    with _working_directory_importable():
+    with _import_from_working_directory():
         found = _attribute(reference, module_name, path)
         return _as_provider(found, reference)
 
@@ -311,7 +311,7 @@ def _required_parameters(found: object) -> int:
 
 
 @contextmanager
-def _working_directory_importable() -> Iterator[None]:
+def _import_from_working_directory() -> Iterator[None]:
     here = str(Path.cwd())
     if here in sys.path or "" in sys.path:
         yield

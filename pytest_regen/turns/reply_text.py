@@ -265,7 +265,7 @@ def join(pieces: Sequence[str]) -> Joined:
     clean = _cleaned(pieces)
     readings: dict[str, bool] = {}
     for start in range(len(clean)):
-        if start and not _begins_value_again("".join(clean[:start]), clean[start]):
+        if start and not _restarts_value("".join(clean[:start]), clean[start]):
             continue
         # One piece overlaps with nothing.
         for is_overlapping in (False, True)[: len(clean) - start]:
@@ -290,7 +290,7 @@ def join_text(pieces: Sequence[str]) -> tuple[str, ...]:
     found += [
         _folded(clean[start:], _appended)
         for start in range(1, len(clean))
-        if _begins_text_again(clean[0], clean[start])
+        if _restarts_text(clean[0], clean[start])
     ]
     found.append(_folded(pieces, _appended))
     return tuple(dict.fromkeys(found))
@@ -357,7 +357,7 @@ def _reading(pieces: Sequence[str], *, is_overlapping: bool) -> tuple[str, bool]
     return text[:end] if is_more_behind else text, is_whole
 
 
-def _begins_value_again(earlier: str, later: str) -> bool:
+def _restarts_value(earlier: str, later: str) -> bool:
     """Return whether ``later`` repeats, from its beginning, all of the value cut in ``earlier``."""
     cut = cut_value(earlier)
     if cut is None:
@@ -371,7 +371,7 @@ def _begins_value_again(earlier: str, later: str) -> bool:
     return _JSON_TOKEN.findall(later, start)[: len(before)] == before
 
 
-def _begins_text_again(first: str, later: str) -> bool:
+def _restarts_text(first: str, later: str) -> bool:
     """Return whether ``later`` begins with the words that ``first`` begins with in its fence."""
     fence = _ANY_FENCE.search(first)
     before = [*_words(first[fence.end() :] if fence else first)][:-1]

@@ -19,8 +19,8 @@ from typing import Generic, Protocol, TypeVar, cast
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
 
 __all__ = [
+    "OnProgress",
     "Parallel",
-    "Progress",
     "Sender",
     "Steps",
     "adrive",
@@ -37,7 +37,7 @@ Answer = TypeVar("Answer")
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 Steps = Generator[TurnRequest, Reply, R]
-Progress = Callable[[str], None]
+OnProgress = Callable[[str], None]
 """Called with one line per step."""
 
 
@@ -229,7 +229,7 @@ async def in_thread(function: Callable[..., R], *arguments: object) -> R:
     return await future
 
 
-def tell(progress: Progress | None, message: str) -> None:
+def tell(progress: OnProgress | None, message: str) -> None:
     """Pass one line on to whoever watches. What a watcher raises ends no turn: it is warned of."""
     if progress is None:
         return

@@ -12,7 +12,7 @@ from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.text import plural, without_thinking
 from pytest_regen.turns.exchange import Whole, extended, whole_reply
 from pytest_regen.turns.reply_text import JsonText, join, json_texts
-from pytest_regen.turns.steps import Progress, Steps, adrive, drive
+from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive
 from pytest_regen.turns.values import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_MODEL,
@@ -74,7 +74,7 @@ def object_steps(
     *,
     max_repairs: int = 2,
     salvage: Callable[[Sequence[str]], T | None] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Steps[Parsed[T]]:
     """Ask until ``parse`` takes the reply.
 
@@ -238,18 +238,22 @@ def _answer_among(found: Sequence[JsonText]) -> int:
 
     Examples and drafts stand before the answer and are smaller, or as large where it mends them.
     """
-    sizes = [len("".join(one.text.split())) for one in found]
+    sizes = [len("".join(candidate.text.split())) for candidate in found]
     least = max(sizes) * _ABOUT_EQUAL
     return max(index for index, size in enumerate(sizes) if size >= least)
 
 
 def _as_members(found: Sequence[JsonText], adapter: "TypeAdapter[Any]") -> Iterator[JsonText]:
     """Yield the lists as the object that ``adapter`` wants, if a list is all it holds."""
-    lists = [one for one in found if isinstance(one.value, list) and one.stands_alone]
+    lists = [
+        candidate
+        for candidate in found
+        if isinstance(candidate.value, list) and candidate.stands_alone
+    ]
     name = _only_list(adapter) if lists else None
     if name is not None:
-        for one in lists:
-            yield JsonText(f"{{{json.dumps(name)}:{one.text}}}", {name: one.value})
+        for candidate in lists:
+            yield JsonText(f"{{{json.dumps(name)}:{candidate.text}}}", {name: candidate.value})
 
 
 def _only_list(adapter: "TypeAdapter[Any]") -> str | None:
@@ -262,15 +266,15 @@ def _only_list(adapter: "TypeAdapter[Any]") -> str | None:
         return None
     shared = schema.get("$defs", {})
 
-    def resolved(one: dict[str, Any]) -> dict[str, Any]:
-        target = one.get("$ref")
-        return shared.get(target.rpartition("/")[2], {}) if isinstance(target, str) else one
+    def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+        target = schema.get("$ref")
+        return shared.get(target.rpartition("/")[2], {}) if isinstance(target, str) else schema
 
     members = resolved(schema).get("properties", {})
     lists = [
         name
         for name, member in members.items()
-        if any(resolved(one).get("type") == "array" for one in (member, *member.get("anyOf", ())))
+        if any(resolved(form).get("type") == "array" for form in (member, *member.get("anyOf", ())))
     ]
     return lists[0] if len(lists) == 1 else None
 
@@ -310,10 +314,10 @@ def stable_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
 
 def _plain(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_plain(one) for one in schema]
+        return [_plain(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {key: one if key in _VALUES else _plain(one) for key, one in schema.items()}
+    plain = {key: part if key in _VALUES else _plain(part) for key, part in schema.items()}
     if plain.get("additionalProperties") is True:
         del plain["additionalProperties"]
     if "const" in plain and plain.get("enum") == [plain["const"]]:
@@ -351,7 +355,7 @@ def generate_object_with_repair(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     max_repairs: int = 2,
     cache: CacheTtl | None = "5m",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ObjectWithRepair[T]:
     """Ask for a value of ``schema``; show the model its mistake and ask again where it made one.
 
@@ -392,7 +396,7 @@ async def agenerate_object_with_repair(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     max_repairs: int = 2,
     cache: CacheTtl | None = "5m",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ObjectWithRepair[T]:
     """Ask as ``generate_object_with_repair`` does, without blocking the event loop."""
     messages = (*history, Message("user", prompt, cache))
@@ -402,7 +406,7 @@ async def agenerate_object_with_repair(
 
 
 def _steps(
-    request: TurnRequest, schema: Schema[T], max_repairs: int, progress: Progress | None
+    request: TurnRequest, schema: Schema[T], max_repairs: int, progress: OnProgress | None
 ) -> Steps[ObjectWithRepair[T]]:
     """Ask what ``request`` asks, with the hint of ``schema``."""
     adapter = adapter_of(schema)
@@ -424,15 +428,15 @@ def _distance(error: "ValidationError") -> tuple[bool, int, int]:
     that lacks fields is farther than one whose fields are wrong.
     """
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    missing = sum(one["type"] == "missing" for one in problems)
-    other = any(not one["loc"] and one["type"].endswith("_type") for one in problems)
+    missing = sum(problem["type"] == "missing" for problem in problems)
+    other = any(not problem["loc"] and problem["type"].endswith("_type") for problem in problems)
     return other, missing, len(problems)
 
 
 def _mismatch(text: str, error: "ValidationError") -> ReplyFormatError:
     problems = [
-        f"- {'.'.join(map(str, one['loc'])) or 'the value'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_context=False, include_input=False)
+        f"- {'.'.join(map(str, problem['loc'])) or 'the value'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_context=False, include_input=False)
     ]
     if len(problems) > _MOST_PROBLEMS:
         left = len(problems) - _MOST_PROBLEMS

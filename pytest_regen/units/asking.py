@@ -247,8 +247,8 @@ def _without_edits(
         raise HandEditError(
             f"{edited[0]} in {file.place} was edited by hand",
             why="regenerating it would discard the edit",
-            hint=f"keep it: {adopt_command(file.place, edited[0])}; "
-            f"or drop it: {rebuild_command(file.place, edited[0])}",
+            hint=f"keep it: {adopt_command(file.here, edited[0])}; "
+            f"or drop it: {rebuild_command(file.here, edited[0])}",
         )
     rebuild_units(file, edited)
     return file.open()

@@ -1,7 +1,9 @@
 """How units are named: as ids of test items, and in commands."""
 
+import os
 import re
 import shlex
+from pathlib import Path
 from urllib.parse import unquote
 
 __all__ = [
@@ -10,6 +12,7 @@ __all__ = [
     "decoded_name",
     "encoded_name",
     "forget_command",
+    "from_here",
     "generate_command",
     "rebuild_command",
     "unit_id",
@@ -44,6 +47,11 @@ def command(verb: str, place: str, name: str | None = None, *options: str) -> st
     """Return a command about a file, or about one of its units."""
     words = ["pytest-regen", verb, place, *(() if name is None else ("--unit", name)), *options]
     return " ".join(map(shlex.quote, words))
+
+
+def from_here(path: Path) -> str:
+    """Return a path as commands name it: from the working directory, with forward slashes."""
+    return Path(os.path.relpath(path)).as_posix()
 
 
 def generate_command(place: str, name: str | None = None) -> str:

@@ -10,15 +10,16 @@ from pytest_regen.commit import AtomicFiles, Contents
 from pytest_regen.commit import Trial as FilesTrial
 from pytest_regen.commit import View as FilesView
 from pytest_regen.errors import KindError, SourceError, UsageError
-from pytest_regen.prompts import correction_block, estimate_tokens, with_correction
+from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, TurnSettings
 from pytest_regen.turns.reply_text import join_text
-from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
+from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
 from pytest_regen.units.kind import Kind, Unit, call_kind
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds
+from pytest_regen.units.naming import from_here
 from pytest_regen.units.texts import find_texts
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
@@ -95,6 +96,11 @@ class UnitFile:
     def path(self) -> Path:
         """The file."""
         return self.root / self.place
+
+    @property
+    def here(self) -> str:
+        """The file as commands name it."""
+        return from_here(self.path)
 
     @property
     def file_name(self) -> str:
@@ -365,7 +371,7 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
     text = _text_of(units, name)
     if text and "\n" in text and len(text) <= _LONGEST_ANSWER:
         told.append("[ANSWER] The text that stands there now:\n" + text)
-    return correction_block(told)
+    return list_corrections(told)
 
 
 def _extract(unit: Unit, pieces: Sequence[str]) -> str:

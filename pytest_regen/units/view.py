@@ -12,7 +12,7 @@ from pytest_regen.errors import KindError, SourceError
 from pytest_regen.regeneration.values import Answer, Score
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, quoted
 from pytest_regen.units.ledger import Entry, Ledger, entry_name, moved_ledger, now
-from pytest_regen.units.naming import adopt_command, rebuild_command, unit_id
+from pytest_regen.units.naming import adopt_command, from_here, rebuild_command, unit_id
 from pytest_regen.units.texts import UnitText, find_texts, put_text, same_text, sides, texts_or_none
 from pytest_regen.validation.issues import Excerpt, Issue
 
@@ -81,6 +81,11 @@ class FileUnits:
         """Read the file and its ledger now; return the same object."""
         _ = self.data, self.ledger.entries
         return self
+
+    @property
+    def here(self) -> str:
+        """The file as commands name it."""
+        return from_here(self.path)
 
     # What stands in the file
 
@@ -326,8 +331,7 @@ class FileUnits:
             message = "it is not in the file"
         detail = None
         if entry is not None:
-            place = self.place
-            detail = f"its recorded text is put back by: {rebuild_command(place, name)}"
+            detail = f"its recorded text is put back by: {rebuild_command(self.here, name)}"
         elif found is None and getattr(self.kind.region, "insert", None) is None:
             describe = getattr(self.kind.region, "describe", None)
             detail = str(describe(name)) if describe else "write its place into the file by hand"
@@ -426,9 +430,9 @@ class FileUnits:
         if self.path.is_symlink():
             return f"{self.place} is a symbolic link; replace it by the file itself"
         found = {issue.code: issue for issue in self.all_issues(name)}
-        keep = f"keep it: {adopt_command(self.place, name)}"
+        keep = f"keep it: {adopt_command(self.here, name)}"
         if "DRIFT" in found:
-            return f"it was edited by hand; {keep}; drop it: {rebuild_command(self.place, name)}"
+            return f"it was edited by hand; {keep}; drop it: {rebuild_command(self.here, name)}"
         if "KIND_ERROR" in found:
             return found["KIND_ERROR"].message
         if "LEDGER" in found:

@@ -63,7 +63,7 @@ def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChang
                 raise UsageError(
                     f"{file.place} has no text of {name!r} to record",
                     why="only a stub stands there",
-                    hint=command("generate", file.place, name),
+                    hint=command("generate", file.here, name),
                 )
             old = units.entry(name)
             write.record(hand_entry(units, name, text))
@@ -176,8 +176,8 @@ def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[Past
             raise HandEditError(
                 f"{name} in {file.place} was edited by hand",
                 why="restoring another text would discard the edit",
-                hint=f"keep it: {adopt_command(file.place, name)}; "
-                f"or drop it: {rebuild_command(file.place, name)}",
+                hint=f"keep it: {adopt_command(file.here, name)}; "
+                f"or drop it: {rebuild_command(file.here, name)}",
             )
         stands = units.texts.get(name)
         history = []
@@ -220,7 +220,7 @@ def _past_text(file: UnitFile, units: FileUnits, name: str, to: str | None) -> P
     if not texts:
         raise UsageError(
             f"the history of {file.place} has no text of {name!r}{f' called {to}' if to else ''}",
-            hint=command("history", file.place),
+            hint=command("history", file.here),
         )
     return texts[-1]
 
@@ -242,7 +242,7 @@ def _refuse_unreadable(units: FileUnits) -> None:
         raise SourceError(
             f"{units.place} holds conflict markers of git, about {names}",
             why="the file is two versions of itself",
-            hint=f"take one side in an editor; or {rebuild_command(units.place)}, which takes ours "
+            hint=f"take one side in an editor; or {rebuild_command(units.here)}, which takes ours "
             "with every recorded text",
         )
     raise SourceError(
@@ -260,5 +260,5 @@ def refuse_unknown(units: FileUnits, name: str, known: Collection[str]) -> None:
     raise UsageError(
         f"{units.place} has no unit {name!r:.80}",
         why=f"near are {', '.join(near)}" if near else "it has none that could be meant",
-        hint=f"name one of these; pytest --collect-only {units.place} lists all",
+        hint=f"name one of these; pytest --collect-only {units.here} lists all",
     )

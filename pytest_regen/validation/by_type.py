@@ -1,21 +1,32 @@
 """Validation of a source, type by type: block-local findings, file-wide symbols."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_regen.documents.ir import IR, TypeIR
-from pytest_regen.languages import Language, find_language
+from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Declaration, SourceFacts
 from pytest_regen.validation import rules_members, rules_types
 from pytest_regen.validation import rules_types as types
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split, read_text, split
 from pytest_regen.validation.rules_types import reviews, unfixable
-from pytest_regen.validation.subject import Subject, Surroundings
+from pytest_regen.validation.subject import (
+    EVERYTHING,
+    Lookup,
+    Subject,
+    Surroundings,
+    TypesOfIR,
+)
 
-__all__ = ["validate_by_type", "validate_generated_code", "validate_split"]
+__all__ = [
+    "Verdicts",
+    "changed_answers",
+    "validate_by_type",
+    "validate_generated_code",
+    "validate_split",
+]
 
 
 Pages = Mapping[str, Sequence[PageText]]
@@ -65,65 +76,177 @@ def validate_by_type(
         UsageError: the language of the IR is unknown.
     """
     model = IR.of(ir)
-    return validate_split(split(source, model.language), model, pages=pages, profile=profile)
+    found = split(source, model.language)
+    return dict(validate_split(found, model, pages=pages, profile=profile).results)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What was found in one type, and what it depends on."""
+
+    piece: Piece | None
+    """Its block."""
+    pages: Sequence[PageText]
+    lookups: frozenset[Lookup]
+    """What was asked of the rest of the source."""
+    result: ValidationResult
+
+    def after_a_change(
+        self, piece: Piece | None, pages: Sequence[PageText], changed: frozenset[Lookup]
+    ) -> "_Verdict | None":
+        """Return the verdict after the source changed; ``None`` where it may be another.
+
+        Args:
+            piece: the block of the type now.
+            pages: its pages now.
+            changed: what the rest of the source may answer in another way now.
+        """
+        if not self.lookups.isdisjoint(changed) or pages != self.pages:
+            return None
+        if piece is None or self.piece is None:
+            return self if piece is self.piece else None
+        if piece.text != self.piece.text:
+            return None
+        down = piece.first_line - self.piece.first_line
+        result = _moved(self.result, down) if down else self.result
+        return _Verdict(piece, pages, self.lookups, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What is wrong with each type of a source, kept for the next state of the same source."""
+
+    found: Split
+    of_ir: TypesOfIR
+    profile: str
+    by_name: Mapping[str, _Verdict]
+    results: Mapping[str, ValidationResult]
+    """Of each type of the IR, then of each block that the IR has no type for."""
 
 
 def validate_split(
-    found: Split, ir: IR, *, pages: Pages | None = None, profile: str = "default"
-) -> dict[str, ValidationResult]:
-    """Return what is wrong with each type of a source that was already split."""
-    around = _surroundings(found, ir, find_language(ir.language), profile)
+    found: Split,
+    ir: IR,
+    *,
+    pages: Pages | None = None,
+    profile: str = "default",
+    known: Verdicts | None = None,
+) -> Verdicts:
+    """Return what is wrong with each type of a source that was already split.
+
+    Args:
+        found: the source.
+        ir: the value of ``ir.json``.
+        pages: the stored pages by type name.
+        profile: the profile the source was generated for.
+        known: the verdicts on another state of the source; types that are as they were there, and
+            saw nothing of what changed, are not validated again.
+    """
+    language = find_language(ir.language)
+    if known is not None and (known.of_ir.ir is not ir or known.profile != profile):
+        known = None
+    of_ir = known.of_ir if known else TypesOfIR(ir)
+    declarations = [
+        *found.outside,
+        *(entry for piece in found.pieces for entry in piece.facts.declarations),
+    ]
+    around = Surroundings(of_ir, language, profile, declarations, found.aliases)
+    changed = changed_answers(known.found, found) if known else None
     pieces = {piece.name: piece for piece in reversed(found.pieces)}
+    verdicts: dict[str, _Verdict] = {}
     results: dict[str, ValidationResult] = {}
     for type_ in ir.types:
-        subject = _subject(type_, pieces, found, around, (pages or {}).get(type_.name))
-        results[type_.name] = ValidationResult.of(_ordered(_issues(subject)))
+        name = type_.name
+        own_pages = (pages or {}).get(name, ())
+        verdict = known.by_name.get(name) if known and changed is not None else None
+        if verdict is not None and changed is not None:
+            verdict = verdict.after_a_change(pieces.get(name), own_pages, changed)
+        if verdict is None:
+            verdict = _validate_type(type_, pieces.get(name), found, around, own_pages)
+        results[name] = verdict.result
+        if name not in of_ir.repeated:
+            verdicts[name] = verdict
     for piece in found.pieces:
         if piece.name not in around.types:
             results.setdefault(piece.name, _foreign(piece, around))
-    return results
+    return Verdicts(found, of_ir, profile, verdicts, results)
 
 
-def _surroundings(found: Split, ir: IR, language: Language, profile: str) -> Surroundings:
-    declarations = [
-        *found.outside,
-        *(e for piece in found.pieces for e in piece.facts.declarations),
-    ]
-    owners: dict[str, list[str]] = {}
-    names = Counter(type_.name for type_ in ir.types)
-    for type_ in ir.types:
-        for field in type_.fields:
-            owners.setdefault(field.json_name, []).append(type_.name)
-    return Surroundings(
-        ir=ir,
-        language=language,
-        profile=profile,
-        declared=frozenset(entry.name for entry in declarations) | found.aliases,
-        top_level=frozenset(entry.name for entry in declarations if entry.outer is None),
-        types={type_.name: type_ for type_ in ir.types},
-        owners=owners,
-        repeated=frozenset(name for name, count in names.items() if count > 1),
-        declarations=tuple(declarations),
+def changed_answers(old: Split, new: Split) -> frozenset[Lookup] | None:
+    """Return the lookups that two states of a source may answer in different ways.
+
+    ``None`` where nothing that was found in the one need hold in the other: pieces can only be
+    compared where boundaries tell them apart.
+    """
+    if old is new:
+        return frozenset()
+    before, after = _by_name(old), _by_name(new)
+    if before is None or after is None:
+        return None
+    common = [name for name in before if name in after]
+    if common != [name for name in after if name in before]:
+        return None
+    changed: list[Declaration] = []
+    for name in {**before, **after}:
+        texts = [pieces[name] for pieces in (before, after) if name in pieces]
+        if len({piece.text for piece in texts}) > 1 or len(texts) == 1:
+            changed += (entry for piece in texts for entry in piece.facts.declarations)
+    if old.outside != new.outside:
+        changed += (*old.outside, *new.outside)
+    found: set[Lookup] = {EVERYTHING}
+    found.update(("declared", name) for name in old.aliases ^ new.aliases)
+    for entry in changed:
+        found.add(("declared", entry.name))
+        for member in entry.members:
+            if member.type is not None:
+                found.update(("used", part.name) for part in member.type.walk())
+    return frozenset(found)
+
+
+def _by_name(found: Split) -> dict[str, Piece] | None:
+    pieces = {piece.name: piece for piece in found.pieces}
+    return pieces if found.has_boundaries and len(pieces) == len(found.pieces) else None
+
+
+def _moved(result: ValidationResult, down: int) -> ValidationResult:
+    return ValidationResult.of(
+        issue if issue.line is None else replace(issue, line=issue.line + down)
+        for issue in result.issues
     )
+
+
+def _validate_type(
+    type_: TypeIR,
+    piece: Piece | None,
+    found: Split,
+    around: Surroundings,
+    pages: Sequence[PageText],
+) -> _Verdict:
+    around.lookups.clear()
+    subject = _subject(type_, piece, found, around, pages)
+    result = ValidationResult.of(_ordered(_issues(subject)))
+    return _Verdict(piece, pages, frozenset(around.lookups), result)
 
 
 def _subject(
     type_: TypeIR,
-    pieces: Mapping[str, Piece],
+    piece: Piece | None,
     found: Split,
     around: Surroundings,
-    pages: Sequence[PageText] | None,
+    pages: Sequence[PageText],
 ) -> Subject:
     """Return a type with its own block, or with the block it is nested in."""
-    piece = pieces.get(type_.name)
     facts = piece.facts if piece else SourceFacts(unread=found.unread)
     if piece is None and type_ is around.ir.types[0]:
         facts = replace(facts, faults=found.homeless)
     first_line = piece.first_line if piece else 1
     main = _declared(facts.declarations, type_.name)
     if not main and not facts.faults:
+        around.lookups.add(("declared", type_.name))
         host, elsewhere = _elsewhere(type_.name, found)
         if elsewhere:
+            # Its lines move with those of another block: it is validated again after any change.
+            around.lookups.add(EVERYTHING)
             main, facts, first_line = elsewhere, SourceFacts(elsewhere), host
     text = piece.text if piece else ""
     mapped = None

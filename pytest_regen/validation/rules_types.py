@@ -176,7 +176,11 @@ def foreign_types(subject: Subject) -> Iterator[Issue]:
 def _is_at_home(subject: Subject, entry: Declaration) -> bool:
     """Return whether a nested type of the store stands here and nowhere else."""
     around = subject.around
-    return entry.outer is not None and entry.name in around.types.keys() - around.top_level
+    return (
+        entry.outer is not None
+        and entry.name in around.types
+        and not around.is_top_level(entry.name)
+    )
 
 
 def undeclared_types(subject: Subject) -> Iterator[Issue]:
@@ -185,7 +189,8 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
     for part in subject.main:
         known = frozenset(part.type_parameters)
         for base in part.bases:
-            yield from subject.undeclared(base, known, f"the base type of {part.name!r}")
+            where = f"the base type of {part.name!r}"
+            yield from subject.undeclared(base, known, where, line=part.name_line)
     for part in subject.main:
         known = frozenset(part.type_parameters) | unfixable
         for member in part.members:
@@ -193,7 +198,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
                 continue
             where = f"{member.kind} {member.name!r}"
             unit = member.wire_name
-            yield from subject.undeclared(member.type, known, where, unit)
+            yield from subject.undeclared(member.type, known, where, unit, line=member.line)
 
 
 def refusals(subject: Subject) -> Iterator[Issue]:

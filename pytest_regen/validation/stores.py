@@ -2,23 +2,36 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from pytest_regen.canonical import file_hash
 from pytest_regen.documents.ir import FORMAT, DocumentRef, type_hash
 from pytest_regen.errors import RegenError, UnknownOperationError
 from pytest_regen.files import store_slug
-from pytest_regen.languages import find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
-from pytest_regen.validation.by_type import validate_by_type, validate_split
+from pytest_regen.validation.by_type import Verdicts, validate_by_type, validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
 from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, ignoring
 from pytest_regen.validation.pieces import PageText, split, stitched
 
 __all__ = ["format_note", "stale_types", "update_command", "validate_pages", "validate_store"]
+
+
+_MEMO: Final = "validation"
+"""Under this name a snapshot keeps its verdicts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What rules found in one state of a store."""
+
+    source: str
+    verdicts: Verdicts
 
 
 def stale_types(store: RegenStore) -> dict[str, str]:
@@ -80,7 +93,7 @@ def update_command(store: RegenStore) -> str:
     words.append(_from_here(store.path.absolute().parent) if is_named else "DIR")
     if endpoint.status != "200":
         words += ["--status", endpoint.status]
-    if store.ir.language != "csharp":
+    if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
     return shlex.join(words)
 
@@ -113,7 +126,6 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
             document.find(f"{endpoint.method} {endpoint.path}"),
             language=find_language(store.ir.language),
             status=endpoint.status,
-            language_name=store.ir.language,
         )
     except UnknownOperationError:
         return {}
@@ -151,22 +163,49 @@ def validate_store(
         StoreCorruptError: ``ir.json`` does not hold an IR.
         UsageError: a code to ignore, or the language of the store, is unknown.
     """
-    ir = store.ir
-    source = store.source if store.has_source else store.assembly()
-    with without_collection():
-        found = split(source, store.envelope.language)
-        pages = {name: _pages(store, name) for name in store.type_names}
-        results = validate_split(found, ir, pages=pages, profile=store.envelope.profile)
+    verdicts = _verdicts(store)
+    found = verdicts.found
+    results = dict(verdicts.results)
     stale = _staleness(store)
     drifted = [edit.issue for edit in edits(store, found)]
-    others = (*drifted, *edited_prompts(store), *file_issues(store, found))
-    for name, result in results.items():
-        own = [issue for issue in others if issue.type_name == name]
-        issues = _without_echoes(result.issues, [one for one in drifted if one.type_name == name])
-        results[name] = ValidationResult.of([*filter(None, [stale.get(name)]), *own, *issues])
+    others = _by_type((*drifted, *edited_prompts(store), *file_issues(store, found)))
+    drifted_types = _by_type(drifted)
+    for name in {*stale, *others}:
+        if name in results:
+            first = [*filter(None, [stale.get(name)]), *others.get(name, ())]
+            rest = _without_echoes(results[name].issues, drifted_types.get(name, ()))
+            results[name] = ValidationResult.of([*first, *rest])
     if types is not None:
         results = {name: result for name, result in results.items() if name in types}
     return ignoring(results, ignore)
+
+
+def _verdicts(store: RegenStore) -> Verdicts:
+    """Return what rules find in the blocks of a store.
+
+    They stay with the snapshot, so that of another state of the store only that is validated which
+    changed.
+    """
+    known: _Known | None = store.memo.get(_MEMO)
+    source = store.source if store.has_source else store.assembly()
+    with without_collection():
+        same = known is not None and known.source == source
+        verdicts = validate_split(
+            known.verdicts.found if known and same else split(source, store.envelope.language),
+            store.ir,
+            pages={name: _pages(store, name) for name in store.type_names},
+            profile=store.envelope.profile,
+            known=known.verdicts if known else None,
+        )
+    store.memo[_MEMO] = _Known(source, verdicts)
+    return verdicts
+
+
+def _by_type(issues: Iterable[Issue]) -> dict[str | None, list[Issue]]:
+    found: dict[str | None, list[Issue]] = {}
+    for issue in issues:
+        found.setdefault(issue.type_name, []).append(issue)
+    return found
 
 
 def validate_pages(store: RegenStore, type_name: str) -> ValidationResult:

@@ -1,9 +1,10 @@
 """What a rule looks at: one type, what its block declares, and what the rest of the source does."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Final
+from typing import Final, Literal, TypeVar
 
 from pytest_regen.documents.ir import IR, EnumValue, FieldIR, TypeIR
 from pytest_regen.languages import Language
@@ -12,7 +13,7 @@ from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import PageMap
 
-__all__ = ["Subject", "Surroundings", "wire_of"]
+__all__ = ["EVERYTHING", "Lookup", "Subject", "Surroundings", "TypesOfIR", "wire_of"]
 
 
 _ILLEGAL_TEXT: Final = frozenset({"ARTIFACT", "INVALID_IDENTIFIER", "SYNTAX"})
@@ -23,44 +24,125 @@ def wire_of(member: Member) -> str:
     return member.name if member.wire_name is None else str(member.wire_name)
 
 
+T = TypeVar("T")
+
+Lookup = tuple[Literal["declared", "used", "all"], str]
+"""What a rule asked of the rest of the source: who declares a name, who uses it, or everything."""
+
+EVERYTHING: Final[Lookup] = ("all", "")
+
+
+class _Watched(Mapping[str, T]):
+    """A mapping that notes which names are looked up in it."""
+
+    def __init__(
+        self, data: Mapping[str, T], what: Literal["declared", "used"], lookups: set[Lookup]
+    ) -> None:
+        self._data = data
+        self._what = what
+        self._lookups = lookups
+
+    def __getitem__(self, name: str) -> T:
+        self._lookups.add((self._what, name))
+        return self._data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._lookups.add(EVERYTHING)
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        self._lookups.add(EVERYTHING)
+        return len(self._data)
+
+
 @dataclass(frozen=True)
-class Surroundings:
-    """What all types of a source share."""
+class TypesOfIR:
+    """What rules ask about the IR; made once for all states of a source."""
 
     ir: IR
-    language: Language
-    profile: str
-    declared: frozenset[str]
-    """Names declared anywhere in the source, nested ones included."""
-    top_level: frozenset[str]
-    """Names declared at the top level of any block, or outside of the boundaries."""
-    types: Mapping[str, TypeIR]
-    owners: Mapping[str, Sequence[str]]
-    """JSON name of a field to the types that have it."""
-    repeated: frozenset[str]
-    """Names that several types of the IR have."""
-    declarations: tuple[Declaration, ...] = ()
-    """Everything that the source declares, outside of the boundaries too."""
+
+    @cached_property
+    def types(self) -> Mapping[str, TypeIR]:
+        """The types by name."""
+        return {type_.name: type_ for type_ in self.ir.types}
+
+    @cached_property
+    def owners(self) -> Mapping[str, Sequence[str]]:
+        """JSON name of a field to the types that have it."""
+        found: dict[str, list[str]] = {}
+        for type_ in self.ir.types:
+            for field in type_.fields:
+                found.setdefault(field.json_name, []).append(type_.name)
+        return found
+
+    @cached_property
+    def repeated(self) -> frozenset[str]:
+        """Names that several types have."""
+        names = Counter(type_.name for type_ in self.ir.types)
+        return frozenset(name for name, count in names.items() if count > 1)
+
+
+class Surroundings:
+    """What all types of a source share: the IR, the language, and what the source declares.
+
+    What rules ask of the source is noted in ``lookups``: whoever keeps what was found in a type
+    knows by them when it no longer holds.
+    """
+
+    def __init__(
+        self,
+        of_ir: TypesOfIR,
+        language: Language,
+        profile: str,
+        declarations: Sequence[Declaration],
+        aliases: Collection[str],
+    ) -> None:
+        self.ir = of_ir.ir
+        self.types = of_ir.types
+        self.owners = of_ir.owners
+        """JSON name of a field to the types that have it."""
+        self.repeated = of_ir.repeated
+        """Names that several types of the IR have."""
+        self.language = language
+        self.profile = profile
+        self.lookups: set[Lookup] = set()
+        """What was asked since it was last cleared."""
+        self._declarations = tuple(declarations)
+        self._declared = {entry.name for entry in declarations} | set(aliases)
+        self._top_level = {entry.name for entry in declarations if entry.outer is None}
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """Everything that the source declares, outside of the boundaries too."""
+        self.lookups.add(EVERYTHING)
+        return self._declarations
 
     @cached_property
     def declared_as(self) -> Mapping[str, Declaration]:
         """The first declaration of each name."""
-        return {entry.name: entry for entry in reversed(self.declarations)}
+        first = {entry.name: entry for entry in reversed(self._declarations)}
+        return _Watched(first, "declared", self.lookups)
 
     @cached_property
     def uses(self) -> Mapping[str, Sequence[tuple[Declaration, Member]]]:
         """Name of a type to the serialized members whose types name it, wherever they stand."""
         found: dict[str, list[tuple[Declaration, Member]]] = {}
-        for entry in self.declarations:
+        for entry in self._declarations:
             for member in entry.members:
                 if member.type is not None and member.is_serialized:
                     for name in {part.name for part in member.type.walk()}:
                         found.setdefault(name, []).append((entry, member))
-        return found
+        return _Watched(found, "used", self.lookups)
+
+    def is_top_level(self, name: str) -> bool:
+        """Return whether a block, or the text around them, declares the name at its top level."""
+        self.lookups.add(("declared", name))
+        return name in self._top_level
 
     def exists(self, reference: TypeRef) -> bool:
         """Return whether something declares the type, or nothing has to."""
-        is_here = reference.name in self.declared or reference.name in self.types
+        self.lookups.add(("declared", reference.name))
+        is_here = reference.name in self._declared or reference.name in self.types
         return is_here or self.language.is_known(reference)
 
 
@@ -151,6 +233,7 @@ class Subject:
         where: str,
         unit: EnumValue | None = None,
         *,
+        line: int,
         advice: str = "",
     ) -> Iterator[Issue]:
         """Yield the types in ``reference`` that exist nowhere.
@@ -160,6 +243,7 @@ class Subject:
             known: names that exist all the same, such as type parameters.
             where: what uses it, as a message begins.
             unit: the field or value at fault.
+            line: where that stands, if the reference does not say where it does.
             advice: what to do about it; else the declared types are listed.
         """
         around, reported = self.around, set(known)
@@ -170,8 +254,13 @@ class Subject:
             spelled = f"{inner.qualifier}.{inner.name}" if inner.qualifier else inner.name
             message = f"{where} uses type {spelled!r}, which is not declared"
             detail = advice or f"declared types: {', '.join(sorted(around.types))}"
-            line = inner.line or reference.line
-            yield self.issue("UNDECLARED_TYPE", message, line=line, unit=unit, detail=detail[:1000])
+            yield self.issue(
+                "UNDECLARED_TYPE",
+                message,
+                line=inner.line or reference.line or line,
+                unit=unit,
+                detail=detail[:1000],
+            )
 
     def matches(self) -> Iterator[tuple[FieldIR, Member]]:
         """Yield each field of the type with the first member that carries it."""

@@ -279,7 +279,7 @@ def test_what_broke_off_breaks_off_again(site: Site, path: Path) -> None:
         run(plain, site.address)
     with use_cassette(path) as replay:
         assert run(work, site.address) == live == b"".join(EVENTS[:2])
-    assert len(replay.tape) == 1
+    assert len(replay.index) == 1
 
 
 def test_calls_at_once_get_their_own_answers(site: Site, path: Path) -> None:

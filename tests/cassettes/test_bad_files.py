@@ -42,7 +42,7 @@ def record(path: Path) -> object:
     with use_cassette(path, mode="new_episodes", http_clients=False) as run:
         taken = run.take("POST", "/v1/messages", b"{}")
         # What is recorded later is read when it is needed; here all of it is.
-        return taken, [stored.interaction for _, stored in run.tape.everything]
+        return taken, [stored.interaction for _, stored in run.index.numbered]
 
 
 def provide(path: Path) -> object:

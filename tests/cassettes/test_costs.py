@@ -22,7 +22,7 @@ from pytest_regen.cassettes import matching, read_cassette, scrubbing, use_casse
 from pytest_regen.cassettes.clients.vcr_files import Persister
 from pytest_regen.cassettes.clients.vcr_run import VcrOptions, use_vcr_cassette
 from pytest_regen.cassettes.files import parser, reader
-from pytest_regen.cassettes.files.parser import parsed_yaml
+from pytest_regen.cassettes.files.parser import parse_yaml
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.emulator import Fault
 
@@ -53,14 +53,14 @@ def test_a_request_is_compared_once(
             asked.append(key)
             return super().get(key, default)
 
-    index, parse = matching._index, reader._parsed_list
+    index, parse = matching._index, reader._parse_list
     monkeypatch.setattr(matching, "_index", lambda keys: Counting(index(keys)))
 
     def counted(text: str, file: Path, line: int) -> list[Any]:
         parsed.append(line)
         return parse(text, file, line)
 
-    monkeypatch.setattr(reader, "_parsed_list", counted)
+    monkeypatch.setattr(reader, "_parse_list", counted)
     with use_cassette(path, http_clients=False) as run:
         assert not parsed  # opening the file parses none
         found = run.take("POST", "http://elsewhere/v1/messages", b'{"n":%d}' % (count - 1))
@@ -166,7 +166,7 @@ def test_a_cassette_of_vcrpy_is_read_and_no_more(
     """Its recordings are parsed one by one, none is laid out anew or searched for credentials."""
     path = written_by_vcrpy(tmp_path / "c.yaml", 20)
     parsed: list[int] = []
-    composed = parser._composed
+    composed = parser._compose
 
     def counted(text: str, *rest: Any) -> Any:
         parsed.append(len(text))
@@ -175,7 +175,7 @@ def test_a_cassette_of_vcrpy_is_read_and_no_more(
     def unused(*_: object) -> None:
         raise AssertionError("it takes longer than reading the file")
 
-    monkeypatch.setattr(parser, "_composed", counted)
+    monkeypatch.setattr(parser, "_compose", counted)
     monkeypatch.setattr(reader, "interaction_text", unused)
     monkeypatch.setattr(scrubbing, "scrub_text", unused)
     with use_cassette(path, http_clients=False) as run:
@@ -195,9 +195,9 @@ def test_opening_the_cassettes_of_a_suite_parses_their_head_once(
 
     def counted(text: str, path: Path) -> Any:
         parsed.append(text)
-        return parsed_yaml(text, path)
+        return parse_yaml(text, path)
 
-    monkeypatch.setattr(reader, "parsed_yaml", counted)
+    monkeypatch.setattr(reader, "parse_yaml", counted)
     monkeypatch.setattr(reader, "_heads", {})
     for path in paths:
         with use_cassette(path, http_clients=False):

@@ -177,7 +177,7 @@ def test_recordings_parsed_one_by_one_are_those_of_the_whole(content: bytes) -> 
     for text in (drawn, *HOSTILE):
         found = pieces(text)
         if found is not None:
-            assert found == parser.parsed_yaml(text, Path("c.yaml")), text
+            assert found == parser.parse_yaml(text, Path("c.yaml")), text
 
 
 def test_recordings_that_stand_under_each_other_are_parsed_one_by_one() -> None:

@@ -150,12 +150,12 @@ def test_of_many_recordings_those_asked_for_are_parsed(tmp_path: Path, count: in
     with use_cassette(path, http_clients=False) as run:
         for number in (0, count - 1, count // 2):
             assert run.take("POST", URI, bodies[number]) is not None
-        parsed = [n for n, s in run.tape.everything if "interaction" in vars(s)]
+        parsed = [n for n, s in run.index.numbered if "interaction" in vars(s)]
     with pytest.raises(CassetteError, match=f"{count} recorded"), use_cassette(path) as run:
         run.take("POST", URI, b'{"n": -1}')
 
     assert parsed == [1, count // 2 + 1, count]
-    assert sum("interaction" in vars(s) for _, s in run.tape.everything) <= 25
+    assert sum("interaction" in vars(s) for _, s in run.index.numbered) <= 25
     assert command("cassettes", "check", path, "--max-size", 10**6).code == 0
 
 

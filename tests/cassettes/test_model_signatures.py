@@ -15,8 +15,8 @@ from recorded import answering
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writer import check_text
-from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
-from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_value
+from pytest_regen.cassettes.recording import WireExchange, clean_body, clean_exchange
+from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_value
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.cassettes.upkeep.convert import convert, plan_conversion
 from pytest_regen.credentials.search import find_secrets
@@ -82,7 +82,7 @@ def test_it_is_written_as_it_came(
         body = write(make(value))
         headers = SSE if write is events else JSON
 
-        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
+        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
 
         assert (kept.request_body, kept.response_body) == (body, body)
         assert check_text(Path("c.yaml"), interaction_text(kept))
@@ -95,10 +95,10 @@ def test_it_is_written_in_pieces() -> None:
             said = [{"delta": {"type": "d", name: value[at : at + 40]}} for at in (0, 40, 80)]
             body = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in said)
 
-            kept = kept_exchange(WireExchange("POST", URL, JSON, b"{}", 200, "OK", SSE, body))
+            kept = clean_exchange(WireExchange("POST", URL, JSON, b"{}", 200, "OK", SSE, body))
 
             assert kept.response_body == body
-            assert not hidden_in_stream(body.decode())
+            assert not credentials_across_events(body.decode())
 
 
 def test_a_client_gets_it_back(tmp_path: Path) -> None:
@@ -187,7 +187,9 @@ def test_recorded_files_pass_the_check(tmp_path: Path) -> None:
     """A file of ours that holds one of each is found to be in order."""
     path = tmp_path / "c.yaml"
     exchanges = [
-        kept_exchange(WireExchange("POST", URL, JSON, as_json(make(value)), 200, "OK", JSON, b"{}"))
+        clean_exchange(
+            WireExchange("POST", URL, JSON, as_json(make(value)), 200, "OK", JSON, b"{}")
+        )
         for make in SHAPES.values()
         for value in VALUES[:2]
     ]

@@ -66,4 +66,4 @@ def test_a_function_may_return_any_json() -> None:
     said = iter(values)
     matching = Matching(normalize=lambda _: next(said))
 
-    assert [matching.normalized_json({"a": 1}) for _ in values] == values
+    assert [matching.normalize_json({"a": 1}) for _ in values] == values

@@ -18,8 +18,8 @@ from planted_secrets import HEX, IN_CONTEXT, KINDS, MIXED, NAMED, NEWER, PLANTED
 from pytest_regen.cassettes.files.format import header_text, interaction_text
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction, request_key
-from pytest_regen.cassettes.recording import WireExchange, clean_body, kept_exchange
-from pytest_regen.cassettes.scrubbing import hidden_in_stream
+from pytest_regen.cassettes.recording import WireExchange, clean_body, clean_exchange
+from pytest_regen.cassettes.scrubbing import credentials_across_events
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets, scrub_text
 
@@ -129,7 +129,7 @@ def test_nothing_of_it_is_written(found: tuple[str, Any], request: str, answer: 
     sent, said = body_of(value, request), body_of(value, answer)
     headers = SSE if answer == "events" else JSON
 
-    kept = kept_exchange(WireExchange("POST", URL, JSON, sent, 200, "OK", headers, said))
+    kept = clean_exchange(WireExchange("POST", URL, JSON, sent, 200, "OK", headers, said))
     text = interaction_text(kept)
 
     assert core(secret) not in text
@@ -184,11 +184,11 @@ def test_what_can_be_replaced_is_never_refused(value: Any, request: str) -> None
     for body in (body_of(value, request), body_of([json.dumps(value)], request)):
         headers = SSE if request == "events" else JSON
 
-        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
+        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", headers, body))
 
         assert check_text(Path("c.yaml"), interaction_text(kept))
         assert request_key("POST", URL, body) == kept.key
-        again = kept_exchange(
+        again = clean_exchange(
             WireExchange("POST", URL, JSON, kept.request_body, 200, "OK", headers, b"{}")
         )
         assert again.request_body == kept.request_body
@@ -217,9 +217,9 @@ def test_pieces_of_a_stream(secret: str, kind: str) -> None:
         whole = text if kind == "text" else json.dumps({"cmd": text})
         for cut in range(1, len(whole)):
             said = stream((whole[:cut], whole[cut:]), kind)
-            if hidden_in_stream(said):
+            if credentials_across_events(said):
                 continue
-            kept = kept_exchange(
+            kept = clean_exchange(
                 WireExchange("POST", URL, JSON, b"{}", 200, "OK", SSE, said.encode())
             ).response_body.decode()
             pieces = [json.loads(line[6:])["delta"] for line in kept.split("\n") if "data" in line]
@@ -235,7 +235,7 @@ def test_a_password_in_pieces() -> None:
 
     for cut in range(1, len(whole)):
         said = stream((whole[:cut], whole[cut:]), "input of a tool")
-        if not hidden_in_stream(said):
+        if not credentials_across_events(said):
             assert password not in clean_body(said.encode()).decode(), cut
 
 
@@ -248,7 +248,7 @@ def test_what_only_its_context_tells(secret: str) -> None:
         body_of([json.dumps({"said": secret})], "letters kept"),
         body_of({"delta": {"text": secret}}, "events"),
     ):
-        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
 
         for part in (kept.request_body, kept.response_body):
             assert core(secret).encode() not in part, body
@@ -262,7 +262,7 @@ def test_what_is_let_stand_is_not_refused(beside: str) -> None:
     for text in ("run -e API_KEY=aTtTCjUFcJgfrZIxgTsDypMi", "define('token', 'hG7kL9qW2zX4')"):
         body = body_of({"said": text, "beside": beside}, "escaped")
 
-        kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+        kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
 
         assert check_text(Path("c.yaml"), interaction_text(kept))
         assert kept.request_body == body
@@ -317,7 +317,7 @@ def test_fields_named_for_what_they_hold(value: Any, form: str, depth: int) -> N
         value = {"inner": json.dumps(value)}
     body = body_of(value, form)
 
-    kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
+    kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, body))
 
     assert hidden not in interaction_text(kept)
     assert request_key("POST", URL, body) == kept.key
@@ -352,7 +352,7 @@ def test_what_a_form_logs_in_with(name: str, value: str) -> None:
     body = urlencode({"a": "b", name: value}).encode()
     url = f"{URL}?{urlencode({name: value})}"
 
-    kept = kept_exchange(
+    kept = clean_exchange(
         WireExchange("POST", url, JSON, body, 302, "", {"location": (url,)}, value.encode())
     )
 
@@ -366,7 +366,7 @@ def test_a_password_in_a_form(password: str) -> None:
     form = urlencode({"user": "joe", "password": password, "page": "2"})
     body = form.encode()
 
-    kept = kept_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
+    kept = clean_exchange(WireExchange("POST", URL, JSON, body, 200, "OK", JSON, b"{}"))
 
     assert kept.request_body == b"user=joe&password=[assigned-secret]&page=2"
 

@@ -24,7 +24,7 @@ from turn_values import turn
 
 from pytest_regen.cassettes import use_cassette
 from pytest_regen.cassettes.interactions import request_key
-from pytest_regen.cassettes.recording import WireExchange, kept_exchange
+from pytest_regen.cassettes.recording import WireExchange, clean_exchange
 from pytest_regen.credentials.names import looks_random
 from pytest_regen.credentials.search import find_secrets, scrub_text
 from pytest_regen.credentials.shapes import SECRET_SHAPES, SecretShape
@@ -159,7 +159,7 @@ def test_any_encoding_is_searched(secret: str, encode: str) -> None:
     elif encode == "latin-1":
         body = b"\xff\xfe " + secret.encode() + b" \x80"
 
-    kept = kept_exchange(exchange(response_body=body, response_headers=headers))
+    kept = clean_exchange(exchange(response_body=body, response_headers=headers))
 
     assert secret.encode() not in kept.response_body
     assert json.dumps(secret)[1:-1].encode() not in kept.response_body
@@ -317,7 +317,7 @@ def test_what_is_random_and_behind_a_name_goes(name: str, value: str, form: str)
     text = form.format(n=name, v=value)
     for body in ({"said": text}, {name: value}, {"in": json.dumps({name: value})}):
         data = json.dumps(body).encode()
-        kept = kept_exchange(exchange(request_body=data, response_body=data))
+        kept = clean_exchange(exchange(request_body=data, response_body=data))
         assert value.encode() not in kept.request_body + kept.response_body
         assert kept.key == request_key("POST", kept.uri, data)
 
@@ -341,7 +341,7 @@ def test_no_shape_survives_anywhere(secret: str, before: str, places: int) -> No
     text = f"start{before} {secret} end"
     data = json.dumps([{"a": text}, [text], {text: 1}, text][places]).encode()
 
-    kept = kept_exchange(exchange(request_body=data, response_body=data))
+    kept = clean_exchange(exchange(request_body=data, response_body=data))
 
     assert not find_secrets(kept.request_body.decode("utf-8", "replace"))
     assert kept.key == request_key("POST", kept.uri, data)
@@ -371,7 +371,7 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 
 def test_credentials_in_an_address_are_gone() -> None:
     """User and password are no part of where a request went."""
-    assert kept_exchange(exchange()).uri == "https://api.anthropic.com/v1/messages"
+    assert clean_exchange(exchange()).uri == "https://api.anthropic.com/v1/messages"
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "made-up"])
@@ -380,7 +380,7 @@ def test_what_cannot_be_read_is_not_written(encoding: str) -> None:
     headers = {"content-encoding": (encoding,)}
 
     with pytest.raises(CassetteError, match="not written"):
-        kept_exchange(exchange(response_headers=headers, response_body=b"\x00\x01"))
+        clean_exchange(exchange(response_headers=headers, response_body=b"\x00\x01"))
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_what_cannot_be_read_is_not_written(encoding: str) -> None:
 )
 def test_the_stored_host_is_stable(uri: str, server: str, stored: str) -> None:
     """A port that differs from run to run is not in the file; who answered is."""
-    kept = kept_exchange(exchange(uri=uri, response_headers={"server": (server,)}))
+    kept = clean_exchange(exchange(uri=uri, response_headers={"server": (server,)}))
 
     assert kept.uri == f"{stored}/v1/messages"
 

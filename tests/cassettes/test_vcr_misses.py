@@ -21,7 +21,7 @@ def why(folder: Path, mode: str, url: str, **options: Any) -> str:
         try:
             client.get(f"{url}/v1/models", **options)
         except CannotOverwriteExistingCassetteException as error:
-            missed = run.take_untold_miss(error)
+            missed = run.take_pending_miss(error)
             assert missed is not None
             return missed.why
     return ""

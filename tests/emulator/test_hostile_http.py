@@ -259,7 +259,7 @@ def test_a_client_that_asks_first_is_told_to_go_on(emulator: Emulator) -> None:
 def test_a_request_that_stops_halfway_is_given_up(begun: bytes) -> None:
     """It is told so, with 408, once the patience for it has ended; nobody waits for ever."""
     core = api()
-    server = LoopbackServer(core.handle, core.refused, port=0, max_bytes=99_999, patience=0.05)
+    server = LoopbackServer(core.handle, core.refuse, port=0, max_bytes=99_999, patience=0.05)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:

@@ -50,23 +50,23 @@ def check(report: LoopReport) -> Counter[str]:
     """Hold a report against the real data; return what became of the four."""
     engine = real_engine(load("compiled-policy"))
     shipped = {one.id: one for one in report.scenarios}
-    fates = {one.id: one.outcome for one in report.fates}
+    outcomes = {one.id: one.outcome for one in report.histories}
     disagreed = {one.scenario.id for one in report.disagreements}
     became: Counter[str] = Counter()
     for original in real_scenarios():
-        now, fate = shipped[original.id], fates[original.id]
+        now, outcome = shipped[original.id], outcomes[original.id]
         right = engine.evaluate(original.request).decision
         if original.description not in WRONG:
             assert now.expected_decision == original.expected_decision, original.description
-            assert fate == "passed"
+            assert outcome == "passed"
             assert original.id not in disagreed
         elif original.id in disagreed:
-            assert fate == "failed"
+            assert outcome == "failed"
             assert not report.passed
             became["disagreement"] += 1
         else:
             assert now.expected_decision == right
-            assert fate == "corrected"
+            assert outcome == "corrected"
             became["corrected"] += 1
     assert report.passed == (became["corrected"] == 4)
     return became

@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kite_ir import field_named, kite_ir
 
-from pytest_regen.documents.ir import IR, Endpoint, FieldIR, TypeIR
+from pytest_regen.documents.ir import FieldIR, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages import find_language
 from pytest_regen.prompts import (
     Plan,
     build_prompts,
-    estimate_tokens,
     page_content_hash,
     plan_from_entries,
     plan_pages,
@@ -26,6 +25,7 @@ from pytest_regen.prompts.plan import (
     _placed,
     unit_lines,
 )
+from pytest_regen.turns.values import estimate_tokens
 
 CSHARP = find_language("csharp")
 
@@ -57,10 +57,8 @@ def plan(
     target: int = TARGET_INPUT_TOKENS,
 ) -> Plan:
     """Plan one type in a store of its own."""
-    ir = IR(endpoint=Endpoint(method="GET", path="/"), language="csharp", types=(type_,))
     return plan_pages(
         type_,
-        ir,
         language=CSHARP,
         stored=stored,
         fields_per_page=per_page,
@@ -208,9 +206,10 @@ def test_a_type_added_elsewhere_moves_no_field() -> None:
     ir = kite_ir()
     more = ir.model_copy(update={"types": (*ir.types, plain(50))})
 
-    assert [plan_pages(type_, ir, language=CSHARP) for type_ in ir.types] == [
-        plan_pages(type_, more, language=CSHARP) for type_ in ir.types
-    ]
+    before = plan_from_entries(build_prompts(ir, language=CSHARP))
+    after = plan_from_entries(build_prompts(more, language=CSHARP))
+
+    assert after == {**before, "Kite": after["Kite"]}
 
 
 @pytest.mark.parametrize("option", ["fields_per_page", "target_input_tokens"])
@@ -218,7 +217,7 @@ def test_a_size_without_room_is_refused(option: str) -> None:
     """Zero or less per page is wrong usage, not a plan without pages."""
     ir = kite_ir()
     with pytest.raises(UsageError, match="leaves no room"):
-        plan_pages(ir.types[0], ir, language=CSHARP, **{option: 0})  # type: ignore[arg-type]
+        plan_pages(ir.types[0], language=CSHARP, **{option: 0})  # type: ignore[arg-type]
 
 
 def test_a_larger_stored_page_yields_to_a_given_size() -> None:

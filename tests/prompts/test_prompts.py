@@ -22,11 +22,11 @@ from pytest_regen.prompts import (
     OutputMode,
     PromptEntry,
     build_prompts,
-    estimate_tokens,
     estimated_input_tokens,
     output_mode,
     system_prompt,
 )
+from pytest_regen.turns.values import estimate_tokens
 
 CSHARP = find_language("csharp")
 MODES = ("full_class", "class_only", "fields_only", "enum_only", "enum_values_only")

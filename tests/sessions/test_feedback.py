@@ -3,7 +3,7 @@
 from scenario_doubles import correction, discard, request, scenario
 
 from pytest_regen.sessions import DiscardedScenario, ScenarioFeedback, format_feedback_message
-from pytest_regen.sessions.memory import Said
+from pytest_regen.sessions.memory import SentFeedback
 
 CLOSING = "Generate replacement scenarios for the corrected and discarded ones above"
 
@@ -82,13 +82,13 @@ def test_what_was_said_is_not_said_again() -> None:
         discarded_scenarios=(discard("/b"),),
         untested_tools=(("files", "write"),),
     )
-    known = Said().plus(first)
+    known = SentFeedback().with_sent(first)
     again = correction("/a", "deny", corrected_reasoning="in other words")
     new = correction("/a", "escalate")
 
     tools = (("files", "write"), ("files", "read"))
     update = {"corrections": (again, new, new), "untested_tools": tools}
-    left = known.unsaid(first.model_copy(update=update))
+    left = known.unsent(first.model_copy(update=update))
 
     assert left.corrections == (new,)
     assert not left.discarded_scenarios

@@ -26,7 +26,7 @@ from pytest_regen.sessions import (
     ExecutionResult,
     Judgement,
     LoopSettings,
-    ScenarioFate,
+    ScenarioHistory,
     TestScenario,
     expectation_holds,
 )
@@ -39,7 +39,7 @@ def test_a_right_set_passes_with_one_judgement() -> None:
 
     assert report.passed
     assert (report.repairs, report.judgements, report.stop_reason) == (0, 1, "passed")
-    assert {fate.outcome for fate in report.fates} == {"passed"}
+    assert {history.outcome for history in report.histories} == {"passed"}
 
 
 def test_a_correction_is_put_in_place_told_and_kept() -> None:
@@ -59,9 +59,9 @@ def test_a_correction_is_put_in_place_told_and_kept() -> None:
         "escalate",
         "rule /b",
     )
-    fate = report.fate(WRONG.id)
-    assert fate.outcome == "corrected"
-    assert "expected deny, corrected to escalate" in fate.events[0]
+    history = report.history(WRONG.id)
+    assert history.outcome == "corrected"
+    assert "expected deny, corrected to escalate" in history.events[0]
     assert not work.compiler.contexts
 
 
@@ -84,7 +84,7 @@ def test_a_failing_execution_vetoes_the_judge() -> None:
     report = bench([A, WRONG], lambda _: Judgement(passed=True)).run()
 
     assert not report.passed
-    assert report.fate(WRONG.id).outcome == "failed"
+    assert report.history(WRONG.id).outcome == "failed"
     assert any("the engine says otherwise" in note for note in report.notes)
 
 
@@ -139,7 +139,7 @@ def test_a_failure_of_the_first_round_does_not_vanish() -> None:
     assert report.passed
     assert [len(results) for results in work.court.heard] == [2]
     assert not work.compiler.contexts
-    assert report.fate(WRONG.id).outcome == "corrected"
+    assert report.history(WRONG.id).outcome == "corrected"
 
 
 @pytest.mark.parametrize("analysis", ["they bypass it", "all pass", "", "nothing to say"])
@@ -157,8 +157,8 @@ def test_twins_are_told_apart() -> None:
     report = bench([twin, WRONG], blaming()).run()
 
     assert report.passed
-    assert report.fate(twin.id).scenario == twin
-    assert report.fate(WRONG.id).outcome == "corrected"
+    assert report.history(twin.id).scenario == twin
+    assert report.history(WRONG.id).outcome == "corrected"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_misspelt_name_is_understood_or_reported(name: str, outcome: str) -> N
     """It never burns repairs in silence."""
     report = bench([A, WRONG], blaming(name=name)).run()
 
-    assert report.fate(WRONG.id).outcome == outcome
+    assert report.history(WRONG.id).outcome == outcome
     if outcome == "failed":
         assert any("'else'" in note for note in report.notes)
         assert report.disagreements[0].blamed is None
@@ -231,7 +231,7 @@ def test_a_verdict_on_a_passing_scenario_is_ignored() -> None:
     report = bench([A, B], lambda _: speech).run()
 
     assert report.passed
-    assert report.fate(A.id).scenario == A
+    assert report.history(A.id).scenario == A
     assert any("which passes; ignored" in note for note in report.notes)
 
 
@@ -327,23 +327,23 @@ def test_the_report_tells_each_scenario_and_is_json() -> None:
 
 
 def test_looking_up_every_scenario_searches_none() -> None:
-    """The fates are gone through once, however many are asked for."""
+    """The histories are gone through once, however many are asked for."""
     searches: list[str] = []
 
-    class Watched(tuple[ScenarioFate, ...]):
+    class Watched(tuple[ScenarioHistory, ...]):
         __slots__ = ()
 
-        def __iter__(self) -> Iterator[ScenarioFate]:
+        def __iter__(self) -> Iterator[ScenarioHistory]:
             searches.append("through all")
             return super().__iter__()
 
     report = bench([A, B, C]).run()
-    watched = replace(report, fates=Watched(report.fates))
+    watched = replace(report, histories=Watched(report.histories))
 
-    assert [watched.fate(one.id).scenario for one in (A, B, C)] == [A, B, C]
+    assert [watched.history(one.id).scenario for one in (A, B, C)] == [A, B, C]
     assert len(searches) == 1
     with pytest.raises(KeyError):
-        watched.fate("sha256:unknown")
+        watched.history("sha256:unknown")
 
 
 @pytest.mark.parametrize("wrong", [{"max_repairs": -1}, {"max_rounds": 0}, {"min_coverage": 2}])
@@ -382,8 +382,8 @@ def test_any_judge_leaves_right_scenarios_alone_and_ships_no_wrong_one(data: st.
     for one in first:
         right = expectation_holds(one.expected_decision, engine.evaluate(one.request).decision)
         if right:
-            assert report.fate(one.id).scenario == one
+            assert report.history(one.id).scenario == one
         else:
-            assert report.fate(one.id).outcome in {"corrected", "failed", "discarded"}
+            assert report.history(one.id).outcome in {"corrected", "failed", "discarded"}
     assert report.passed == (not report.disagreements)
     assert all(one.passed for one in report.results) or not report.passed

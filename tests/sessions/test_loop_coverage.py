@@ -44,7 +44,7 @@ def test_discards_are_not_in_the_set_and_are_told(tmp_path: Path) -> None:
     assert "/protected" not in (tmp_path / "s.json").read_text("utf-8")
     assert named(report.scenarios) == [("read /a", "allow"), ("read /c", "allow")]
     assert [told.discarded_scenarios[0].scenario for told in work.source.told] == [first, second]
-    assert report.fate(first.id).outcome == report.fate(second.id).outcome == "discarded"
+    assert report.history(first.id).outcome == report.history(second.id).outcome == "discarded"
 
 
 def test_a_corrected_scenario_stays_without_a_replacement() -> None:
@@ -169,7 +169,7 @@ def test_handwritten_scenarios_are_not_touched(decision: str) -> None:
     assert report.passed
     assert own in report.scenarios
     assert len(report.scenarios) == 2
-    assert report.fate(own.id).events == ("asked again by replacement 'read /secret'; left out",)
+    assert report.history(own.id).events == ("asked again by replacement 'read /secret'; left out",)
 
 
 @pytest.mark.parametrize("stricter_first", [True, False])
@@ -202,7 +202,7 @@ def test_a_handwritten_scenario_is_never_corrected() -> None:
     assert not report.passed
     assert report.disagreements[0].scenario == own
     assert len(work.compiler.contexts) == 1
-    assert any("handwritten" in event for event in report.fate(own.id).events)
+    assert any("handwritten" in event for event in report.history(own.id).events)
 
 
 def test_a_handwritten_scenario_against_an_invariant_is_reported() -> None:
@@ -211,7 +211,7 @@ def test_a_handwritten_scenario_against_an_invariant_is_reported() -> None:
     report = bench([own, A], handwritten=[own]).run()
 
     assert not report.passed
-    assert "contradicts a structural invariant" in report.fate(own.id).events[0]
+    assert "contradicts a structural invariant" in report.history(own.id).events[0]
 
 
 def test_handwritten_scenarios_that_the_generator_forgot_are_there() -> None:
@@ -257,7 +257,7 @@ def test_what_an_invariant_of_the_engine_decides_costs_no_repair_of_rules() -> N
     report = work.run()
 
     assert report.passed
-    assert report.fate(impossible.id).outcome == "discarded"
+    assert report.history(impossible.id).outcome == "discarded"
     assert not work.compiler.contexts
     assert work.source.told[0].discarded_scenarios[0].rule == "structural-domain-escalate"
 
@@ -363,7 +363,7 @@ def test_a_turn_that_fails_costs_that_turn_only() -> None:
 
     assert report.passed
     assert any("dead" in note for note in report.notes)
-    assert report.fate(WRONG.id).outcome == "corrected"
+    assert report.history(WRONG.id).outcome == "corrected"
 
 
 def test_a_failing_replacement_of_a_new_request_is_judged() -> None:
@@ -389,7 +389,7 @@ def test_a_replacement_that_asks_the_same_and_fails_changes_nothing() -> None:
     report = bench([A, WRONG], blaming(), later=[[worse]]).run()
 
     assert named(report.scenarios) == [("read /a", "allow"), ("read /b", "escalate")]
-    assert any("the old one stays" in event for event in report.fate(WRONG.id).events)
+    assert any("the old one stays" in event for event in report.history(WRONG.id).events)
 
 
 def test_arguments_that_no_tool_takes_are_discarded() -> None:
@@ -398,7 +398,7 @@ def test_arguments_that_no_tool_takes_are_discarded() -> None:
     report = bench([A, bad], annotations=[READ]).run()
 
     assert report.passed
-    assert "invalid-schema" in report.fate(bad.id).events[0]
+    assert "invalid-schema" in report.history(bad.id).events[0]
 
 
 def test_a_request_that_leaves_its_roles_undecided_says_so() -> None:
@@ -414,10 +414,10 @@ def test_a_request_that_leaves_its_roles_undecided_says_so() -> None:
     report = bench([A, said_], annotations=[tool]).run()
 
     assert report.passed
-    assert report.fate(A.id).events == (
+    assert report.history(A.id).events == (
         "the roles of 'path' depend on 'mode', which is missing: the default ones count",
     )
-    assert report.fate(said_.id).events == ()
+    assert report.history(said_.id).events == ()
 
 
 def test_not_allow_is_not_for_models() -> None:

@@ -66,7 +66,7 @@ def test_a_judge_who_cannot_be_reached_once_is_asked_again() -> None:
     report = work.run()
 
     assert report.passed
-    assert report.fate(WRONG.id).outcome == "corrected"
+    assert report.history(WRONG.id).outcome == "corrected"
     assert not work.compiler.contexts
     assert any("overloaded" in note for note in report.notes)
 

@@ -5,13 +5,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_regen.errors import BoundaryError, MissingBlockError, RegenError, UsageError
+from pytest_regen.regions.markers import Comment
 from pytest_regen.sources import (
     MARKER_BEGIN,
     MARKER_END,
     assemble,
     blocks,
     extract_type_block,
+    insert_type_block,
     list_type_names,
+    remove_type_block,
     replace_type_block,
     wrap_type_block,
 )
@@ -23,6 +26,9 @@ LOOKALIKES = st.sampled_from(
         "// [REGEN:END A #1]",
         "  // [REGEN:BEGIN B #2]\t",
         "# [SCHMITH:END B]",
+        "-- [REGEN:END A]",
+        "<!-- [REGEN:BEGIN A] -->",
+        "/* [REGEN:END A #1] */",
         "// [OTHER:END A]",
         "//[REGEN:BEGIN :END #1]",
         "\ufeff// [REGEN:END B]",
@@ -36,6 +42,16 @@ LINES = st.lists(LOOKALIKES | st.text(max_size=8), max_size=8)
 TEXTS = st.builds(lambda lines, end: end.join(lines), LINES, st.sampled_from(("\n", "\r\n", "\r")))
 TYPES = st.dictionaries(st.sampled_from("ABCDE"), TEXTS, max_size=4).map(lambda d: list(d.items()))
 TAGS = st.sampled_from(("REGEN", "SCHMITH"))
+COMMENTS = (
+    Comment("//"),
+    Comment("#"),
+    Comment("--"),
+    Comment(";"),
+    Comment("%"),
+    Comment("<!--", "-->"),
+    Comment("/*", "*/"),
+    Comment("(*", "*)"),
+)
 
 
 @given(TYPES, TAGS, st.sampled_from(("", "// mine\n", "using X;\r\n\r\n")))
@@ -100,6 +116,33 @@ def test_plain_text_has_plain_boundaries() -> None:
     wrapped = wrap_type_block("Project", "public class Project\n{\n}")
     begin, end = MARKER_BEGIN.format(name="Project"), MARKER_END.format(name="Project")
     assert wrapped == f"{begin}\npublic class Project\n{{\n}}\n{end}"
+
+
+@given(TEXTS, TEXTS, st.sampled_from(COMMENTS))
+def test_boundaries_stand_behind_the_comment_sign_of_the_language(
+    text: str, other: str, comment: Comment
+) -> None:
+    """Whatever the sign, a text comes back as it was, and so does the one that replaces it."""
+    wrapped = wrap_type_block("A", text, comment=comment)
+    assert wrapped.startswith(f"{comment.open} [REGEN:BEGIN A")
+    assert wrapped.endswith(f"]{' ' * bool(comment.close)}{comment.close}")
+    assert extract_type_block(wrapped, "A") == text
+    assert extract_type_block(replace_type_block(wrapped, "A", other), "A") == other
+
+
+def test_a_new_block_has_the_comment_sign_that_is_asked_for() -> None:
+    """Inserted beside others, a block can be taken out again."""
+    source = wrap_type_block("A", "a", comment=Comment("#"))
+    inserted = insert_type_block(source, "B", "b", order=["A", "B"], comment=Comment("#"))
+    assert inserted == f"{source}\n\n# [REGEN:BEGIN B]\nb\n# [REGEN:END B]"
+    assert remove_type_block(inserted, "B").rstrip() == source
+
+
+@pytest.mark.parametrize("comment", [Comment("say"), Comment("<!--"), Comment("//", "//")])
+def test_a_comment_that_could_not_be_read_again_is_refused(comment: Comment) -> None:
+    """A file with such boundaries would have no blocks."""
+    with pytest.raises(UsageError, match="comment"):
+        wrap_type_block("A", "a", comment=comment)
 
 
 def test_an_absent_type_is_none_or_an_error_that_lists_names() -> None:

@@ -6,6 +6,8 @@ import re
 class PlainNames:
     """Names in ASCII words; the root of ``Project`` is ``ProjectDataObject``."""
 
+    name = "csharp"
+
     reserved_type_names = frozenset({"String", "Object", "List"})
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:

@@ -39,7 +39,7 @@ class German(Kind):
     """German strings, asked key by key from the English ones."""
 
     files: str | Sequence[str] = PLACE
-    region = regions.JsonStrings()
+    region: regions.Region = regions.JsonStrings()
     system = "You translate the user interface of a harbour app. Say du."
 
     def units(self, file: Path) -> Mapping[str, str]:

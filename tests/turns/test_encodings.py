@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_regen.credentials.encodings import unescaped
+from pytest_regen.credentials.encodings import unescape
 
 PIECES = (
     # What begins, ends or is an escape, and what stands in for one meanwhile.
@@ -31,9 +31,9 @@ END = "|"
 @example("\\n" + "".join(map(chr, range(0xD800, 0xD900))))
 def test_many_escapes_mean_what_few_do(text: str) -> None:
     """A text is read alike whether it stands there once or a thousand times."""
-    once = unescaped(text + END)
+    once = unescape(text + END)
 
-    often = unescaped((text + END) * MANY)
+    often = unescape((text + END) * MANY)
 
     assert (often and often.text) == (once and once.text * MANY)
 
@@ -42,7 +42,7 @@ def test_many_escapes_mean_what_few_do(text: str) -> None:
 def test_every_place_is_found_again(text: str) -> None:
     """What an escape stands for is where the escape is, one character at most for each."""
     whole = (text + END) * MANY
-    view = unescaped(whole)
+    view = unescape(whole)
     if view is None:
         return
 
@@ -64,10 +64,10 @@ def test_json_says_what_it_was_made_of(text: str, times: int) -> None:
     once = json.dumps(plain, ensure_ascii=False)
     twice = json.dumps(once, ensure_ascii=False)
 
-    view = unescaped(twice)
+    view = unescape(twice)
 
     assert view is not None
     assert view.text == f'"{once}"'
-    inner = unescaped(once)
+    inner = unescape(once)
     assert inner is not None
     assert inner.text == f'"{plain}"'

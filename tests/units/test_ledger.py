@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit_work import ENGLISH, GERMAN, PLACE, German, codes, entry_of, kinds_with, project
 
+from pytest_regen.errors import StoreWriteError
 from pytest_regen.units.ledger import Entry, as_bytes, entry_name, system_name
 from pytest_regen.units.place import open_units
 from pytest_regen.units.work import adopt_units, forget_units, rebuild_units, unit_history
@@ -158,7 +159,7 @@ def test_a_copied_file_does_not_take_the_ledger_away(tmp_path: Path) -> None:
 
     copied = open_units(kinds_with(tmp_path, Copied()), "other/de.json")
 
-    assert codes(copied.open()) == dict.fromkeys(ENGLISH, ["UNRECORDED"])
+    assert codes(copied.open()) == {name: ["UNRECORDED"] for name in ENGLISH}
 
 
 def test_another_format_makes_nothing_stale(tmp_path: Path) -> None:
@@ -172,8 +173,6 @@ def test_another_format_makes_nothing_stale(tmp_path: Path) -> None:
 
 def test_a_link_in_the_place_of_the_file_is_not_written(tmp_path: Path) -> None:
     """What it points at may lie anywhere."""
-    from pytest_regen.errors import StoreWriteError
-
     file = project(tmp_path)
     outside = tmp_path / "outside.json"
     outside.write_text('{"berth": "x"}', "utf-8")

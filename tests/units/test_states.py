@@ -3,10 +3,17 @@
 from pathlib import Path
 
 import pytest
-from unit_work import ENGLISH, GERMAN, PLACE, German, codes, project, write_json
+from unit_work import ENGLISH, GERMAN, PLACE, German, codes, kinds_with, project, write_json
 
-from pytest_regen import Kind, Unit, regions
+from pytest_regen import Issue, Kind, Unit, regions
+from pytest_regen.errors import KindError
+from pytest_regen.units.place import open_units
 from pytest_regen.units.work import adopt_units
+
+
+def all_with(code: str) -> dict[str, list[str]]:
+    """Return what ``codes`` says where every unit has this one."""
+    return {name: [code] for name in ENGLISH}
 
 
 def test_a_recorded_text_is_clean(tmp_path: Path) -> None:
@@ -40,7 +47,7 @@ def test_all_units_of_an_absent_file_are_missing(tmp_path: Path) -> None:
     """The file is made by the first answer."""
     file = project(tmp_path, None)
 
-    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["MISSING_UNIT"])
+    assert codes(file.open()) == all_with("MISSING_UNIT")
 
 
 def test_another_text_than_the_recorded_one_is_drift(tmp_path: Path) -> None:
@@ -76,7 +83,7 @@ def test_another_system_prompt_makes_all_stale(tmp_path: Path) -> None:
 
     file = project(tmp_path, is_recorded=False, kind=Formal())
 
-    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+    assert codes(file.open()) == all_with("STALE")
 
 
 def test_another_setting_makes_all_stale(tmp_path: Path) -> None:
@@ -90,7 +97,7 @@ def test_another_setting_makes_all_stale(tmp_path: Path) -> None:
 
     file = project(tmp_path, is_recorded=False, kind=Short())
 
-    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+    assert codes(file.open()) == all_with("STALE")
 
 
 def test_an_input_may_be_a_file(tmp_path: Path) -> None:
@@ -110,9 +117,9 @@ def test_an_input_may_be_a_file(tmp_path: Path) -> None:
     glossary.write_bytes(b"berth: Liegeplatz\n")
     assert codes(file.open()) == {}
     glossary.write_bytes(b"berth: Anleger\n")
-    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+    assert codes(file.open()) == all_with("STALE")
     glossary.unlink()
-    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["STALE"])
+    assert codes(file.open()) == all_with("STALE")
 
 
 def test_an_answer_is_no_input_of_its_own_unit(tmp_path: Path) -> None:
@@ -156,7 +163,7 @@ def test_a_file_that_cannot_be_read_fails_every_unit(tmp_path: Path) -> None:
 
     units = file.open()
 
-    assert codes(units) == dict.fromkeys(ENGLISH, ["SYNTAX"])
+    assert codes(units) == all_with("SYNTAX")
     assert units.obstacle("berth")
 
 
@@ -165,7 +172,7 @@ def test_a_file_that_is_no_text_fails_every_unit(tmp_path: Path) -> None:
     file = project(tmp_path)
     file.path.write_bytes(b'{"berth": "\xff"}')
 
-    assert codes(file.open()) == dict.fromkeys(ENGLISH, ["SYNTAX"])
+    assert codes(file.open()) == all_with("SYNTAX")
 
 
 CONFLICT = """{
@@ -187,7 +194,7 @@ def test_conflict_markers_name_the_unit(tmp_path: Path) -> None:
 
     units = file.open()
 
-    assert codes(units) == dict.fromkeys(ENGLISH, ["CONFLICT"])
+    assert codes(units) == all_with("CONFLICT")
     assert units.conflicting == {"berth"}
     issue = units.issues("berth")[0]
     assert issue.line == 2
@@ -203,7 +210,9 @@ def test_a_region_decides_what_is_the_same(tmp_path: Path) -> None:
         region = regions.JsonValues()
 
     file = project(tmp_path, kind=Values())
-    file.path.write_text(file.path.read_text("utf-8").replace(" anlegen", "\\u0020anlegen"), "utf-8")
+    file.path.write_text(
+        file.path.read_text("utf-8").replace(" anlegen", "\\u0020anlegen"), "utf-8"
+    )
 
     assert codes(file.open()) == {}
 
@@ -213,16 +222,14 @@ def test_an_exception_in_a_kind_is_its_own_error(tmp_path: Path, method: str) ->
     """It has the user's traceback and nothing of ours, and no model is asked about it."""
     project(tmp_path)
 
-    def broken(self: Kind, *_: object) -> object:
-        return {}["no such key"]
+    def broken(*_: object) -> object:
+        return {"a": 1}["no such key"]
 
     kind = type("Broken", (German,), {method: broken})()
     file = project(tmp_path, is_recorded=False, kind=kind)
 
     units = file.open()
     if method == "units":
-        from pytest_regen.errors import KindError
-
         with pytest.raises(KindError, match=r"Broken.units raised KeyError") as raised:
             _ = units.names
         assert "no such key" in raised.value.trace
@@ -268,7 +275,6 @@ def test_what_check_may_not_give(tmp_path: Path) -> None:
 
 def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
     """It counts in the text of the unit; people read the file."""
-    from pytest_regen import Issue
 
     class Query(Kind):
         """Blocks between markers."""
@@ -280,17 +286,13 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
             """The order."""
             return unit.name
 
-        def check(self, unit: Unit) -> list[Issue]:
+        def check(self, _unit: Unit) -> list[Issue]:
             """The second line is wrong."""
             return [Issue.of("SLOW", "no index", line=2)]
 
     (tmp_path / "queries.sql").write_text(
         "-- [REGEN:BEGIN ships]\nSELECT *\nFROM ships\n-- [REGEN:END ships]\n", "utf-8"
     )
-    from unit_work import kinds_with
-
-    from pytest_regen.units.place import open_units
-
     units = open_units(kinds_with(tmp_path, Query()), "queries.sql").open()
 
     issue = units.issues("ships")[-1]

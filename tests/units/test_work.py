@@ -1,14 +1,16 @@
 """Units recorded, put back, restored and forgotten, without a model."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
-from unit_work import ENGLISH, GERMAN, codes, entry_of, project, write_json
+from unit_work import ENGLISH, GERMAN, codes, entry_of, kinds_with, project, write_json
 
 from pytest_regen import Kind, Unit
 from pytest_regen.errors import HandEditError, SourceError, UsageError
 from pytest_regen.units.ledger import HAND
+from pytest_regen.units.place import open_units
 from pytest_regen.units.work import (
     adopt_units,
     forget_units,
@@ -127,7 +129,7 @@ def test_rebuild_resolves_a_conflict_of_git(tmp_path: Path) -> None:
     rebuild_units(file)
 
     assert german(tmp_path) == GERMAN
-    kept = [path for path in (tmp_path / ".regen/history").rglob("*-de.json")]
+    kept = list((tmp_path / ".regen/history").rglob("*-de.json"))
     assert [path.read_text("utf-8") for path in kept] == [conflict]
 
 
@@ -169,17 +171,13 @@ def test_forget_says_what_is_left_to_do_by_hand(tmp_path: Path) -> None:
 
         files = "queries.sql"
 
-        def units(self, file: Path) -> list[str]:
+        def units(self, _file: Path) -> list[str]:
             """Only one of two."""
             return ["ships"]
 
         def prompt(self, unit: Unit) -> str:
             """The order."""
             return unit.name
-
-    from unit_work import kinds_with
-
-    from pytest_regen.units.place import open_units
 
     block = "-- [REGEN:BEGIN {0}]\nSELECT 1\n-- [REGEN:END {0}]\n"
     (tmp_path / "queries.sql").write_text(block.format("ships") + block.format("old"), "utf-8")
@@ -214,7 +212,7 @@ def test_restore_does_not_discard_an_edit(tmp_path: Path) -> None:
     adopt_units(file)
     write_json(file.path, {**GERMAN, "berth": "Stelle {number}"})
 
-    with pytest.raises(HandEditError, match="berth in locales/de.json was edited by hand"):
+    with pytest.raises(HandEditError, match=r"berth in locales/de\.json was edited by hand"):
         restore_unit(file, "berth")
 
 
@@ -226,8 +224,6 @@ def test_restore_without_a_past_text(tmp_path: Path) -> None:
 
 def test_the_history_is_ignored_by_git_and_the_ledger_is_not(tmp_path: Path) -> None:
     """Each folder ignores itself, so that ``git add .regen`` adds what is to be committed."""
-    import subprocess
-
     file = project(tmp_path)
     write_json(file.path, {**GERMAN, "berth": "Platz {number}"})
     adopt_units(file)

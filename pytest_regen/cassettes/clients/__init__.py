@@ -1,3 +1,3 @@
-"""HTTP clients whose requests a cassette answers or records; only ``vcr`` knows vcrpy."""
+"""HTTP clients whose requests a cassette answers or records; only ``vcr_*`` know vcrpy."""
 
 __all__: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""Connections of aiohttp: each request over them is answered from a cassette, or recorded.
+"""aiohttp: each request over one of its connections is answered from a cassette or recorded.
 
-aiohttp itself follows redirects, keeps cookies and decodes what comes, live as in replay: a
-recording is played as bytes over a connection that leads nowhere. vcrpy's patch stands in front
-of the redirects instead, and is shown none of the hops.
+aiohttp itself follows redirects, keeps cookies and decodes bodies, live as in replay: a recording
+is played as bytes over a connection that leads nowhere. vcrpy's patch sits in front of the
+redirects instead and sees none of the hops.
 """
 
 import asyncio
@@ -11,8 +11,12 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
-from pytest_regen.cassettes.clients.traffic import LiveAnswer, refuse_websocket
+from pytest_regen.cassettes.clients.traffic import (
+    ActiveCassette,
+    LiveAnswer,
+    innermost,
+    refuse_websocket,
+)
 from pytest_regen.cassettes.interactions import (
     Interaction,
     by_lower_name,
@@ -28,13 +32,14 @@ __all__ = ["patch_connections"]
 
 
 _ASKED = "_regen_asked"
-"""Where a connection notes what is to be recorded of the answer that comes over it."""
+"""The attribute of a connection that says what to record of its next answer."""
 
 _DECODED = frozenset({"gzip", "x-gzip", "deflate", "br"})
-"""What aiohttp undoes, or fails at. Of zstd, which newer ones undo, the first bytes tell."""
+"""Encodings that aiohttp decodes, or fails at. zstd, which newer versions decode, is recognized by
+its first bytes."""
 
 _LIMIT = 2**16
-"""Bytes: how long a line may be, as in a session that is told nothing else."""
+"""The longest line in bytes; a session's default."""
 
 
 def patch_connections(patches: ExitStack) -> None:
@@ -77,10 +82,10 @@ def _wrap_start(original: Any) -> Callable[..., Any]:
 
 
 async def _read_body(request: Any, run: ActiveCassette) -> bytes:
-    """Return the body of a request, which can be sent afterwards.
+    """Return the body of a request, leaving it able to be sent.
 
     Raises:
-        CassetteMiss: it is of a kind that is read once, while it is sent.
+        CassetteMiss: its body can only be read once, while it is sent.
     """
     body = request.body
     if isinstance(body, bytes | bytearray | memoryview):
@@ -103,17 +108,17 @@ async def _read_body(request: Any, run: ActiveCassette) -> bytes:
 
 
 class _BodyBuffer:
-    """Takes what a body writes."""
+    """Collects what a body writes."""
 
     def __init__(self) -> None:
         self.data = b""
 
     async def write(self, piece: bytes) -> None:
-        """Keep a piece."""
+        """Add a piece."""
         self.data += piece
 
     async def write_eof(self, piece: bytes = b"") -> None:
-        """Keep the last piece."""
+        """Add the last piece."""
         self.data += piece
 
 
@@ -128,7 +133,7 @@ def _replay_connection(connector: Any, request: Any, taken: Interaction) -> Any:
     protocol.connection_made(
         _ReplayTransport(loop, protocol, [head, *_wire_pieces(taken, request.method)], taken)
     )
-    # Never pooled: it leads nowhere.
+    # Must not be pooled: it leads nowhere.
     protocol._should_close = True  # noqa: SLF001 - aiohttp before 3.12 has no force_close()
     make = import_module("aiohttp.connector").Connection
     return make(connector, request.connection_key, protocol, loop)
@@ -168,11 +173,11 @@ class _ReplayTransport(asyncio.Transport):
             self._protocol.data_received(piece)
 
     def is_closing(self) -> bool:
-        """Whether the client let go of it, or it broke off."""
+        """Whether the client closed it, or the recording was cut off."""
         return self._is_closing
 
     def close(self) -> None:
-        """Tell the protocol, as a socket would."""
+        """Report the end to the protocol, as a socket would."""
         if not self._is_closing:
             self._is_closing = True
             self._loop.call_soon(self._protocol.connection_lost, None)
@@ -185,7 +190,7 @@ class _ReplayTransport(asyncio.Transport):
     resume_reading = pause_reading
 
     def get_write_buffer_size(self) -> int:
-        """Return that nothing waits."""
+        """Return 0: nothing is buffered."""
         return 0
 
 
@@ -210,7 +215,7 @@ def _wire_pieces(taken: Interaction, method: str) -> Iterator[bytes]:
 
 
 def _line(text: str) -> bytes:
-    """Return a line of the head; what somebody put into a file cannot end it early."""
+    """Return a line of the head; a cassette's content cannot end it early."""
     plain = "".join(" " if sign in "\r\n\0" else sign for sign in text)
     return plain.encode("utf-8", "surrogateescape") + b"\r\n"
 
@@ -225,7 +230,7 @@ async def _record_response(
     request: Any,
     body: bytes,
 ) -> None:
-    """Keep an answer: a stream of events while it passes, any other before it is handed on."""
+    """Record an answer: an event stream as it passes, any other before it is handed on."""
     headers = by_lower_name(response.headers.items())
     if response.headers.get("content-encoding", "").lower() in _DECODED:
         del headers["content-encoding"]
@@ -254,11 +259,11 @@ async def _record_response(
 
 
 _tasks: list[asyncio.Task[None]] = []
-"""Streams on their way: nothing else keeps their tasks alive."""
+"""Tasks that pass streams on; nothing else keeps them alive."""
 
 
 async def _pass_on(live: Any, copy: Any, answer: LiveAnswer) -> None:
-    """Read an answer to its end, keep it and give it to the reader that the client has."""
+    """Read an answer to its end, record it and feed it to the client's reader."""
     try:
         async for piece in live.iter_any():
             answer.add(piece)
@@ -266,7 +271,7 @@ async def _pass_on(live: Any, copy: Any, answer: LiveAnswer) -> None:
         await answer.aend("complete")
         copy.feed_eof()
     except asyncio.CancelledError:
-        # The client let go of it, and waits for nothing.
+        # The client has closed the answer, so nothing waits for the recording.
         answer.end_apart("closed")
         raise
     except (Exception, CassetteMiss) as error:  # noqa: BLE001 - the client raises it when it reads
@@ -275,14 +280,14 @@ async def _pass_on(live: Any, copy: Any, answer: LiveAnswer) -> None:
 
 
 def _detached_reader(live: Any) -> Any:
-    """Return a reader as that of an answer, without a connection to slow down."""
+    """Return a reader like that of an answer, but without a connection to slow down."""
     loop, limit = asyncio.get_running_loop(), max(_LIMIT, live._low_water)  # noqa: SLF001 - of lines
     make = import_module("aiohttp").StreamReader
     return make(_NoConnection(), limit, timer=live._timer, loop=loop)  # noqa: SLF001 - or a timeout would not end it
 
 
 class _NoConnection:
-    """What a reader asks to slow down a server."""
+    """Stands in for the protocol that a reader tells to slow a server down."""
 
     _reading_paused = False
     connected = True

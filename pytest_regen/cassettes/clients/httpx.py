@@ -1,7 +1,7 @@
 """Clients built on httpx and httpx2, recorded while they stream and replayed piece by piece.
 
 vcrpy reads an answer to its end before it hands it on; here the caller gets each piece when it
-arrives, and what was sent, when, and how the stream ended is kept.
+arrives, and the pieces, their times and the way the stream ended are recorded.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,8 +11,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
-from pytest_regen.cassettes.clients.traffic import LiveAnswer, refuse_websocket
+from pytest_regen.cassettes.clients.traffic import (
+    ActiveCassette,
+    LiveAnswer,
+    innermost,
+    refuse_websocket,
+)
 from pytest_regen.cassettes.interactions import (
     BROKEN_OFF,
     Interaction,
@@ -100,7 +104,7 @@ def _async_handler(module: Any) -> Callable[[Any], Any]:
 
 
 def _replay_response(module: Any, taken: Interaction) -> Any:
-    # As bytes: of text the client takes ASCII alone, and reads what a server sent as UTF-8 first.
+    # As bytes: the client accepts only ASCII text, and decodes what a server sent as UTF-8 first.
     headers = [
         (name.encode(), value.encode("utf-8", "surrogatepass"))
         for name, values in playable_headers(taken).items()
@@ -125,7 +129,7 @@ def _record_response(
     body: bytes,
     response: Any,
 ) -> tuple[LiveAnswer | None, Any]:
-    """Return a response that is kept while it passes; with what is kept, where that is whole."""
+    """Return a response that is recorded as it passes, with its answer if that is complete."""
     exchange = WireExchange(
         method=request.method,
         uri=str(request.url),
@@ -138,7 +142,8 @@ def _record_response(
     )
     answer = LiveAnswer(run, exchange, str(response.headers.get("content-encoding") or ""))
     if isinstance(response.stream, module.ByteStream):
-        # Of a double put in the transport's place: whole, and the client will not read it again.
+        # From a test double in the transport's place: already complete, the client will not read
+        # it.
         for piece in response.stream:
             answer.add(piece)
         return answer, response
@@ -150,7 +155,7 @@ def _record_response(
 def _replay_stream_class(module: Any) -> Any:
     """Return the class of recorded bodies that a response of ``module`` accepts."""
 
-    class Played(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
+    class RecordedStream(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
         """A recorded body, in its pieces, with its end."""
 
         def __init__(self, taken: Interaction) -> None:
@@ -169,14 +174,14 @@ def _replay_stream_class(module: Any) -> Any:
             if self._taken.end != "complete":
                 raise module.RemoteProtocolError(BROKEN_OFF)
 
-    return Played
+    return RecordedStream
 
 
 @cache
 def _live_stream_class(module: Any) -> Any:
     """Return the class of live bodies that a response of ``module`` accepts."""
 
-    class Taped(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
+    class LiveStream(module.SyncByteStream, module.AsyncByteStream):  # type: ignore[misc]  # the client's
         """A live body, kept while it passes."""
 
         def __init__(self, inner: Any, answer: LiveAnswer) -> None:
@@ -215,4 +220,4 @@ def _live_stream_class(module: Any) -> Any:
             finally:
                 await self._answer.aend("closed")
 
-    return Taped
+    return LiveStream

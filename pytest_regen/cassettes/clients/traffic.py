@@ -1,4 +1,8 @@
-"""Answers on their way from a server to a caller, kept piece by piece and recorded at their end."""
+"""What passes between HTTP clients and servers while a cassette is in use.
+
+Patched clients ask the innermost cassette; answers on their way to a caller are kept piece by piece
+and recorded at their end; websockets are refused.
+"""
 
 import asyncio
 import re
@@ -9,30 +13,77 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol, cast
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, innermost
-from pytest_regen.cassettes.interactions import StreamEnd
+from pytest_regen.cassettes.interactions import Interaction, StreamEnd
 from pytest_regen.cassettes.recording import WireExchange
 from pytest_regen.errors import CassetteError
 from pytest_regen.network import BlockedConnectionError, host_of
+from pytest_regen.turns.interception import client_interceptors
 
-__all__ = ["LiveAnswer", "end_streams", "patch_sockets", "refuse_websocket", "wait_until_recorded"]
+__all__ = [
+    "ActiveCassette",
+    "LiveAnswer",
+    "end_streams",
+    "innermost",
+    "patch_sockets",
+    "refuse_websocket",
+    "wait_until_recorded",
+]
+
+
+class ActiveCassette(Protocol):
+    """A cassette in use, as patched clients know it."""
+
+    def passes(self, uri: str) -> bool:
+        """Whether requests to this address bypass the cassette."""
+        ...
+
+    def take(self, method: str, uri: str, body: bytes) -> Interaction | None:
+        """Return the recorded answer, or ``None`` where the request is to be sent.
+
+        Raises:
+            CassetteMiss: nothing was recorded, and nothing may be sent.
+        """
+        ...
+
+    def signal(self, error: CassetteError) -> BaseException:
+        """Return what to raise so that ``error`` passes through clients without a retry."""
+        ...
+
+    def record(self, exchange: WireExchange) -> None:
+        """Record a request that was sent and its answer.
+
+        Raises:
+            CassetteMiss: it cannot be written.
+        """
+        ...
+
+    def record_apart(self, exchange: WireExchange) -> Future[None]:
+        """Record a request and its answer in another thread, for callers in an event loop."""
+        ...
+
+
+def innermost(uri: str) -> ActiveCassette | None:
+    """Return the cassette that serves requests to an address: the one put to use last, if any."""
+    # Only a ``CassetteRun`` is put to use for clients, and it has both protocols.
+    runs = cast("tuple[ActiveCassette, ...]", client_interceptors())
+    return runs[-1] if runs and not runs[-1].passes(uri) else None
 
 
 _STEP = 0.02
-"""Seconds: pieces that arrive within one step of each other are kept as one."""
+"""In seconds: pieces that arrive within one step of each other are recorded as one."""
 
 _open: list["LiveAnswer"] = []
 """Answers on their way to a caller.
 
-Like all that clients share here it is changed by single operations of lists: a lock would make an
-event loop wait for another thread.
+Changed only by single, atomic list operations, like everything that clients share here: a lock
+would make an event loop wait for another thread.
 """
 
 
 def end_streams(run: ActiveCassette) -> None:
-    """Keep streams that nobody closed as far as they were read.
+    """Record the streams that were never closed, as far as they were read.
 
     Raises:
         CassetteMiss: one cannot be written.
@@ -47,7 +98,7 @@ class LiveAnswer:
     Args:
         run: the cassette that records it.
         exchange: the request, and the head of the answer.
-        encoding: how the pieces are packed, as ``content-encoding`` names it.
+        encoding: the compression of the pieces, as in ``content-encoding``.
     """
 
     def __init__(self, run: ActiveCassette, exchange: WireExchange, encoding: str = "") -> None:
@@ -61,7 +112,7 @@ class LiveAnswer:
         _open.append(self)
 
     def add(self, piece: bytes) -> None:
-        """Keep a piece that arrived now."""
+        """Add a piece that arrived now."""
         self._pieces.append(piece)
         size = self._size(piece)
         if size is None:
@@ -84,14 +135,14 @@ class LiveAnswer:
             self.run.record(exchange)
 
     def end_apart(self, how: StreamEnd) -> Future[None] | None:
-        """Let another thread record the answer; returns what ends with it, the first time."""
+        """Let another thread record the answer; return a future the first time, then ``None``."""
         exchange = self._whole(how)
         return None if exchange is None else self.run.record_apart(exchange)
 
     async def aend(self, how: StreamEnd) -> None:
-        """Record the answer in another thread, and return when it is written; raises as ``end``.
+        """Record the answer in another thread and wait for it; raises as ``end`` does.
 
-        Cancelled, it is recorded all the same.
+        If cancelled, the answer is recorded all the same.
         """
         future = self.end_apart(how)
         if future is not None:
@@ -99,16 +150,16 @@ class LiveAnswer:
 
     def _whole(self, how: StreamEnd) -> WireExchange | None:
         try:
-            # Of several threads one gets it.
+            # Only one of several threads gets the item.
             self._unended.pop()
         except IndexError:
             return None
         _open.remove(self)
-        return self._exchange.ended(b"".join(self._pieces), tuple(self._chunks), how)
+        return self._exchange.with_answer(b"".join(self._pieces), tuple(self._chunks), how)
 
 
 async def wait_until_recorded(future: Future[None]) -> None:
-    """Wait for a recording without keeping the event loop from its other tasks.
+    """Wait for a recording without blocking the event loop.
 
     Raises:
         CassetteMiss: it cannot be written.
@@ -116,19 +167,19 @@ async def wait_until_recorded(future: Future[None]) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        # Trio, which clients speak through anyio.
+        # Trio, which clients use through anyio.
         from anyio.to_thread import run_sync
 
         await run_sync(future.result)
         return
-    # The thread goes on when the task is cancelled.
+    # The thread continues when the task is cancelled.
     await asyncio.shield(asyncio.wrap_future(future))
 
 
 def _piece_sizer(encoding: str) -> Callable[[bytes], int | None]:
-    """Return a function that gives the decoded size of a piece; ``None`` where it is unknown.
+    """Return a function for the decoded size of a piece, which is ``None`` if unknown.
 
-    Where that is not known the recording is played back in one piece.
+    In that case the recording is played back in one piece.
     """
     if encoding in {"", "identity"}:
         return len
@@ -140,7 +191,7 @@ def _piece_sizer(encoding: str) -> Callable[[bytes], int | None]:
         try:
             return len(inflate.decompress(piece))
         except zlib.error:
-            return None  # the client will say so, or does not mind
+            return None  # the client will raise, or does not mind
 
     return size
 
@@ -148,7 +199,7 @@ def _piece_sizer(encoding: str) -> Callable[[bytes], int | None]:
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 _HOST = re.compile(rb"\r\nhost:[ \t]*([^\r\n]+?)[ \t]*\r\n", re.IGNORECASE)
 _HEAD = 16_384
-"""Bytes: a request for an upgrade has no body, and is no longer."""
+"""In bytes: a request for an upgrade has no body and is not longer."""
 
 
 def refuse_websocket(run: ActiveCassette, url: str, upgrade: str | None) -> None:
@@ -157,17 +208,17 @@ def refuse_websocket(run: ActiveCassette, url: str, upgrade: str | None) -> None
     Args:
         run: the cassette in use.
         url: what is asked for.
-        upgrade: the header of that name.
+        upgrade: the value of its ``upgrade`` header.
 
     Raises:
-        CassetteMiss: it does.
+        CassetteMiss: the request asks for a websocket.
     """
     if upgrade is not None and upgrade.strip().lower() == "websocket":
         raise run.signal(_refusal(host_of(url) or url))
 
 
 def patch_sockets(patches: ExitStack) -> None:
-    """Look at the first words of what is sent, for a request that asks for a websocket."""
+    """Patch what sockets send, to find requests that ask for a websocket."""
     for owner, name in (
         (socket.socket, "send"),
         (socket.socket, "sendall"),
@@ -176,7 +227,7 @@ def patch_sockets(patches: ExitStack) -> None:
     ):
         own = vars(owner).get(name)
         setattr(owner, name, _wrap_send(getattr(owner, name)))
-        # What a class only inherits is not left behind as its own.
+        # An inherited method must not stay behind as the class's own.
         if own is None:
             patches.callback(delattr, owner, name)
         else:
@@ -196,9 +247,9 @@ def _check_sent(head: bytes) -> None:
     """Refuse the request for an upgrade.
 
     Raises:
-        CassetteMiss: it is one.
-        BlockedConnectionError: it is one, and an event loop would take anything but an error of
-            the connection for a fault of its own.
+        CassetteMiss: the bytes ask for a websocket.
+        BlockedConnectionError: they do, inside an event loop, which would treat anything but a
+            connection error as a fault of its own.
     """
     if not _UPGRADE.search(head):
         return

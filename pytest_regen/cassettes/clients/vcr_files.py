@@ -1,4 +1,4 @@
-"""How vcrpy reads and writes cassettes here: bounded, by line, in one step, without credentials."""
+"""How vcrpy reads and writes cassettes here: with limits and line numbers, atomically, scrubbed."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,23 +29,23 @@ from pytest_regen.cassettes.files.parser import (
     unreadable,
 )
 from pytest_regen.cassettes.files.reader import content_of
-from pytest_regen.cassettes.files.storage import replace_cassette, shown_path, unwritable
+from pytest_regen.cassettes.files.storage import display_path, replace_cassette, unwritable
 from pytest_regen.cassettes.files.writer import LARGE_BODY, check_text
 from pytest_regen.cassettes.headers import public_headers
 from pytest_regen.cassettes.interactions import by_lower_name, text_of_header
 from pytest_regen.cassettes.recording import clean_body
-from pytest_regen.cassettes.scrubbing import hidden_in_stream, scrub_literal
+from pytest_regen.cassettes.scrubbing import credentials_across_events, scrub_literal
 from pytest_regen.errors import CassetteError, CassetteUnreadableError
 from pytest_regen.strict_json import json_or_none
 
-__all__ = ["Persister", "RewritePersister", "VcrpyCannotReadError", "lost_for_vcrpy"]
+__all__ = ["Persister", "RewritePersister", "VcrpyCannotReadError", "first_loss_for_vcrpy"]
 
 
 Deserialize = Callable[[str], Any]
 
 
 class Persister:
-    """What vcrpy reads and writes cassettes with: it loads several, and writes one."""
+    """A persister for vcrpy that loads several cassettes and writes one."""
 
     def __init__(self, extra: Iterable[Path], *, rewrites: bool) -> None:
         self._extra = tuple(extra)
@@ -55,8 +55,8 @@ class Persister:
         """Return the requests and answers of all files.
 
         Raises:
-            CassetteNotFoundError: there is none, which vcrpy understands.
-            CassetteUnreadableError: one is there, but is no cassette.
+            CassetteNotFoundError: there is no cassette, which vcrpy handles.
+            CassetteUnreadableError: there is a file, but it is not a cassette.
         """
         own = [] if self._rewrites else [Path(cassette_path)]
         found: list[Any] = []
@@ -73,22 +73,22 @@ class Persister:
     def save_cassette(self, cassette_path: str, cassette_dict: Any, serializer: Any) -> None:
         """Write the cassette without credentials."""
 
-        def serialized() -> tuple[str, str]:
+        def serialize_clean() -> tuple[str, str]:
             clean = _scrub_cassette(cassette_dict)
             text, rest = str(serialize(clean, serializer)), _without_large(clean)
             return text, text if rest is clean else str(serialize(rest, serializer))
 
-        _write_cassette(Path(cassette_path), serialized)
+        _write_cassette(Path(cassette_path), serialize_clean)
 
 
 class RewritePersister:
-    """A suite's own persister, for which there is no old cassette."""
+    """A suite's own persister that finds no old cassette, for the mode that rewrites."""
 
     def __init__(self, persister: Any) -> None:
         self._persister = persister
 
     def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ARG002
-        """Find nothing."""
+        """Report that there is no cassette."""
         raise CassetteNotFoundError
 
     def save_cassette(self, *args: Any, **options: Any) -> None:
@@ -97,7 +97,7 @@ class RewritePersister:
 
 
 class _StrictSerializer:
-    """Reads in place of a serializer of vcrpy: with bounds, and with lines in its errors."""
+    """Replaces a serializer of vcrpy for reading: with limits, and with lines in its errors."""
 
     def __init__(self, path: Path, serializer: Any) -> None:
         build = Request._from_dict  # noqa: SLF001 - what vcrpy is about to call
@@ -110,10 +110,10 @@ class _StrictSerializer:
 
 
 def _load(path: Path, build: Callable[[str], Any]) -> Any:
-    """Return what ``build`` makes of the text of a cassette; ``None`` where there is no file.
+    """Return what ``build`` returns for the text of a cassette; ``None`` if there is no file.
 
     Raises:
-        CassetteUnreadableError: there is one, but it is no cassette.
+        CassetteUnreadableError: the file is not a cassette.
     """
     data, _ = content_of(path)
     if data is None:
@@ -127,12 +127,12 @@ def _load(path: Path, build: Callable[[str], Any]) -> Any:
 
 
 def _strict_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deserialize:
-    """Return a deserializer as vcrpy's for YAML, but with bounds and with lines in its errors.
+    """Return a deserializer like vcrpy's for YAML, but with limits and with lines in its errors.
 
     Args:
         path: the cassette.
-        base: the loader of vcrpy, which knows a few tags more, and constructs as little.
-        build: makes a request of what is recorded; raises where it cannot.
+        base: vcrpy's loader, which knows a few more tags and constructs just as little.
+        build: builds a request from what is recorded, or raises.
     """
 
     def deserialize(text: str) -> Any:
@@ -146,10 +146,9 @@ def _strict_yaml(path: Path, base: Any, build: Callable[[Any], Any]) -> Deserial
 
 @cache
 def _base_loader() -> Any:
-    """Return vcrpy's loader of plain values; before 8.2.1 its own would run code, so ours.
+    """Return vcrpy's loader of plain values, or ours: before 8.2.1 vcrpy's would run code.
 
-    Both know the tags that vcrpy has written for text, tuples, and bodies that were files or
-    iterators.
+    Both know the tags that vcrpy wrote for text, tuples, and bodies from files or iterators.
     """
     known = getattr(yamlserializer, "_CassetteLoader", None)
     return known or _loader_of_old_tags()
@@ -159,7 +158,7 @@ def _loader_of_old_tags() -> Any:
     import yaml
 
     class OldTags(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
-        """Safe: each tag means one thing, made of plain values."""
+        """Safe: each tag stands for one thing, made of plain values."""
 
     def text(loader: Any, node: Any) -> object:
         return loader.construct_scalar(node)
@@ -187,17 +186,17 @@ def _loader_of_old_tags() -> Any:
 
 
 def _strict_json(path: Path, build: Callable[[Any], Any]) -> Deserialize:
-    """Return a deserializer as vcrpy's for JSON; see ``_exact_yaml``."""
+    """Return a deserializer like vcrpy's for JSON; see ``_strict_yaml``."""
     return lambda text: _check_interactions(path, *parse_json(text, path), build)
 
 
 def _check_interactions(
     path: Path, data: Any, lines: list[int], build: Callable[[Any], Any]
 ) -> Any:
-    """Refuse what vcrpy would stumble over later, or not know what to do with."""
+    """Refuse what vcrpy would fail on later."""
     if is_of_ruby(data):
         why = "it was written by VCR for Ruby, which vcrpy does not read"
-        shown = shown_path(path)
+        shown = display_path(path)
         hint = f"pytest-regen cassettes convert {shown} --out {path.stem}.converted.yaml"
         raise unreadable(path, why, line=1, hint=hint)
     for line, item in interactions_with_lines(data, lines, path):
@@ -215,7 +214,7 @@ def _check_interactions(
 
 
 def _restore_wire_body(item: Mapping[str, Any], response: Mapping[str, Any]) -> None:
-    """Give an answer that we laid out the bytes of the wire, and their length."""
+    """Restore the bytes and the length that the wire had, if this package spread the JSON."""
     if item.get("layout") is None:
         return
     text = response["body"]["string"]
@@ -226,7 +225,7 @@ def _restore_wire_body(item: Mapping[str, Any], response: Mapping[str, Any]) -> 
 
 
 def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
-    """Return what vcrpy writes without large bodies, which were searched when scrubbed."""
+    """Return what vcrpy writes without large bodies, which scrubbing searched already."""
     requests, responses = cassette["requests"], cassette["responses"]
     sizes = [_size(_request_body(request)) for request in requests]
     sizes += [_size((response.get("body") or {}).get("string")) for response in responses]
@@ -260,18 +259,18 @@ def _size(body: object) -> int:
     return len(body) if isinstance(body, bytes | str) else 0
 
 
-def _write_cassette(path: Path, serialized: Callable[[], tuple[str, str]]) -> None:
+def _write_cassette(path: Path, serialize: Callable[[], tuple[str, str]]) -> None:
     """Write a cassette in one step; the old file stays until the new one is whole.
 
     Args:
         path: the cassette.
-        serialized: gives its text, and what of it is searched once more.
+        serialize: returns its text, and the part that is searched once more.
 
     Raises:
-        CassetteError: it cannot be made text, or written, or holds a credential.
+        CassetteError: it cannot be serialized or written, or holds a credential.
     """
     try:
-        text, searched = serialized()
+        text, searched = serialize()
     except UndecodableBodyError as error:
         raise CassetteError(
             f"{path.name}: the cassette is not written: one of its bodies cannot be searched for "
@@ -308,13 +307,13 @@ def _scrub_request(request: Any) -> Any:
         plain = unpack(body)
         clean = clean_body(plain)
         body = body if clean == plain else clean
-    # Anew: of a body that was a file vcrpy would hand the file to the serializer.
+    # A new request, because vcrpy would hand the file behind a body to the serializer.
     uri = scrub_literal(request.uri, ())
     return type(request)(request.method, uri, body, _keep_public(request.headers))
 
 
 def _scrub_status(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a response whose status says no credential."""
+    """Return a response whose status message holds no credential."""
     status = response.get("status")
     if not isinstance(status, Mapping) or not isinstance(status.get("message"), str):
         return response
@@ -329,7 +328,7 @@ def _scrub_response(response: Mapping[str, Any]) -> dict[str, Any]:
         return {**response, "headers": headers}
     lower = by_lower_name(headers)
     plain, _ = decode_body(body, lower)
-    kinds = hidden_in_stream(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
+    kinds = credentials_across_events(plain.decode("utf-8", "replace")) if _is_stream(lower) else ()
     if kinds:
         raise UndecodableBodyError(
             f"a stream holds a credential in pieces of several events ({', '.join(kinds)})"
@@ -348,7 +347,7 @@ def _is_stream(headers: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def _keep_public(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the headers that hold no credential, whatever the suite filters itself."""
+    """Return the headers without credentials, whatever the suite filters itself."""
     listed = {name: _as_list(value) for name, value in headers.items()}
     texts = {name: tuple(map(text_of_header, values)) for name, values in listed.items()}
     return {
@@ -362,25 +361,25 @@ def _as_list(value: object) -> Sequence[object]:
 
 
 class VcrpyCannotReadError(Exception):
-    """vcrpy itself cannot read a file, so whoever uses it has a serializer of their own."""
+    """vcrpy itself cannot read a file, so its suite must have a serializer of its own."""
 
 
-def lost_for_vcrpy(
+def first_loss_for_vcrpy(
     old: str, new: str, answers: Sequence[bytes], *, is_json: bool, as_json: bool
 ) -> str:
-    """Return which request of a cassette another one does not answer as well; empty for none.
+    """Return the first request of a cassette that another one answers less well; empty if none.
 
-    With vcrpy's own serializer, matching and persister, as a suite has them that configures none.
+    Compared with vcrpy's own serializer, matching and persister, as in a suite without settings.
 
     Args:
-        old: the text of the one.
+        old: the text of the first cassette.
         new: the text of the other, in YAML.
-        answers: the decoded bodies that the other should give, in order.
-        is_json: whether the one is JSON.
-        as_json: whether an answer that is the same JSON is as good as one of the same bytes.
+        answers: the decoded bodies that the other should play, in order.
+        is_json: whether the first is JSON.
+        as_json: whether equal JSON counts, or only equal bytes.
 
     Raises:
-        VcrpyCannotReadError: vcrpy does not read the one.
+        VcrpyCannotReadError: vcrpy cannot read the first cassette.
     """
     try:
         requests, responses, *_ = deserialize(old, jsonserializer if is_json else yamlserializer)
@@ -403,7 +402,7 @@ def lost_for_vcrpy(
 
 
 class _TextPersister:
-    """Gives vcrpy a text in place of a file."""
+    """Gives vcrpy a text instead of a file."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -414,7 +413,7 @@ class _TextPersister:
 
 
 def _cassette_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that a cassette takes of those that VCR has."""
+    """Return those of VCR's options that a cassette takes."""
     not_its = {"path_transformer", "func_path_generator", "record_on_exception", "persister"}
     return {name: value for name, value in options.items() if name not in not_its}
 

@@ -1,10 +1,11 @@
-"""HTTP clients patched, most of them by vcrpy's patches; the innermost cassette decides.
+"""Patches for HTTP clients, most of them vcrpy's; the innermost cassette answers.
 
-vcrpy's own lookup, files and filters have no part in this: its patches ask a cassette object
-whether it can play a response, play it, or keep a new one, and the object put there asks ours.
+vcrpy's own lookup, files and filters are not used: its patches ask a cassette object whether it can
+play a response, to play it, or to keep a new one, and the object given to them asks ours.
 """
 
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
@@ -18,10 +19,14 @@ from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrRecordMode
 from vcr.stubs import VCRHTTPSConnection
 
-from pytest_regen.cassettes.clients.active import ActiveCassette, activate, innermost
 from pytest_regen.cassettes.clients.aiohttp import patch_connections
 from pytest_regen.cassettes.clients.httpx import patch_transports
-from pytest_regen.cassettes.clients.traffic import end_streams, patch_sockets
+from pytest_regen.cassettes.clients.traffic import (
+    ActiveCassette,
+    end_streams,
+    innermost,
+    patch_sockets,
+)
 from pytest_regen.cassettes.interactions import (
     Interaction,
     by_lower_name,
@@ -45,11 +50,11 @@ __all__ = [
 def body_bytes(body: Any) -> bytes:
     """Return the body of a request, or of an answer, as one piece.
 
-    Of aiohttp vcrpy hands on what stands behind ``json=`` or ``data=``, and not which of the two:
-    a mapping or a list of either is compared and kept as JSON.
+    For aiohttp vcrpy passes on the value of ``json=`` or ``data=``, but not which of the two: a
+    mapping or list is compared and stored as JSON in either case.
 
     Raises:
-        CassetteError: it is of a kind that cannot be read before it is sent.
+        CassetteError: the body cannot be read before it is sent.
     """
     if hasattr(body, "read"):
         body = body.read()
@@ -66,7 +71,7 @@ def body_bytes(body: Any) -> bytes:
 
 
 def comparable_bytes(body: Any) -> bytes:
-    """Return a body as ``body_bytes`` does; one that cannot be read is empty."""
+    """Return a body as ``body_bytes`` does, or nothing if it cannot be read."""
     try:
         return body_bytes(body)
     except CassetteError:
@@ -78,12 +83,12 @@ def _is_bytes(value: object) -> bool:
 
 
 def _is_pieces(body: object) -> bool:
-    """Whether a list is a body in pieces: JSON holds no bytes."""
+    """Whether a list is a body in pieces, not JSON, which holds no bytes."""
     return isinstance(body, list | tuple) and bool(body) and all(map(_is_bytes, body))
 
 
 def _json_default(value: object) -> object:
-    """Return a part of a body that JSON has no words for: bytes of a file, or pairs of a form."""
+    """Return a part of a body that JSON cannot hold: bytes of a file, or pairs of a form."""
     if isinstance(value, bytes | bytearray):
         return value.decode("latin-1")
     if isinstance(value, Mapping):
@@ -101,16 +106,16 @@ def _unreadable_body(body: object) -> CassetteError:
 
 
 _TAKEN = "_regen_taken"
-"""Where an answer waits on vcrpy's request, between being found and being played."""
+"""The attribute of vcrpy's request that holds an answer between lookup and playing."""
 
 _RUN = "_regen_run"
-"""Where the cassette that was asked is noted on it."""
+"""The attribute that holds the cassette that was asked."""
 
 _OURS = ("_httpx", "_httpx2", "_httpcore", "_aiohttp")
-"""What ``transports`` and ``connections`` patch: vcrpy would read streams to their end first, and
-of aiohttp it does not see the hops of a redirect.
+"""Clients that ``httpx.py`` and ``aiohttp.py`` patch: vcrpy would read streams to their end first,
+and would not see the redirects of aiohttp.
 
-vcrpy up to 7 and from 8.2 patches httpx, 8.0 and 8.1 what lies below it.
+vcrpy up to 7 and from 8.2 on patches httpx, 8.0 and 8.1 patch httpcore below it.
 """
 
 _IMPORTED_AS = {
@@ -120,17 +125,44 @@ _IMPORTED_AS = {
     "httplib2": "httplib2",
     "tornado": "tornado",
 }
-"""vcrpy looks for each of them every time; where one is not installed that is time lost."""
+"""vcrpy tries to import each of them every time, which is slow for those not installed."""
 
 
 @contextmanager
 def patch_clients(run: ActiveCassette) -> Iterator[None]:
-    """Let every HTTP client ask ``run`` first: by our transports, the others by vcrpy's patches."""
+    """Let every HTTP client ask cassettes first: by our transports, or by vcrpy's patches.
+
+    The first block patches the clients and the last takes the patches back, in whatever order
+    blocks end: taken back one by one, those of two threads would put back what the other had
+    already taken away.
+
+    Args:
+        run: the cassette, which is in use by then; its open streams end with the block.
+    """
+    with _patch_state.lock:
+        if not _patch_state.blocks:
+            with ExitStack() as patches:
+                _patch(patches)
+                _patch_state.patches = patches.pop_all()
+        _patch_state.blocks += 1
     try:
-        with activate(run, _patch):
-            yield
+        yield
     finally:
+        with _patch_state.lock:
+            _patch_state.blocks -= 1
+            if not _patch_state.blocks:
+                _patch_state.patches.close()
         end_streams(run)
+
+
+class _PatchState:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.blocks = 0
+        self.patches = ExitStack()
+
+
+_patch_state = _PatchState()
 
 
 def _patch(patches: ExitStack) -> None:
@@ -147,9 +179,10 @@ def _patch(patches: ExitStack) -> None:
 def keep_patches_while_sending() -> Iterator[None]:
     """Keep vcrpy from taking its patches back while it makes a connection and sends a request.
 
-    It takes them from all threads: what others send in the meantime is recorded by nobody. Only
-    two kinds of connection look for patched names while they are made: that of ``http.client`` for
-    https, which is given its own, and those of httplib2, for which all is left as it is.
+    vcrpy takes them back for all threads, so what another thread sends in the meantime would not be
+    recorded. Only two kinds of connection look up patched names while they are made: the https one
+    of ``http.client``, which is given its own names here, and those of httplib2, for which nothing
+    changes.
     """
     before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass  # noqa: SLF001 - vcrpy's
     if base.__module__ == __name__:
@@ -171,9 +204,9 @@ def keep_patches_while_sending() -> Iterator[None]:
 
 @cache
 def _bind_to_itself(base: Any) -> Any:
-    """Return a class like that of ``http.client``, which finds itself while another has its name.
+    """Return a copy of a class of ``http.client`` that finds itself under its own name.
 
-    It says ``super(HTTPSConnection, self)``.
+    It calls ``super(HTTPSConnection, self)``, and a patch has replaced that global name.
     """
     made = base.__init__
     names = {**made.__globals__, base.__name__: base}
@@ -184,7 +217,7 @@ def _bind_to_itself(base: Any) -> Any:
 
 @cache
 def _builder() -> Any:
-    # One for all: it makes a class of every kind of connection, which takes longer than patching.
+    # Cached: building makes a class for every kind of connection, which is slower than patching.
     cassette = _PatchTarget("pytest-regen", record_mode=VcrRecordMode.ALL)
     return _builder_class()(cassette)
 
@@ -193,8 +226,8 @@ def _builder() -> Any:
 def _builder_class() -> Any:
     """Return vcrpy's builder of patches without those for the skipped clients.
 
-    Its option ``skip_patchers`` is there since 9.4 only, and the methods are not all of the same
-    names.
+    vcrpy has the option ``skip_patchers`` only since 9.4, and the methods' names differ between
+    versions.
     """
     return type(
         "_Builder", (CassettePatcherBuilder,), dict.fromkeys(_skipped_methods(), _no_patches)
@@ -202,15 +235,15 @@ def _builder_class() -> Any:
 
 
 def _skipped_methods() -> tuple[str, ...]:
-    """Return the methods of vcrpy's builder that make no patches here."""
+    """Return the methods of vcrpy's builder that are overridden to make no patches."""
     return (*_OURS, *(f"_{name}" for name in missing_clients() if name in _IMPORTED_AS))
 
 
 @cache
 def missing_clients() -> tuple[str, ...]:
-    """Return the names, those of vcrpy since 9.4, of the clients that are not installed.
+    """Return the clients that are not installed, as vcrpy names them since 9.4.
 
-    It found none of them when it was imported, and could not patch one that came since.
+    Cached: vcrpy looked for them when it was imported and could not patch one installed since.
     """
     named = {"aiohttp": "aiohttp", "httpx": "httpx", "httpx2": "httpx2", **_IMPORTED_AS}
     return tuple(name for name, module in named.items() if find_spec(module) is None)
@@ -221,18 +254,18 @@ def _no_patches(_builder: object) -> tuple[()]:
 
 
 class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
-    """What vcrpy's patches talk to: the run that was innermost when a request was made."""
+    """The cassette that vcrpy's patches ask; it asks the innermost run."""
 
     @property
     def write_protected(self) -> bool:
-        """Never: what may not be sent has raised by the time vcrpy asks."""
+        """Always false: a request that may not be sent has raised before vcrpy asks."""
         return False
 
     def can_play_response_for(self, request: Any) -> bool:
-        """Take the answer now: another thread may ask for the same one before it is played."""
+        """Claim the answer now: another thread may ask for the same one before it is played."""
         if getattr(request, _TAKEN, None) is None:
             run = innermost(request.uri)
-            # None: a connection made while a cassette was in use is used after its end.
+            # ``None`` if a connection made while a cassette was in use is used after its end.
             taken = run and run.take(request.method, request.uri, _request_body(request, run))
             setattr(request, _RUN, run)
             setattr(request, _TAKEN, taken)
@@ -248,8 +281,8 @@ class _PatchTarget(Cassette):  # type: ignore[misc]  # vcrpy ships no types
         """Record an answer that came over the network.
 
         Raises:
-            CassetteMiss: it cannot be kept, or no cassette was asked for it: in replay it would
-                be missing.
+            CassetteMiss: it cannot be stored, or no cassette was asked for it, so that replay would
+                miss it.
         """
         run: ActiveCassette | None = getattr(request, _RUN, innermost(request.uri))
         if run is None:
@@ -283,7 +316,7 @@ def _unasked_error(request: Any) -> CassetteError:
 
 
 def _request_body(request: Any, run: ActiveCassette) -> bytes:
-    """Return the body of a request; one that cannot be read is no request for a cassette."""
+    """Return the body of a request; one that cannot be read raises a signal."""
     try:
         return body_bytes(request.body)
     except CassetteError as error:

@@ -1,3 +1,3 @@
-"""Cassettes as files: laid out, read whoever wrote them, appended to and replaced without loss."""
+"""Cassettes as files: format, reading any recorder's, appending and replacing without loss."""
 
 __all__: tuple[str, ...] = ()

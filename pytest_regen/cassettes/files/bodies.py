@@ -1,4 +1,4 @@
-"""Compressed bodies made readable, because what cannot be read cannot be checked for secrets."""
+"""Decoding of compressed bodies, which could not be searched for secrets, and form boundaries."""
 
 import re
 import zlib
@@ -17,11 +17,11 @@ __all__ = [
 
 
 _LARGEST = 1 << 28
-"""Bytes: a few kilobytes can be made to stand for more than there is memory."""
+"""In bytes: a few kilobytes can decompress to more than fits into memory."""
 
 _PIECE = 1 << 12
 _UNCHANGED = frozenset({"", "identity", "aws-chunked"})
-"""Encodings that leave a body as it is. S3 notes the last one, which is how it was uploaded."""
+"""Encodings that leave a body as it is; S3 reports the last one, the way of the upload."""
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -30,12 +30,12 @@ _MODULES = {
     "br": ("brotli", "brotlicffi"),
     "zstd": ("compression.zstd", "backports.zstd", "zstandard"),
 }
-"""What decodes what the standard library does not. HTTP clients ask for an encoding only where one
-of these is installed, and any of them will do."""
+"""Decoders for what the standard library cannot decode. HTTP clients request an encoding only if
+one of these is installed, and any of them will do."""
 
 
 class UndecodableBodyError(Exception):
-    """The body is compressed in a way that cannot be undone here."""
+    """The body cannot be decompressed here."""
 
 
 def decode_body(
@@ -43,15 +43,15 @@ def decode_body(
 ) -> tuple[bytes, dict[str, tuple[str, ...]]]:
     """Return ``body`` without its content encoding, and the headers that are then true.
 
-    A body that was decoded before but kept its header, as some recorders leave it, stays as it is.
+    A body that is decoded already but kept its header, as some recorders leave it, is unchanged.
 
     Args:
         body: as it came over the wire.
         headers: response headers, names in lower case.
-        is_whole: whether it ended where it should; otherwise what is there is decoded.
+        is_whole: whether the body is complete; if not, what is there is decoded.
 
     Raises:
-        UndecodableBodyError: the encoding is unknown and the body no text, the decoder is not
+        UndecodableBodyError: the encoding is unknown and the body not text, the decoder is not
             installed, or the body is broken or far too large.
     """
     kept = {n: v for n, v in headers.items() if n not in {"content-encoding", "transfer-encoding"}}
@@ -64,7 +64,7 @@ def decode_body(
 def unpack(body: bytes) -> bytes:
     """Return ``body`` decompressed if its first bytes say gzip or zstd, else unchanged.
 
-    The same text is packed differently by every clock and every version of a library.
+    Packed, the same text differs with the clock and with every version of a library.
     """
     for decode, mark in ((_gzip, _GZIP_MAGIC), (_zstd, _ZSTD_MAGIC)):
         if body.startswith(mark):
@@ -77,7 +77,7 @@ def unpack(body: bytes) -> bytes:
 
 
 def unpack_file(data: bytes) -> bytes:
-    """Return what a file holds that is compressed as a whole, by gzip; plain bytes as they are.
+    """Return the content of a file compressed as a whole by gzip; plain bytes unchanged.
 
     Raises:
         UndecodableBodyError: it is broken, or far too large.
@@ -101,7 +101,7 @@ def unpack_file(data: bytes) -> bytes:
 def _decode(name: str, body: bytes, *, is_whole: bool) -> bytes:
     decode = _DECODERS.get(name)
     if not body or (decode is None and not _is_binary(body)):
-        # Some servers call "utf-8" an encoding: clients hand on as it is what they do not know.
+        # Some servers name "utf-8" as an encoding; clients pass on what they do not know.
         return body
     if decode is None:
         raise UndecodableBodyError(f"the body has the unknown content encoding {name!r}")
@@ -123,7 +123,7 @@ def _gzip(body: bytes) -> tuple[bytes, bool]:
 def _deflate(body: bytes) -> tuple[bytes, bool]:
     if body[:1] in {b"{", b"["}:
         return body, True
-    # Some send it without the header of two bytes; this is how one is recognized.
+    # Some servers send deflate without its header of two bytes; this recognizes the header.
     has_header = len(body) == 1 or (body[0] & 15 == 8 and int.from_bytes(body[:2]) % 31 == 0)  # noqa: PLR2004 - RFC 1950
     try:
         return _inflate(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
@@ -145,9 +145,9 @@ def _inflate(body: bytes, bits: int) -> tuple[bytes, bool]:
 
 
 def _brotli(body: bytes) -> tuple[bytes, bool]:
-    module = _installed("br")
+    module = _import_decoder("br")
     decoder = module.Decompressor()
-    # One of the two packages of that name calls it otherwise.
+    # One of the two packages of that name calls it by another name.
     step = getattr(decoder, "process", None) or decoder.decompress
     try:
         return _join_bounded(step(piece) for piece in _pieces(body)), decoder.is_finished()
@@ -158,7 +158,7 @@ def _brotli(body: bytes) -> tuple[bytes, bool]:
 def _zstd(body: bytes) -> tuple[bytes, bool]:
     if not _ZSTD_MAGIC.startswith(body[:4]):
         return _plain_text(body, "it does not begin as zstd does"), True
-    module = _installed("zstd")
+    module = _import_decoder("zstd")
     try:
         return _frames(body, lambda: _zstd_decoder(module))
     except module.ZstdError as error:
@@ -171,12 +171,12 @@ def _zstd_decoder(module: Any) -> Any:
 
 
 def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[bytes, bool]:
-    """Return what a body of one or several frames says, and whether the last of them ended.
+    """Return the decoded frames of a body, and whether the last one is complete.
 
     Args:
-        body: the frames, and behind them what is none.
+        body: the frames, possibly followed by other bytes.
         make: returns a decoder for one.
-        mark: what each begins with.
+        mark: the bytes that each frame begins with.
     """
     decoder = make()
 
@@ -195,7 +195,7 @@ def _frames(body: bytes, make: Callable[[], Any], mark: bytes = b"") -> tuple[by
     return _join_bounded(steps()), decoder.eof
 
 
-def _installed(name: str) -> Any:
+def _import_decoder(name: str) -> Any:
     for module in _MODULES[name]:
         try:
             return import_module(module)
@@ -226,7 +226,7 @@ def _too_large() -> UndecodableBodyError:
 
 
 def _plain_text(body: bytes, why: object) -> bytes:
-    """Return a body that is text already; what is neither text nor compressed is broken."""
+    """Return a body that is text already; one that is neither text nor compressed is broken."""
     if _is_binary(body):
         raise UndecodableBodyError(f"the compressed body is broken: {why}")
     return body
@@ -246,10 +246,10 @@ _DECODERS: Mapping[str, Callable[[bytes], tuple[bytes, bool]]] = {
 
 
 _STABLE = "boundary"
-"""Stands in a cassette for a boundary that was drawn at random."""
+"""Replaces a randomly drawn boundary in a cassette."""
 
 _SHORTEST = 16
-"""Characters: what clients draw is longer; a short boundary was chosen, and stays."""
+"""In characters: clients draw longer ones; a shorter boundary was chosen on purpose and stays."""
 
 _RANDOM = rf"(?=[^\s\";,]*\d)[^\s\";,]{{{_SHORTEST},70}}"
 _FIRST_LINE = re.compile(rb"--(" + _RANDOM.encode() + rb")\r\nContent-", re.IGNORECASE)
@@ -257,7 +257,7 @@ _PARAMETER = re.compile(rf'(\bboundary=)"?{_RANDOM}"?', re.IGNORECASE)
 
 
 def with_stable_boundary(body: bytes) -> bytes:
-    """Return a body with its random boundary replaced; one that is no such form stays as it is.
+    """Return a body with its random boundary replaced; other bodies unchanged.
 
     Form: https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1.
     """
@@ -270,7 +270,7 @@ def with_stable_boundary(body: bytes) -> bytes:
 def with_stable_boundary_header(
     headers: Mapping[str, tuple[str, ...]],
 ) -> dict[str, tuple[str, ...]]:
-    """Return request headers (names in lower case) that say the boundary the body now has."""
+    """Return request headers (names in lower case) that name the boundary the body now has."""
     return {
         name: tuple(_PARAMETER.sub(rf"\1{_STABLE}", value) for value in values)
         if name == "content-type"

@@ -1,7 +1,7 @@
-"""The text of a cassette: YAML that vcrpy loads, JSON bodies laid out so that a diff can be read.
+"""The text of a cassette: YAML that vcrpy loads, with JSON bodies spread out for readable diffs.
 
-A file of ours is a comment, ``version``, ``recording`` and ``interactions``, each interaction
-headed by its key. That lets a reader find every recording without parsing any.
+A file written here is a comment, ``version``, ``recording`` and ``interactions``, and each
+interaction begins with its key, so that a reader finds every recording without parsing any.
 """
 
 import base64
@@ -41,15 +41,15 @@ __all__ = [
 
 
 FIRST_LINE: Final = "# pytest-regen cassette, format 1\n"
-"""A file that starts so is laid out as this module writes it."""
+"""A file that starts like this has the layout that this module writes."""
 
 INTERACTIONS: Final = "interactions:\n"
 
 RECORDING: Final = "recording"
-"""Name of the mapping that says when, with what and from whom a file was recorded."""
+"""The mapping that says when, with what and from which server a file was recorded."""
 
 _OWN = frozenset({"recorded_at", "recorded_by", "source", "models"})
-"""What stands in it; what else somebody noted stays below ``metadata``."""
+"""Its keys; anything else that somebody noted stays below ``metadata``."""
 
 _PRINTABLE = re.compile(
     "[\n\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*"
@@ -63,26 +63,26 @@ _WORDS_OF_YAML = frozenset({"null", "true", "false", "yes", "no", "on", "off", "
 
 
 def header_text(metadata: Mapping[str, Any]) -> str:
-    """Return everything that stands before the first interaction.
+    """Return everything before the first interaction.
 
     Not all of it below ``metadata``: where there is such a key, vcrpy (since 9.4) gives its
     persister three values, and that of pytest-recording 0.14 takes two.
     """
     own = {name: value for name, value in metadata.items() if name in _OWN}
     noted = {name: value for name, value in metadata.items() if name not in _OWN}
-    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_written_mapping(own, "  ")]
+    lines = [FIRST_LINE, "version: 1\n", f"{RECORDING}:\n", *_mapping_lines(own, "  ")]
     if noted:
-        lines += ["metadata:\n", *_written_mapping(noted, "  ")]
+        lines += ["metadata:\n", *_mapping_lines(noted, "  ")]
     return "".join(lines) + INTERACTIONS
 
 
-def _written_mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
-    """Yield the lines of a mapping, which another recorder may have filled with anything."""
+def _mapping_lines(values: Mapping[str, Any], indent: str) -> Iterable[str]:
+    """Yield the lines of a mapping, which may hold anything another recorder wrote."""
     for name, value in values.items():
         head = f"{indent}{_scalar(name)}:"
         if isinstance(value, Mapping):
             yield f"{head}\n" if value else f"{head} {{}}\n"
-            yield from _written_mapping(value, indent + "  ")
+            yield from _mapping_lines(value, indent + "  ")
         elif isinstance(value, list | tuple):
             yield f"{head}\n" if value else f"{head} []\n"
             yield from (f"{indent}- {_scalar(str(item))}\n" for item in value)
@@ -91,17 +91,17 @@ def _written_mapping(values: Mapping[str, Any], indent: str) -> Iterable[str]:
 
 
 def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
-    """Return one interaction as it stands in the file.
+    """Return the text of one interaction.
 
-    ``status`` comes last, so that a file cut anywhere inside an interaction is seen to be cut.
+    ``status`` comes last, so that a file truncated anywhere inside an interaction is recognized.
 
     Args:
         interaction: the recording.
-        lays_out: whether JSON gets a line for each member. Else all text is as it came, also for
-            vcrpy, which knows of no layout.
+        lays_out: whether JSON gets one line per member. If not, all text is as it came, also for
+            vcrpy, which knows no layout.
     """
     sent = interaction.request_body
-    # A request that does not count as JSON is compared as it is.
+    # A request that is not strict JSON is compared as it is, so it is stored as it is.
     request, _ = _body_lines(sent, as_it_came=not lays_out or json_or_none(sent) is None)
     as_it_came = not lays_out or interaction.is_stream
     answer, layout = _body_lines(interaction.response_body, as_it_came=as_it_came)
@@ -109,14 +109,14 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
         f"- key: {interaction.key}\n"
         f"{_tokens(interaction)}"
         f"{layout}"
-        f"{_written_stream(interaction)}"
+        f"{_stream_line(interaction)}"
         "  request:\n"
         f"    method: {_scalar(interaction.method)}\n"
         f"    uri: {_scalar(interaction.uri)}\n"
-        f"{_written_headers(interaction.request_headers)}"
+        f"{_headers_text(interaction.request_headers)}"
         f"    body: {_block(request, '      ')}\n"
         "  response:\n"
-        f"{_written_headers(_answer_headers(interaction, answer))}"
+        f"{_headers_text(_answer_headers(interaction, answer))}"
         "    body:\n"
         f"      string: {_block(answer, '        ')}\n"
         "    status:\n"
@@ -126,7 +126,7 @@ def interaction_text(interaction: Interaction, *, lays_out: bool = True) -> str:
 
 
 def foreign_text(interaction: Interaction) -> str:
-    """Return one interaction as vcrpy writes it, for a file that vcrpy began."""
+    """Return one interaction as vcrpy writes it, for a file that vcrpy wrote."""
     import yaml
 
     answer = interaction.response_body
@@ -143,20 +143,20 @@ def foreign_text(interaction: Interaction) -> str:
     }
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     listed = [{"request": request, "response": response}]
-    return str(yaml.dump(listed, Dumper=dumper)) + _written_stream(interaction)
+    return str(yaml.dump(listed, Dumper=dumper)) + _stream_line(interaction)
 
 
 def _tokens(interaction: Interaction) -> str:
-    """Return what the answer says it cost, where it does; for people, nothing reads it."""
-    # What is parsed only for this may be large, and mostly tells of none.
+    """Return the usage that the answer reports, if any; for people only."""
+    # Parsed only for this, and most large answers report no usage.
     tells = b"usage" in interaction.response_body
     found = tokens_of(message_of(interaction)) if tells else {}
     listed = ", ".join(f"{name}: {count}" for name, count in found.items())
     return f"  tokens: {{{listed}}}\n" if found else ""
 
 
-def _written_stream(interaction: Interaction) -> str:
-    """Return how a stream arrived; JSON is YAML, and one line of it is no noise in a review."""
+def _stream_line(interaction: Interaction) -> str:
+    """Return how a stream arrived, as one line of JSON (which is YAML), to keep reviews short."""
     if interaction.end == "complete" and not interaction.chunks:
         return ""
     chunks = json.dumps([list(one) for one in interaction.chunks], separators=(", ", ":"))
@@ -164,9 +164,9 @@ def _written_stream(interaction: Interaction) -> str:
 
 
 def _body_lines(body: bytes, *, as_it_came: bool = False) -> tuple[str | bytes, str]:
-    """Return a body as the file shows it, and the line that says how the wire wrote it, if any.
+    """Return a body as the file shows it, and the line that names its layout on the wire, if any.
 
-    Text as text, JSON a line for each member where the bytes can be told from that.
+    Text is shown as text, and JSON with one line per member if that gives the same bytes back.
     """
     text = _text_or_bytes(body)
     if as_it_came or isinstance(text, bytes):
@@ -185,7 +185,7 @@ def _text_or_bytes(body: bytes) -> str | bytes:
 
 
 def _answer_headers(interaction: Interaction, answer: str | bytes) -> Headers:
-    """Return the headers of an answer that is written so, sorted."""
+    """Return the headers that fit an answer written like this, sorted."""
     headers = dict(interaction.response_headers)
     if interaction.end == "complete" and has_body(interaction.method, interaction.status):
         headers["content-length"] = (str(_length(answer)),)
@@ -196,7 +196,7 @@ def _length(body: str | bytes) -> int:
     return len(body if isinstance(body, bytes) else body.encode())
 
 
-def _written_headers(headers: Headers) -> str:
+def _headers_text(headers: Headers) -> str:
     if not headers:
         return "    headers: {}\n"
     lines = ["    headers:\n"]
@@ -241,31 +241,31 @@ def _quote(text: str) -> str:
     """Return a double-quoted YAML scalar on one line; JSON's escapes are a subset of YAML's."""
     quoted = json.dumps(text, ensure_ascii=False)
     if quoted.isascii() and "\x7f" not in quoted:
-        return quoted  # of a large body searching for the others takes a sixth of the time
+        return quoted  # for a large body this search takes a sixth of the time
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
 _OURS: Final = frozenset(
     {"key", "recorded_at", "tokens", "layout", "stream", "request", "response"}
 )
-"""What an interaction of ours consists of; a misspelt one would be silently without effect."""
+"""The keys of an interaction written here; a misspelt one would silently have no effect."""
 
 _ENCODINGS: Final = ("UTF-8", "US-ASCII", "ASCII-8BIT", "BINARY", None)
-"""What Ruby calls UTF-8, or bytes that it could write as such."""
+"""Ruby's names for UTF-8, or for bytes that it could write as such."""
 
 _STATUSES: Final = range(100, 1000)
 
 
 def build_interaction(data: object, path: Path, line: int) -> Interaction:
-    """Return a parsed interaction, ours or of vcrpy, as a value.
+    """Return a parsed interaction, ours or vcrpy's, as a value.
 
     Args:
-        data: what stands in the file.
+        data: the parsed data.
         path: the cassette.
         line: the line the interaction starts at.
 
     Raises:
-        CassetteUnreadableError: something is missing, or is not what it has to be.
+        CassetteUnreadableError: something is missing or has the wrong type.
     """
     try:
         found = _build(data)
@@ -298,7 +298,7 @@ def _build(value: object) -> Interaction:
         uri=_text(request["uri"], "uri"),
         request_body=_body(_with_text(request)),
         status=_status(status["code"]),
-        # Required even where it is empty: it is the last line of an interaction.
+        # Required even if empty: it is the last line of an interaction.
         reason=str(status["message"] or ""),
         response_body=content,
         request_headers=_headers(request, is_ours="key" in data),
@@ -308,10 +308,10 @@ def _build(value: object) -> Interaction:
 
 
 def with_current_layout(response: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return an answer of vcrpy in the layout it has now; up to 5 it had another for httpx.
+    """Return an answer of vcrpy in its current layout; up to version 5 it had another for httpx.
 
     Raises:
-        KeyError: it has neither.
+        KeyError: it has neither layout.
     """
     if "status_code" not in response or "status" in response:
         return response
@@ -329,7 +329,7 @@ def _mapping(value: object, name: str) -> Mapping[Any, Any]:
 
 
 def _method(request: Mapping[str, Any]) -> str:
-    """Return the method as it was sent; VCR for Ruby writes all of them in small letters."""
+    """Return the method as it was sent; VCR for Ruby writes it in lower case."""
     method, body = _text(request["method"], "method"), request.get("body")
     return method.upper() if isinstance(body, Mapping) and "encoding" in body else method
 
@@ -352,7 +352,7 @@ def _status(value: object) -> int:
 
 
 def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a stream arrived, where that was kept."""
+    """Return how a stream arrived, if that was recorded."""
     if data.get("stream") is None:
         return {}
     kept = _mapping(data["stream"], "stream")
@@ -400,7 +400,7 @@ def _from_base64(text: object) -> bytes:
 
 
 def _decode_ruby_text(text: str, encoding: object) -> bytes:
-    """Return text in the encoding that Ruby says it had on the wire."""
+    """Return text in the encoding that Ruby says the wire had."""
     try:
         return text.encode(str(encoding))
     except (LookupError, ValueError):
@@ -408,14 +408,14 @@ def _decode_ruby_text(text: str, encoding: object) -> bytes:
 
 
 def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
-    """Return a body as the wire wrote it.
+    """Return a body as it was on the wire.
 
     Args:
-        body: as it stands in the file.
-        data: the interaction it stands in, which may say how it was laid out.
+        body: the body as the file shows it.
+        data: its interaction, which may name its layout.
 
     Raises:
-        ValueError: it is one of ours, and says nothing known.
+        ValueError: the layout is unknown.
     """
     layout = data.get("layout")
     if layout not in LAYOUTS:
@@ -427,7 +427,7 @@ def wire_body(body: bytes, data: Mapping[str, Any]) -> bytes:
 
 
 def _with_text(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a request whose body is text where vcrpy kept what aiohttp was given to send."""
+    """Return a request whose body is text, also if vcrpy stored what aiohttp was given to send."""
     body = request.get("body")
     if not isinstance(body, Mapping) or {"string", "base64_string"} & set(body):
         return request

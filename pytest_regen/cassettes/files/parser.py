@@ -1,7 +1,7 @@
-"""The text of cassettes parsed into plain values, whoever wrote it; what is unsafe is refused.
+"""A safe parser for the text of cassettes, whoever wrote them, which makes plain values only.
 
-Cassettes travel: they are merged, fetched, downloaded. So nothing is constructed, nothing may nest
-or refer to itself until the memory is full, and of a duplicate key no value is chosen in silence.
+Cassettes travel: they are merged, fetched, downloaded. So no objects are constructed, nothing may
+nest or refer to itself until memory is full, and no duplicate key is resolved silently.
 """
 
 import codecs
@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from pytest_regen.cassettes.files.storage import shown_path
+from pytest_regen.cassettes.files.storage import display_path
 from pytest_regen.errors import CassetteUnreadableError
 from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
@@ -23,7 +23,7 @@ __all__ = [
     "is_of_ruby",
     "parse_cassette",
     "parse_json",
-    "parsed_yaml",
+    "parse_yaml",
     "refuse_cut",
     "room_behind",
     "text_of",
@@ -32,20 +32,20 @@ __all__ = [
 
 
 _DEEPEST = 100
-"""Levels of YAML; the parser in C has no bound of its own, and takes the process with it."""
+"""Levels of YAML; the parser in C has no limit of its own and would crash the process."""
 
 _EXPANDED = 1_000_000
 _TIMES = 20
-"""What references may make of a file, in characters and in times its own length."""
+"""How large references may make a file: in characters, and in multiples of its length."""
 
 _MERGED = 1_000
-"""Keys that merges may give a mapping."""
+"""How many keys merges may give a mapping."""
 
 _FEW = 1 << 15
-"""Characters: a file of no more is parsed as a whole."""
+"""In characters: a shorter file is parsed as a whole."""
 
 _SHORT = 100
-"""Characters: words of no more, which most headers are, are looked at once."""
+"""In characters: shorter scalars, as in most headers, are resolved once and cached."""
 
 _TAGS = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAGS}str", f"{_TAGS}map", f"{_TAGS}seq"
@@ -86,7 +86,7 @@ def check_content(path: Path, data: bytes) -> bytes:
             raise unreadable(path, why, line=1, hint=command.format(path=path))
     data = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
     for mark in _CONFLICTS:
-        # Bodies are indented, so that nothing else of a cassette begins a line with these.
+        # Bodies are indented, so nothing else in a cassette begins a line with these.
         at = 0 if data.startswith(mark) else data.find(b"\n" + mark) + 1
         if at or data.startswith(mark):
             why = f"a merge left a conflict in it: {mark.decode().strip()}"
@@ -104,7 +104,7 @@ def text_of(path: Path, data: bytes | memoryview, line: int = 1) -> str:
         line: the line they start at.
 
     Raises:
-        CassetteUnreadableError: they are no UTF-8.
+        CassetteUnreadableError: they are not UTF-8.
     """
     try:
         return str(data, "utf-8")
@@ -113,7 +113,7 @@ def text_of(path: Path, data: bytes | memoryview, line: int = 1) -> str:
         raise unreadable(path, "the file is binary, not UTF-8 text", line=at) from None
 
 
-def parsed_yaml(
+def parse_yaml(
     text: str,
     path: Path,
     line: int = 1,
@@ -126,15 +126,15 @@ def parsed_yaml(
         text: the YAML.
         path: the cassette it stands in.
         line: the line it starts at.
-        loader: what ``guarded_loader`` returned; by default one of plain values only.
+        loader: a result of ``guarded_loader``; by default one for plain values only.
 
     Returns:
         The value, and the lines that the interactions of a whole cassette start at.
 
     Raises:
-        CassetteUnreadableError: it is broken, or asks for more than values.
+        CassetteUnreadableError: it is broken, or asks for more than plain values.
     """
-    node, value = _composed(text, path, line, loader)
+    node, value = _compose(text, path, line, loader)
     if _may_refer(text):
         _refuse_expanding(value, len(text), path, line)
     return value, [line + item.start_mark.line for item in _items(node)]
@@ -146,29 +146,29 @@ def parse_cassette(
     *,
     loader: Any = None,
 ) -> tuple[object, list[int]]:
-    """Parse the YAML of a whole cassette; takes, returns and raises as ``parsed_yaml`` does.
+    """Parse the YAML of a whole cassette; takes, returns and raises as ``parse_yaml`` does.
 
-    Recordings that stand under each other, as vcrpy writes them, are parsed one by one: PyYAML
-    keeps some thirty objects for each until it has seen the end of what it was given.
+    Recordings listed as vcrpy writes them are parsed one by one: PyYAML keeps some thirty objects
+    for each until it reaches the end of its input.
     """
     try:
         found = _parse_one_by_one(text, path, loader) if len(text) > _FEW else None
     except CassetteUnreadableError:
-        # Whatever is wrong is told by the parser that saw everything that stands before it.
+        # For a good message the error has to come from a parser that saw everything before it.
         found = None
-    return parsed_yaml(text, path, loader=loader) if found is None else found[:2]
+    return parse_yaml(text, path, loader=loader) if found is None else found[:2]
 
 
 def room_behind(text: str, path: Path) -> tuple[int, str] | None:
-    """Return where a foreign cassette has room for another recording, and what it is indented by.
+    """Return where a foreign cassette has room for another recording, and its indentation.
 
     Args:
-        text: the whole cassette, in which recordings stand under each other, as vcrpy writes it.
-        path: where it lies.
+        text: the whole cassette, with recordings listed as vcrpy writes them.
+        path: its path.
 
     Returns:
-        The place behind the last recording; ``None`` where there is none, or a recording is one of
-        ours, which have keys.
+        The place after the last recording; ``None`` if there is none, or if a recording has a key,
+        as ours do.
     """
     try:
         found = _parse_one_by_one(text, path, None)
@@ -181,12 +181,12 @@ def room_behind(text: str, path: Path) -> tuple[int, str] | None:
 
 
 class _SplitCassette(NamedTuple):
-    """A cassette of which the recordings were parsed one by one."""
+    """A cassette whose recordings were parsed one by one."""
 
     data: dict[str, Any]
     lines: list[int]
     end: int
-    """Where the last of them ends."""
+    """Where the last recording ends."""
     indent: str
 
 
@@ -195,10 +195,10 @@ def _parse_one_by_one(
     path: Path,
     loader: Any,
 ) -> _SplitCassette | None:
-    """Return a cassette, recording by recording; ``None`` where they do not stand so.
+    """Return a cassette parsed recording by recording; ``None`` if it is not laid out for that.
 
-    A piece that is whole YAML leaves the parser where it began, so that the pieces give what the
-    whole would give. One that ends inside a text or a list is none, and is refused.
+    A piece that is complete YAML leaves the parser in the state it began in, so the pieces give
+    what the whole would give. A piece that ends inside a text or a list is not, and is refused.
     """
     head = _HEAD.search(text)
     if head is None:
@@ -207,7 +207,7 @@ def _parse_one_by_one(
     first, end = head.end(), tail.start() + 1 if tail else len(text)
     line = text.count("\n", 0, first) + 1
     frame = f"{text[: first - 1]} []\n{text[end:]}"
-    node, data = _composed(frame, path, 1, loader)
+    node, data = _compose(frame, path, 1, loader)
     if not isinstance(data, dict) or not _is_empty_at(node, "interactions", line - 2):
         return None
     items: list[object] = []
@@ -215,7 +215,7 @@ def _parse_one_by_one(
     referring: list[object] = [data] if _may_refer(frame) else []
     for start, stop in _pieces(text, first, end, "\n" + head[1] + "- "):
         piece = text[start:stop]
-        node, found = _composed(piece, path, line, loader)
+        node, found = _compose(piece, path, line, loader)
         if not isinstance(found, list):
             return None
         items += found
@@ -229,7 +229,7 @@ def _parse_one_by_one(
 
 
 def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, int]]:
-    """Yield where pieces stand in a text that begin with ``start``, which is the end of a line."""
+    """Yield the bounds of the pieces of a text that begin with ``start``, a line end first."""
     at = first
     while at < end:
         found = text.find(start, at, end)
@@ -239,7 +239,7 @@ def _pieces(text: str, first: int, end: int, start: str) -> Iterator[tuple[int, 
 
 
 def _is_empty_at(node: Any, name: str, line: int) -> bool:
-    """Whether a mapping has a list of nothing behind a key, and that stands in this line."""
+    """Whether a mapping has this key with an empty list, in this line."""
     return any(
         key.value == name and key.start_mark.line == line and value.value == []
         for key, value in node.value
@@ -250,13 +250,13 @@ def _may_refer(text: str) -> bool:
     return "&" in text and _REFERENCE.search(text) is not None
 
 
-def _composed(
+def _compose(
     text: str,
     path: Path,
     line: int,
     loader: Any,
 ) -> tuple[Any, object]:
-    """Return the outermost node of YAML, and the value it stands for; raises as ``parsed_yaml``."""
+    """Return the outermost node of YAML, and the value it stands for; raises as ``parse_yaml``."""
     import yaml
 
     parser = None
@@ -265,12 +265,12 @@ def _composed(
         node = parser.get_single_node()
         if node is None:
             return None, None
-        # Without references it is a tree, and made in a fraction of the time.
+        # Without references it is a tree, which is built in a fraction of the time.
         is_tree = not _may_refer(text)
         return node, _tree(parser, node) if is_tree else parser.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        # The parser in C takes the end of a text for a line of its own.
+        # The parser in C counts the end of a text as a line of its own.
         at = min(mark.line, text.count("\n")) if mark else 0
         raise _problem(path, str(error.problem), line + at) from None
     except RecursionError:
@@ -310,7 +310,7 @@ def _items(node: Any) -> list[Any]:
 
 
 def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
-    """Parse a cassette that is JSON; returns and raises as ``parsed_yaml`` does."""
+    """Parse a cassette that is JSON; returns and raises as ``parse_yaml`` does."""
     try:
         value = strict_loads(text, constants=True)
     except json.JSONDecodeError as error:
@@ -327,9 +327,9 @@ def parse_json(text: str, path: Path) -> tuple[object, list[int]]:
 
 
 def _line_of(problem: str, text: str, path: Path) -> int:
-    """Return where JSON has a problem: it is YAML, and that parser knows where things stand."""
+    """Return the line of a problem in JSON: JSON is YAML, and that parser knows lines."""
     try:
-        parsed_yaml(text, path)
+        parse_yaml(text, path)
     except CassetteUnreadableError as error:
         return (problem in error.why and error.line) or 1
     return 1
@@ -347,10 +347,10 @@ def _item_lines(text: str) -> Iterator[int]:
 
 
 def interactions_with_lines(data: object, lines: list[int], path: Path) -> list[tuple[int, Any]]:
-    """Return the interactions of a parsed cassette, each behind the line it starts at.
+    """Return the interactions of a parsed cassette, each with the line it starts at.
 
     Args:
-        data: what was parsed.
+        data: the parsed cassette.
         lines: the lines that came with it.
         path: the cassette.
 
@@ -375,12 +375,12 @@ def is_of_ruby(data: object) -> bool:
 
 
 def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
-    """Refuse a foreign cassette that ends in the middle of its last line.
+    """Refuse a foreign cassette that is truncated inside its last line.
 
     vcrpy writes the version last.
 
     Raises:
-        CassetteUnreadableError: it does.
+        CassetteUnreadableError: it is truncated.
     """
     if not text.endswith(("\n", "}")) and "version" not in data:
         line = text.count("\n") + 1
@@ -388,7 +388,7 @@ def refuse_cut(data: Mapping[str, Any], text: str, path: Path) -> None:
 
 
 def _refuse_expanding(value: object, length: int, path: Path, line: int) -> None:
-    """Refuse a value that is far larger than its text, or holds itself."""
+    """Refuse a value that is far larger than its text, or contains itself."""
     try:
         weight = _weight(value, {})
     except RecursionError:
@@ -399,13 +399,14 @@ def _refuse_expanding(value: object, length: int, path: Path, line: int) -> None
 
 
 def _weight(value: Any, known: dict[int, int]) -> int:
-    """Return how many characters a value has, once all references are followed."""
+    """Return how many characters a value has after expanding all references."""
     if isinstance(value, str | bytes):
         return len(value) + 1
     if not isinstance(value, Mapping | list | tuple | set):
         return 1
     if id(value) not in known:
-        known[id(value)] = 10**30  # until it is known; so is what holds itself
+        # Far too much until it is known, so that a value that contains itself is refused.
+        known[id(value)] = 10**30
         inner = [*value, *value.values()] if isinstance(value, Mapping) else value
         known[id(value)] = 1 + sum(_weight(item, known) for item in inner)
     return known[id(value)]
@@ -420,14 +421,14 @@ def _plain_loader() -> Any:
 
 @cache
 def guarded_loader(base: Any) -> Any:
-    """Return a loader that bounds its work and refuses duplicate keys.
+    """Return a loader that limits its work and refuses duplicate keys.
 
     Args:
         base: one of PyYAML's safe loaders, or a class made from one.
     """
 
     class Guarded(base):  # type: ignore[misc]  # known at run time
-        """Safe, bounded, exact."""
+        """Safe, limited and exact."""
 
         def __init__(self, stream: str) -> None:
             super().__init__(stream)
@@ -444,7 +445,7 @@ def guarded_loader(base: Any) -> Any:
             self._depth -= 1
 
         def flatten_mapping(self, node: Any) -> None:
-            """Before merges are followed, refuse what is named twice."""
+            """Refuse duplicate keys before merges are followed."""
             if id(node) in self._seen:
                 return
             self._seen.add(id(node))
@@ -457,23 +458,23 @@ def guarded_loader(base: Any) -> Any:
 
     for tag, construct in _exact_constructors(base.yaml_constructors):
         Guarded.add_constructor(tag, construct)
-    # As Ruby writes it.
+    # As Ruby writes binary data.
     Guarded.add_constructor("!binary", _locate_errors(_exact_binary))
     return Guarded
 
 
 def _exact_constructors(known: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield tags, and what constructs their values or says where they are broken."""
+    """Yield tags with constructors that say where a broken value is."""
     for name in ("bool", "int", "float", "timestamp", "binary"):
         tag = f"{_TAGS}{name}"
         yield tag, _locate_errors(_exact_binary if name == "binary" else known[tag])
 
 
 def _resolver(patterns: Mapping[Any, Any]) -> Any:
-    """Return what gives the tag of a node that names none, as a method of a loader.
+    """Return a loader's method that resolves the tag of a node without an explicit one.
 
     Args:
-        patterns: what plain scalars mean, by the first character of what they match.
+        patterns: patterns for plain scalars, by the first character they match.
     """
     from yaml import MappingNode, ScalarNode
 
@@ -489,7 +490,7 @@ def _resolver(patterns: Mapping[Any, Any]) -> Any:
         if kind is not ScalarNode:
             return _MAPPING if kind is MappingNode else _SEQUENCE
         if not implicit[0]:
-            # Quoted, or in a block: a text, whatever it looks like.
+            # Quoted, or in a block: always text.
             return _TEXT
         return known(value) if len(value) < _SHORT else tag_of(value)
 
@@ -497,7 +498,7 @@ def _resolver(patterns: Mapping[Any, Any]) -> Any:
 
 
 def _tree(parser: Any, node: Any) -> Any:
-    """Return what ``construct_document`` would, of nodes none of which is met twice."""
+    """Return what ``construct_document`` would, for nodes without references."""
     if node.tag == _TEXT and node.id == "scalar":
         return node.value
     if node.tag == _SEQUENCE and node.id == "sequence":
@@ -520,7 +521,7 @@ def _refuse(node: Any, why: str) -> NoReturn:
 def _refuse_twice(node: Any) -> bool:
     """Refuse a mapping that names a key twice; return whether others are merged into it.
 
-    The same plain value under both is no choice that another parser could make otherwise.
+    The same plain value twice is accepted: every parser reads it alike.
     """
     seen: dict[tuple[str, str], Any] = {}
     for key, value in node.value:
@@ -540,7 +541,7 @@ def _is_same_scalar(one: Any, other: Any) -> bool:
 def _locate_errors(construct: Any) -> Any:
     """Return a constructor whose errors say where they are."""
 
-    def constructed(loader: Any, node: Any) -> object:
+    def construct_or_refuse(loader: Any, node: Any) -> object:
         try:
             found: object = construct(loader, node)
         except (ValueError, ArithmeticError, LookupError, AttributeError):
@@ -548,11 +549,11 @@ def _locate_errors(construct: Any) -> Any:
             _refuse(node, f"{str(node.value)[:40]!r} is no {kind}")
         return found
 
-    return constructed
+    return construct_or_refuse
 
 
 def _exact_binary(loader: Any, node: Any) -> bytes:
-    """Return binary data; PyYAML would drop the characters it does not know."""
+    """Return binary data; PyYAML would drop unknown characters."""
     import base64
 
     return base64.b64decode("".join(loader.construct_scalar(node).split()), validate=True)
@@ -561,8 +562,8 @@ def _exact_binary(loader: Any, node: Any) -> bytes:
 def unreadable(
     path: Path, why: str, *, line: int | None = None, hint: str = "", is_edited: bool = False
 ) -> CassetteUnreadableError:
-    """Return the error for a file that is no cassette, or must not be loaded."""
-    place = f"{shown_path(path)}:{line}" if line else shown_path(path)
+    """Return the error for a file that is not a cassette or must not be loaded."""
+    place = f"{display_path(path)}:{line}" if line else display_path(path)
     return CassetteUnreadableError(
         f"{place}: the cassette cannot be read",
         why=why,

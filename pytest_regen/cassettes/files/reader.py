@@ -1,6 +1,6 @@
-"""Cassettes read: ours through an index of keys, foreign ones whole; nothing is ever constructed.
+"""Reading of cassettes: ours through an index of keys, foreign ones whole; no objects are built.
 
-A file that is cut, empty, binary, or asks for Python objects is refused by name and line.
+A file that is truncated, empty or binary, or asks for Python objects, is refused with its line.
 """
 
 import errno
@@ -30,7 +30,7 @@ from pytest_regen.cassettes.files.parser import (
     interactions_with_lines,
     parse_cassette,
     parse_json,
-    parsed_yaml,
+    parse_yaml,
     refuse_cut,
     text_of,
     unreadable,
@@ -46,19 +46,19 @@ _START = b"- key: "
 _KEY = re.compile(rb"- key: (sha256:[0-9a-f]{64})\n")
 _CHUNK_END = re.compile(rb"\n    status:\n      code: \d+\n      message: [^\n]*\n\Z")
 _END_WITHIN = 400
-"""Bytes: the last lines of an interaction are looked for in no more than these."""
+"""In bytes: where the last lines of an interaction are looked for."""
 _FORMAT = re.compile(rb"# pytest-regen cassette, format (\d+)\n")
 
 
 class StoredInteraction:
-    """One recording of a file; what is known of it is computed when it is first needed.
+    """One recording of a file, parsed when it is first needed.
 
     Args:
         path: the cassette.
         line: line of the file it starts at, counted from 1.
         key: what a request must equal to be given its answer.
-        data: its YAML in UTF-8, as it stands in the file (a view of it: a large file is in memory
-            once).
+        data: its YAML in UTF-8, a view into the file's bytes, so that a large file is in memory
+            once.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class StoredInteraction:
         self._data = data
 
     @classmethod
-    def parsed(
+    def with_interaction(
         cls, path: Path, line: int, interaction: Interaction, key: str = ""
     ) -> "StoredInteraction":
-        """Return a recording that was read already, from a file that need not name its key."""
+        """Return a recording that is parsed already; its file need not name its key."""
         stored = cls(path, line, key)
         # Where ``cached_property`` keeps what it computed.
         stored.__dict__["interaction"] = interaction
@@ -89,16 +89,16 @@ class StoredInteraction:
 
     @cached_property
     def first_key(self) -> str:
-        """The key that such a request is looked for by first; the other one where it has none.
+        """The key that its request is looked up by first.
 
-        To look for credentials in every request of a foreign file takes longer than to read it.
+        It needs no search for credentials, which takes longer in a foreign file than reading it.
         """
         found = self.interaction if not self._key else None
         return next(keys_of(found.method, found.uri, found.request_body)) if found else self._key
 
     @property
     def text(self) -> str:
-        """Its YAML: as it stands in a file of ours, else with the bodies as vcrpy reads them."""
+        """Its YAML: that of the file if we wrote it, else with bodies as vcrpy reads them."""
         if self._data:
             return str(self._data, "utf-8")
         return interaction_text(self.interaction, lays_out=False)
@@ -112,10 +112,10 @@ class StoredInteraction:
         """
         text = self.text
         if "#" in text[: text.find("\n  request:\n") + 1]:
-            # It could hide the line that says how a stream ended.
+            # An edit could remove the line that says how a stream ended.
             why = "a comment stands before the request"
             raise unreadable(self.path, why, line=self.line, hint="delete the comment")
-        [data] = _parsed_list(text, self.path, self.line)
+        [data] = _parse_list(text, self.path, self.line)
         found = build_interaction(data, self.path, self.line)
         if self.key not in keys_of(found.method, found.uri, found.request_body):
             raise unreadable(
@@ -131,15 +131,15 @@ class StoredInteraction:
 
 @dataclass(frozen=True, slots=True)
 class CassetteFile:
-    """A cassette as it is on disk."""
+    """A cassette as it was read from disk."""
 
     path: Path
     metadata: Mapping[str, Any]
     interactions: tuple[StoredInteraction, ...]
     stamp: Stamp | None = None
-    """Inode, size and mtime as read; ``None`` while a writer was at work."""
+    """Inode, size and mtime when it was read; ``None`` if a writer was at work."""
     is_laid_out: bool = False
-    """Whether it stands as this package writes it, so that recordings can be put behind it."""
+    """Whether it has this package's layout, so that recordings can be appended."""
 
 
 def read_cassette(path: Path) -> CassetteFile | None:
@@ -153,17 +153,17 @@ def read_cassette(path: Path) -> CassetteFile | None:
         return None
     size = len(data)
     if path.suffix == PARTIAL:
-        data = _complete(data)
+        data = _drop_unfinished(data)
     if data.startswith(FIRST_LINE.encode()) and b"python/" not in data:
         indexed = _index_text(path, data)
         if indexed is not None:
-            # Behind a recording that was cut nothing can be put.
+            # Nothing can be appended after a truncated recording.
             return replace(indexed, stamp=stamp, is_laid_out=len(data) == size)
-    return replace(_whole(path, text_of(path, data)), stamp=stamp)
+    return replace(_read_whole_file(path, text_of(path, data)), stamp=stamp)
 
 
-def _complete(data: bytes) -> bytes:
-    """Return a partial file without the recording that a killed run was writing, if any."""
+def _drop_unfinished(data: bytes) -> bytes:
+    """Return a partial file without the recording that a killed run left unfinished, if any."""
     data = data[: data.rfind(b"\n") + 1]
     last = data.rfind(b"\n" + _START) + 1
     ended = _CHUNK_END.search(data, max(last, len(data) - _END_WITHIN))
@@ -174,7 +174,7 @@ def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
     """Return the bytes of a cassette and its stamp; ``None`` where there is no file.
 
     Raises:
-        CassetteUnreadableError: it cannot be read, or it holds no text, or no cassette yet.
+        CassetteUnreadableError: it cannot be read, or holds no text or no cassette yet.
     """
     try:
         data, stamp = read_whole(path)
@@ -209,7 +209,7 @@ _HINTS = {
 
 
 def _index_text(path: Path, data: bytes) -> CassetteFile | None:
-    """Return the file through its keys alone; ``None`` where it is cut, or laid out otherwise."""
+    """Return the file by its keys alone; ``None`` if it is truncated or has another layout."""
     marker = b"\n" + INTERACTIONS.encode()
     first = data.find(marker) + len(marker)
     if first < len(marker):
@@ -226,7 +226,7 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
         key = _KEY.match(data, start, end)
         if not key or not _CHUNK_END.search(data, max(start, end - _END_WITHIN), end):
             return None
-        text_of(path, view[start:end], line)  # what is binary is refused before anything is played
+        text_of(path, view[start:end], line)  # refuse binary content before anything is played
         found.append(StoredInteraction(path, line, key[1].decode("ascii"), view[start:end]))
         line += data.count(b"\n", start, end)
     metadata = _head_metadata(text_of(path, view[:first]), path)
@@ -234,7 +234,7 @@ def _index_text(path: Path, data: bytes) -> CassetteFile | None:
 
 
 def _starts(data: bytes, first: int) -> Iterator[int]:
-    """Yield where interactions start: all else of a file laid out by us is indented."""
+    """Yield where interactions start: everything else in our layout is indented."""
     at = data.find(b"\n" + _START, first - 1)
     while at >= 0:
         yield at + 1
@@ -242,11 +242,11 @@ def _starts(data: bytes, first: int) -> Iterator[int]:
 
 
 def _head_metadata(head: str, path: Path) -> Mapping[str, Any]:
-    """Return what the head of a file says; the cassettes of a suite have few different ones."""
+    """Return the metadata in a file's head; cached, as a suite has few different heads."""
     if head not in _heads:
         if len(_heads) >= _MOST_HEADS:
             _heads.clear()
-        _heads[head] = MappingProxyType(dict(_metadata(parsed_yaml(head, path)[0])))
+        _heads[head] = MappingProxyType(dict(_metadata(parse_yaml(head, path)[0])))
     return _heads[head]
 
 
@@ -260,54 +260,58 @@ def _parse_text(path: Path, text: str) -> tuple[Any, list[int]]:
         try:
             return parse_json(text, path)
         except CassetteUnreadableError:
-            # YAML may begin so, too.
+            # YAML may begin like this, too.
             if name_parts(path)[1] == ".json":
                 raise
     return parse_cassette(text, path)
 
 
-def _whole(path: Path, text: str) -> CassetteFile:
+def _read_whole_file(path: Path, text: str) -> CassetteFile:
     parsed, lines = _parse_text(path, text)
     items = interactions_with_lines(parsed, lines, path)
     refuse_cut(parsed, text, path)
     found = tuple(
-        StoredInteraction.parsed(path, line, _findable(build_interaction(item, path, line)))
+        StoredInteraction.with_interaction(
+            path, line, _with_stable_boundary(build_interaction(item, path, line))
+        )
         for line, item in items
     )
     return CassetteFile(path, _metadata(parsed), found)
 
 
-def _findable(found: Interaction) -> Interaction:
+def _with_stable_boundary(found: Interaction) -> Interaction:
     """Return a foreign recording with the boundary that requests are compared with."""
     body = with_stable_boundary(found.request_body)
     return found if body is found.request_body else replace(found, request_body=body)
 
 
 def _metadata(data: object) -> Mapping[str, Any]:
-    """Return the metadata as JSON could hold it, whatever somebody wrote there."""
+    """Return the metadata as JSON values, whatever the file holds there."""
     whole = data if isinstance(data, Mapping) else {}
     found: dict[Any, Any] = {}
     for part in (whole.get("metadata"), whole.get(RECORDING)):
         found.update(part if isinstance(part, Mapping) else {})
     if not found:
         return {}
-    text = json.dumps(_cut(found), ensure_ascii=False, skipkeys=True, default=str)
-    # JSON may hold half a character; the YAML this is written to may not.
+    text = json.dumps(_limit_depth(found), ensure_ascii=False, skipkeys=True, default=str)
+    # JSON may hold lone surrogates; the YAML this is written to may not.
     plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"), parse_constant=str)
     return plain
 
 
-def _cut(value: Any, levels: int = _METADATA_LEVELS) -> Any:
-    """Return metadata without what is nested deeper than anything is that tells of recordings."""
+def _limit_depth(value: Any, levels: int = _METADATA_LEVELS) -> Any:
+    """Return metadata without anything nested deeper than real metadata is."""
     if isinstance(value, Mapping):
-        return {name: _cut(item, levels - 1) for name, item in value.items()} if levels else {}
+        return (
+            {name: _limit_depth(item, levels - 1) for name, item in value.items()} if levels else {}
+        )
     if isinstance(value, list | tuple):
-        return [_cut(item, levels - 1) for item in value] if levels else []
+        return [_limit_depth(item, levels - 1) for item in value] if levels else []
     return value
 
 
-def _parsed_list(text: str, path: Path, line: int) -> list[Any]:
-    data, _ = parsed_yaml(text, path, line)
+def _parse_list(text: str, path: Path, line: int) -> list[Any]:
+    data, _ = parse_yaml(text, path, line)
     if not isinstance(data, list) or len(data) != 1:
         raise unreadable(path, "this is not one interaction", line=line)
     return data

@@ -1,4 +1,4 @@
-"""Where a cassette is, and where its recordings stand until they belong to it."""
+"""Cassettes in the file system: names, appending in one step, replacing, files no test uses."""
 
 import ast
 import contextlib
@@ -25,6 +25,7 @@ __all__ = [
     "append_or_nothing",
     "append_whole",
     "behind_links",
+    "display_path",
     "insert_whole",
     "is_packed",
     "move_file",
@@ -34,29 +35,28 @@ __all__ = [
     "read_whole",
     "recover",
     "replace_cassette",
-    "shown_path",
     "stamp_of",
+    "unused_reason",
     "unwritable",
-    "why_unused",
 ]
 
 
 PARTIAL = ".partial"
-"""How the name of a file ends that a run records into; killed, it may leave half a recording."""
+"""The suffix of the file a run records into; a killed run may leave half a recording in it."""
 
 
 _PACKED = ".gz"
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a cassette is compressed as a whole, going by its name: ``x.yaml.gz``."""
+    """Whether a cassette's name says that it is compressed as a whole: ``x.yaml.gz``."""
     return path.suffix.lower() == _PACKED
 
 
 def name_parts(path: Path) -> tuple[str, str, str]:
     """Return the parts of a file's name: ``x``, ``.yaml``, ``.gz``.
 
-    The suffixes are in lower case, and empty where there is none.
+    The suffixes are in lower case, and empty if missing.
     """
     packed = _PACKED if is_packed(path) else ""
     inner = Path(path.stem) if packed else path
@@ -64,7 +64,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
 
 
 def partial_path(path: Path, number: int = 1) -> Path:
-    """Return where recordings stand until they are promoted; each of several runs has its own."""
+    """Return the file that holds recordings until they are promoted, one for each run."""
     return path.with_name(
         f"{path.name}.{number}{PARTIAL}" if number > 1 else f"{path.name}{PARTIAL}"
     )
@@ -74,25 +74,25 @@ _noted: list[Path] = []
 
 
 def note_folder() -> None:
-    """Remember the working directory, which event loops must not ask for."""
+    """Remember the working directory: event loops must not block to ask for it."""
     with suppress(OSError):
         _noted[:] = [Path.cwd()]
 
 
-def shown_path(path: Path) -> str:
-    """Return a path from the working directory where it lies below it, else the whole."""
-    # Not imported here: where it is not loaded no loop runs.
+def display_path(path: Path) -> str:
+    """Return a path relative to the working directory if it lies below it, else the whole path."""
+    # Not imported here: if it is not loaded, no loop is running.
     asyncio = sys.modules.get("asyncio")
     is_in_loop = asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001 - documented for such as us
     try:
         return str(path.relative_to(_noted[0] if is_in_loop and _noted else Path.cwd()))
     except (ValueError, OSError):
-        # Somewhere else, or the working directory was removed.
+        # It lies elsewhere, or the working directory was removed.
         return str(path)
 
 
 Stamp = tuple[int, int, int]
-"""Inode, size and time of change: whether a file is still the one that was read."""
+"""Inode, size and mtime, to see whether a file is still the one that was read."""
 
 _TRIES = 100
 
@@ -107,10 +107,10 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 def append_or_nothing(path: Path, data: bytes) -> None:
-    """Append to a file that nobody else reads or writes yet, which is made if it is not there.
+    """Append to a file that no other process reads or writes yet; create it if necessary.
 
     Raises:
-        OSError: the disk is full or the file cannot be written; it ends where it did.
+        OSError: the disk is full or the file cannot be written; it is unchanged.
     """
     with path.open("ab", buffering=0) as file:
         at = file.tell()
@@ -123,18 +123,18 @@ def append_or_nothing(path: Path, data: bytes) -> None:
 
 
 def append_whole(path: Path, data: bytes) -> None:
-    """Append to a file, in one step for whoever reads it with ``read_whole``.
+    """Append to a file, atomically for readers that use ``read_whole``.
 
     Raises:
-        OSError: the disk is full or the file cannot be written; it is as it was.
+        OSError: the disk is full or the file cannot be written; it is unchanged.
     """
     insert_whole(path, path.stat().st_size, data)
 
 
 def insert_whole(path: Path, at: int, data: bytes) -> None:
-    """Put bytes into a file, in front of its last few; in one step, and raises, as above."""
+    """Insert bytes before the last few of a file; atomic and raises as above."""
     journal = _journal(path)
-    # Unbuffered: what could not be written must not be tried again when the file is closed.
+    # Unbuffered: a failed write must not be repeated when the file is closed.
     with path.open("r+b", buffering=0) as file:
         file.seek(at)
         tail = file.read()
@@ -143,7 +143,7 @@ def insert_whole(path: Path, at: int, data: bytes) -> None:
             _put(file, at, data + tail)
             os.fsync(file.fileno())
         except BaseException:
-            # Where not even that can be done, the journal says how the file is to be read.
+            # If even that fails, the journal tells readers where the old content ends.
             with contextlib.suppress(OSError):
                 _put(file, at, tail)
                 journal.unlink(missing_ok=True)
@@ -152,7 +152,7 @@ def insert_whole(path: Path, at: int, data: bytes) -> None:
 
 
 def _put(file: FileIO, at: int, data: bytes) -> None:
-    """Let a file end with this, from a place in it on."""
+    """Replace everything in a file from a position on."""
     left = memoryview(data)
     file.seek(at)
     while left:
@@ -168,7 +168,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def recover(path: Path) -> None:
-    """Take back what a killed writer left behind; to be called under the lock of the file."""
+    """Undo what a killed writer left behind; to be called under the file's lock."""
     journal = _journal(path)
     before = _end_before(path, journal)
     if before is not None:
@@ -178,14 +178,14 @@ def recover(path: Path) -> None:
 
 
 def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
-    """Return the bytes of a file without those still being appended, and its stamp.
+    """Return the bytes of a file, without those being appended, and its stamp.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
         ValueError: the path cannot be one.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        # A pipe or a device would be read without an end.
+        # Reading a pipe or a device might never end.
         raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no file")
     data, stamp = b"", None
     journal = _journal(path)
@@ -196,7 +196,7 @@ def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
         before = before or _end_before(path, journal)
         if before is not None:
             at, tail = before
-            # Its stamp would be that of more than was read.
+            # Its stamp would cover more than was read.
             return data[:at] + tail, None
         if stamp_before == stamp:
             return data, stamp
@@ -204,10 +204,10 @@ def read_whole(path: Path) -> tuple[bytes, Stamp | None]:
 
 
 def _end_before(path: Path, journal: Path) -> tuple[int, bytes] | None:
-    """Return where and how the file ended before what is being put there; ``None``: nothing is."""
+    """Return where and how the file ended before an insertion in progress; ``None`` without one."""
     try:
         inode, at, tail = journal.read_text("ascii").split(" ")
-        # A file put there since, say by version control, is another one.
+        # A file put there since, for example by version control, has another inode.
         is_it = path.stat().st_ino == int(inode) and tail.endswith(".")
         return (int(at), bytes.fromhex(tail[:-1])) if is_it else None
     except (OSError, ValueError):
@@ -219,11 +219,11 @@ def _journal(path: Path) -> Path:
 
 
 def behind_links(path: Path) -> Path:
-    """Return the link's target: replacing the link itself would cut others off."""
+    """Return the target of a link: replacing the link itself would disconnect its other users."""
     try:
         return Path(os.path.realpath(path)) if path.is_symlink() else path
     except (OSError, ValueError):
-        # Reported once something is to be written there.
+        # Reported when something is written there.
         return path
 
 
@@ -231,14 +231,14 @@ def replace_cassette(path: Path, text: str) -> None:
     """Write a cassette in one step, compressed where its name says so.
 
     Raises:
-        OSError: nothing can be written there; an older file is as it was.
+        OSError: it cannot be written; an older file is unchanged.
     """
-    # Without the time: a recording made again must not differ where nothing changed.
+    # Without a time stamp: recording the same again must give the same bytes.
     replace_file(path, gzip.compress(text.encode(), mtime=0) if is_packed(path) else text)
 
 
 def move_file(partial: Path, path: Path) -> None:
-    """Move a file that is whole already to ``path``."""
+    """Move a complete file to ``path``."""
     with partial.open("rb") as file:
         os.fsync(file.fileno())
     if path.exists():
@@ -250,7 +250,7 @@ def unwritable(path: Path, error: Exception) -> CassetteError:
     """Return the error for a cassette that the file system refuses."""
     code = error.errno if isinstance(error, OSError) else None
     return CassetteError(
-        f"{shown_path(path)}: the cassette cannot be written",
+        f"{display_path(path)}: the cassette cannot be written",
         why=str((isinstance(error, OSError) and error.strerror) or error),
         hint=_HINTS.get(code or 0, "make the folder writable, or record into another one"),
     )
@@ -266,19 +266,19 @@ _HINTS = {
 
 
 _MODULES = ("test_*", "*_test")
-"""What pytest takes for a module of tests, unless it is configured otherwise."""
+"""Names of test modules under pytest's default configuration."""
 _WITHOUT_TESTS = frozenset({"ABC", "IsolatedAsyncioTestCase", "TestCase", "object"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~-]+")
 _HASHED = re.compile(r"(.+)_[0-9a-f]{8}")
-"""How names end that a file system would not take as they are."""
+"""The end of names that were shortened for the file system."""
 
 
-def why_unused(path: Path) -> str:
-    """Return why no test can use a cassette; nothing where one may.
+def unused_reason(path: Path) -> str:
+    """Return why no test can use a cassette; empty if one may.
 
-    Only what lies where the fixture and the mark look for a module's cassettes is judged:
-    ``cassettes/<module>/<test>.yaml``. A name that stands anywhere in the module is used, so that
-    only names put together while it runs are reported wrongly.
+    Only cassettes at the place of the fixture and the mark are considered:
+    ``cassettes/<module>/<test>.yaml``. A name that occurs anywhere in the module counts as used, so
+    that only names computed at run time are reported wrongly.
     """
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link is where it stands
     folder = next((p for p in absolute.parents if p.parent.name == "cassettes"), None)
@@ -303,35 +303,35 @@ def why_unused(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Module:
-    """What a module of tests may be asked about its cassettes."""
+    """What a test module reveals about its cassettes."""
 
     tree: ast.Module
     tests: frozenset[str]
-    """What its tests may be called."""
+    """The names its tests may have."""
     texts: frozenset[str]
-    """The strings that stand in it."""
+    """The strings in it."""
 
 
 @lru_cache(maxsize=1)
 def _read(source: str) -> _Module:
-    """Return what a module says; the cassettes of one module are asked about in a row."""
+    """Return a parsed module; cached, as a module's cassettes are asked about in a row."""
     tree = ast.parse(source)
     return _Module(tree, frozenset(_test_names(tree)), frozenset(_texts(tree)))
 
 
 def _is_shortened(name: str, module: _Module) -> bool:
-    """Whether a name ends in a hash and begins like a test, or like a given name, of the module."""
+    """Whether a name ends in a hash and begins like a test, or like a string, of the module."""
     found = _HASHED.fullmatch(name)
     if found is None:
         return False
     start = found[1]
-    # A name of which nothing is left is called a type.
+    # A name with nothing left is replaced by a type's name.
     given = (_UNSAFE.sub("_", one).strip("_.~-") or "type" for one in module.texts)
     return any(map(start.startswith, module.tests)) or any(one.startswith(start) for one in given)
 
 
 def _is_inherited(name: str, tree: ast.Module) -> bool:
-    """Whether a class has a base of another module, from where it may have any test."""
+    """Whether a class has a base from another module, which may give it any test."""
     classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     found = classes.get(name.partition(".")[0])
     if found is None:
@@ -341,7 +341,7 @@ def _is_inherited(name: str, tree: ast.Module) -> bool:
 
 
 def _test_names(tree: ast.Module) -> Iterator[str]:
-    """Yield what tests of a module may be called; a name too many hides a cassette, no more."""
+    """Yield names that tests of a module may have; a name too many only hides a cassette."""
     nodes = list(ast.walk(tree))
     names = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
     # `test_x = made_of(…)` and `from shared import test_x` make tests as well.

@@ -1,4 +1,4 @@
-"""Recordings on their way to disk: appended to a partial file, promoted whole, never with a key."""
+"""Writing of cassettes: recordings are appended to a partial file, promoted whole, without keys."""
 
 import textwrap
 from collections import Counter
@@ -48,13 +48,13 @@ __all__ = ["LARGE_BODY", "CassetteWriter", "check_text", "keep_answers"]
 _LOCK_SECONDS = 30.0
 _PARTIAL_NAMES = 1_000
 _TAIL = 1 << 12
-"""Characters: what stands behind the recordings of a file of vcrpy is ``version: 1``."""
+"""In characters: after the recordings of a file of vcrpy follows ``version: 1``."""
 
 LARGE_BODY = 1 << 20
-"""Bytes: what of a body stands in the file is searched once more up to here."""
+"""In bytes: bodies up to this size are searched once more as they stand in the file."""
 
 _NAMED_PARTS = 3
-"""How much of a path a test names: what lies above is the project's."""
+"""How many parts of a path come from a test; those above are the project's."""
 
 
 class CassetteWriter:
@@ -65,8 +65,8 @@ class CassetteWriter:
 
     Args:
         path: the cassette.
-        mode: whether recordings that are there already stay.
-        file: the cassette as it was read, if it was.
+        mode: whether existing recordings stay.
+        file: the cassette as it was read, if it exists.
     """
 
     def __init__(self, path: Path, mode: RecordMode, file: CassetteFile | None = None) -> None:
@@ -79,7 +79,7 @@ class CassetteWriter:
         self._lock: BaseFileLock | None = None
 
     def refusal(self) -> CassetteError | None:
-        """Return why nothing can be kept there, to be known before an answer is paid for.
+        """Return why nothing can be stored, so that it is known before an answer is paid for.
 
         The cassette is a folder, its folder cannot be written, or its name holds a credential.
         """
@@ -109,9 +109,9 @@ class CassetteWriter:
         try:
             if self._partial is None:
                 self._metadata = _metadata(source, model)
-                self._partial = self._claimed_partial()
+                self._partial = self._claim_partial()
                 self._partial.write_bytes(b"")
-            # Head and recording in one: a cassette without any does not load.
+            # Head and first recording together: a cassette without any does not load.
             head = "" if self._recorded else header_text(self._metadata)
             append_or_nothing(self._partial, (head + text).encode())
         except (OSError, ValueError) as error:
@@ -123,8 +123,8 @@ class CassetteWriter:
         """Make the cassette hold what was recorded, in one step.
 
         Args:
-            drop: keys of recordings that leave it; of equal ones the last. Where nothing would be
-                left, nothing leaves.
+            drop: keys of recordings to remove, the last one of equal ones. If nothing would be
+                left, nothing is removed.
 
         Raises:
             CassetteError: the folder cannot be written; the partial file stays.
@@ -148,24 +148,24 @@ class CassetteWriter:
             self.leave()
 
     def leave(self) -> None:
-        """Let go of the partial file, which stays where it was not promoted."""
+        """Release the partial file, which stays if it was not promoted."""
         if self._lock is not None:
             _release(self._lock)
             self._lock = None
 
     @property
     def partial(self) -> Path | None:
-        """The partial file of this run, once something was recorded."""
+        """The partial file of this run, after something was recorded."""
         return self._partial if self._recorded else None
 
     def _promote(self, partial: Path, drop: Counter[str]) -> None:
         old = self._current()
-        kept = _without_last(self._kept(old), drop)
+        kept = _without_last(self._interactions_to_keep(old), drop)
         metadata = _merge_metadata(old.metadata if kept and old else {}, self._metadata)
         appends = old is not None and kept == old.interactions and self._can_append(old, metadata)
         day = str(metadata["recorded_at"])
         if old is not None and (appends or kept):
-            # The head tells the day of what was there first; what is new tells its own.
+            # The head names the day of the first recordings; newer ones name their own.
             metadata["recorded_at"] = str(old.metadata.get("recorded_at") or day)
         dated = day if day != metadata["recorded_at"] else ""
         texts = [_with_date(stored.text, dated) for stored in self._recorded]
@@ -177,7 +177,7 @@ class CassetteWriter:
             text = textwrap.indent(check_text(self._path, text), room.indent)
             insert_whole(self._path, room.at, text.replace("\n", room.line_end).encode())
         elif not kept and self._can_move(partial, metadata):
-            # What was recorded is all there is, and stands whole in a file already.
+            # The new recordings are everything, and already complete in a file.
             move_file(partial, self._path)
         else:
             before = [stored.text for stored in kept]
@@ -200,13 +200,13 @@ class CassetteWriter:
             return None
         if self._file is not None and self._file.stamp == stamp_of(self._path):
             return self._file
-        # Another process promoted recordings of its own meanwhile.
+        # Another process has promoted its own recordings meanwhile.
         return read_cassette(self._path)
 
     def _can_append(self, old: CassetteFile, metadata: Mapping[str, Any]) -> bool:
-        """Whether the cassette may keep its head, and new recordings stand behind the old."""
+        """Whether new recordings can be appended without changing the head."""
         same = all(metadata[name] == old.metadata.get(name) for name in ("source", "models"))
-        # Line ends of a checkout on Windows are left as they are only by writing all anew.
+        # With the line ends of a checkout on Windows the whole file has to be rewritten.
         return same and old.is_laid_out and _starts_with(self._path, FIRST_LINE.encode())
 
     def _room(self) -> "_Room | None":
@@ -214,7 +214,7 @@ class CassetteWriter:
         if is_packed(self._path):
             return None
         data = self._path.read_bytes()
-        # As it is read: a mark at its start and Windows' line ends make places in it others.
+        # As it is read: a byte order mark and Windows' line ends would shift positions.
         text = check_content(self._path, data).decode()
         room = room_behind(text, self._path)
         if room is None or len(text) - room[0] > _TAIL:
@@ -223,7 +223,7 @@ class CassetteWriter:
         at = _start_of_last(data, text.count("\n", end))
         return _Room(at, indent, "\r\n" if data[:at].endswith(b"\r\n") else "\n")
 
-    def _kept(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
+    def _interactions_to_keep(self, old: CassetteFile | None) -> tuple[StoredInteraction, ...]:
         if old is None:
             return ()
         if self._mode != "all":
@@ -231,8 +231,8 @@ class CassetteWriter:
         again = {stored.key for stored in self._recorded}
         return tuple(stored for stored in old.interactions if stored.key not in again)
 
-    def _claimed_partial(self) -> Path:
-        """Return a partial file no living run writes; one that a dead run left is taken over."""
+    def _claim_partial(self) -> Path:
+        """Return a partial file that no living run writes; one left by a dead run is taken over."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         for number in range(1, _PARTIAL_NAMES):
             candidate = partial_path(self._path, number)
@@ -244,16 +244,16 @@ class CassetteWriter:
 
 
 class _Room(NamedTuple):
-    """Where a file of vcrpy has room for another recording, and how that is to stand there."""
+    """Where a file of vcrpy has room for another recording, and how it is indented."""
 
     at: int
-    """Bytes in front of it."""
+    """How many bytes come before it."""
     indent: str
     line_end: str
 
 
 def _start_of_last(data: bytes, ends: int) -> int:
-    """Return where the last lines of a file start, going by how often a line ends in them."""
+    """Return where the last lines of a file start that hold so many line ends."""
     at = len(data)
     for _ in range(ends + 1):
         at = data.rindex(b"\n", 0, at)
@@ -261,14 +261,14 @@ def _start_of_last(data: bytes, ends: int) -> int:
 
 
 def keep_answers(path: Path) -> None:
-    """Leave in a cassette the requests that were answered, those of a killed run included.
+    """Reduce a cassette to the requests that were answered, including those of a killed run.
 
-    Refusals, failures and answers that broke off leave it: played again they would end each run
-    where they ended the first one.
+    Refusals, failures and truncated answers are removed: replayed, they would end each run where
+    they ended the first one.
 
     Raises:
         CassetteError: the cassette cannot be written.
-        CassetteUnreadableError: it is none.
+        CassetteUnreadableError: the file is not a cassette.
     """
     path = behind_links(path)
     left = partial_path(path)
@@ -288,7 +288,7 @@ def keep_answers(path: Path) -> None:
 
 
 def _keep_answers(path: Path, left: Path | None) -> None:
-    files = [file for file in (read_cassette(path), _readable(left)) if file is not None]
+    files = [file for file in (read_cassette(path), _read_partial(left)) if file is not None]
     found = [stored for file in files for stored in file.interactions]
     kept = [stored for stored in found if _is_answered(stored.interaction)]
     if kept and (len(kept) < len(found) or len(files) > 1 or not path.exists()):
@@ -302,11 +302,11 @@ def _keep_answers(path: Path, left: Path | None) -> None:
         left.unlink(missing_ok=True)
 
 
-def _readable(partial: Path | None) -> CassetteFile | None:
+def _read_partial(partial: Path | None) -> CassetteFile | None:
     try:
         return None if partial is None else read_cassette(partial)
     except CassetteUnreadableError:
-        return None  # Killed before its first recording was whole.
+        return None  # Killed before its first recording was complete.
 
 
 def _is_answered(interaction: Interaction) -> bool:
@@ -314,10 +314,10 @@ def _is_answered(interaction: Interaction) -> bool:
 
 
 def _without_large(interaction: Interaction) -> Interaction:
-    """Return a recording as it is searched once more when it is written.
+    """Return a recording as it is searched once more before it is written.
 
-    Of each body every value was searched when it was scrubbed. Only of one of ordinary size is what
-    stands in the file searched again, as a second look.
+    Scrubbing has searched every value of each body. As a second look the text for the file is
+    searched again, but only for bodies of ordinary size.
     """
     request, answer = (
         body if len(body) <= LARGE_BODY else b""
@@ -336,7 +336,7 @@ def _text_of(interaction: Interaction) -> str:
 
 
 def _with_date(text: str, day: str) -> str:
-    """Return a recording with the day it was made, where the head of the file says another."""
+    """Return a recording with its day, if the head of the file names another one."""
     if not day:
         return text
     head, _, rest = text.partition("\n")
@@ -376,10 +376,10 @@ def _refuse_secret_name(path: Path) -> None:
 
 
 def check_text(path: Path, text: str) -> str:
-    """Return what is to be written, if no credential stands in it.
+    """Return the text to write, if it holds no credential.
 
     Raises:
-        CassetteError: one does.
+        CassetteError: it holds one.
     """
     kinds = find_secrets(text)
     if kinds:
@@ -396,12 +396,12 @@ def _metadata(source: str, model: str) -> dict[str, Any]:
     from datetime import UTC, datetime
 
     return {
-        # The day, no more: a recording made again must not differ where nothing changed.
+        # Only the day: recording the same again should not change the file.
         "recorded_at": datetime.now(UTC).date().isoformat(),
         "recorded_by": {
             name: installed
             for name in ("pytest-regen", "anthropic", "vcrpy")
-            if (installed := _installed(name))
+            if (installed := _installed_version(name))
         },
         "source": source,
         "models": [model] if model else [],
@@ -409,7 +409,7 @@ def _metadata(source: str, model: str) -> dict[str, Any]:
 
 
 @cache
-def _installed(name: str) -> str:
+def _installed_version(name: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -419,7 +419,7 @@ def _installed(name: str) -> str:
 
 
 def _merge_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a file that holds both; a mixed one names both of its sources."""
+    """Return the metadata of a file that holds both, naming both sources."""
     sources = {*str(old.get("source") or "").split(", "), str(new["source"])} - {""}
     known = old.get("models")
     models = {*new["models"], *map(str, known if isinstance(known, list) else ())}
@@ -458,6 +458,6 @@ def _file_lock(path: Path) -> Iterator[None]:
 
 
 def _release(lock: "BaseFileLock") -> None:
-    # Removed while held: filelock gives a lock on a removed file to nobody.
+    # Removed while held: filelock never grants a lock on a removed file.
     Path(lock.lock_file).unlink(missing_ok=True)
     lock.release()

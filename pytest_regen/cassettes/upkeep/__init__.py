@@ -1,3 +1,3 @@
-"""What people do with cassettes between runs: check, show, convert."""
+"""Cassettes between runs: check, show, convert."""
 
 __all__: tuple[str, ...] = ()

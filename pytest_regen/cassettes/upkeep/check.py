@@ -1,4 +1,4 @@
-"""What is wrong with cassettes on disk: secrets, damage, age, size, tests that are gone."""
+"""Checks of cassettes on disk: secrets, damage, age, size, missing tests; and their baseline."""
 
 import codecs
 import json
@@ -16,19 +16,19 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_regen.canonical import canonical_hash
 from pytest_regen.cassettes.files.bodies import UndecodableBodyError, unpack, unpack_file
-from pytest_regen.cassettes.files.parser import parsed_yaml, text_of
+from pytest_regen.cassettes.files.parser import parse_yaml, text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
     StoredInteraction,
     content_of,
     read_cassette,
 )
-from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, why_unused
+from pytest_regen.cassettes.files.storage import PARTIAL, is_packed, name_parts, unused_reason
 from pytest_regen.cassettes.headers import holds_credential, identifies_account
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.json_bodies import leaves
 from pytest_regen.cassettes.misses import Difference, differences
-from pytest_regen.cassettes.scrubbing import hidden_in_stream, secrets_and_values_in
+from pytest_regen.cassettes.scrubbing import credentials_across_events, secrets_and_values_in
 from pytest_regen.credentials.names import is_placeholder
 from pytest_regen.credentials.search import ASSIGNED, find_secrets, secrets_with_values
 from pytest_regen.errors import CassetteUnreadableError, UsageError
@@ -43,21 +43,21 @@ __all__ = [
     "Limits",
     "cassettes_in",
     "check_cassettes",
-    "outdated_in",
+    "outdated_findings",
 ]
 
 
 _VERSION: Final = 1
 _ROUNDS: Final = 20_000
-"""Some milliseconds a value: a short password must not be read off its hash at leisure."""
+"""Some milliseconds per value: a short password must not be guessed from its hash."""
 _HASH_BYTES: Final = 16
 
 
 class AcceptedFinding(NamedTuple):
-    """One finding as the baseline knows it."""
+    """One accepted finding, as the baseline stores it."""
 
     path: str
-    """The cassette, from the folder of the baseline, with ``/``."""
+    """The cassette, relative to the baseline's folder, with ``/``."""
     code: str
     """``SECRET`` or ``HEADER``."""
     kind: str
@@ -66,12 +66,12 @@ class AcceptedFinding(NamedTuple):
 
 
 class Baseline:
-    """Findings that are not reported again.
+    """The file of findings that are accepted and not reported again.
 
     Args:
         path: the file.
-        known: what it holds.
-        takes_all: whether every finding is to be put into it.
+        known: its entries.
+        takes_all: whether every finding is added to it.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class Baseline:
         """Return the baseline at ``path``.
 
         Args:
-            path: the file; it need not be there if it takes all findings.
-            takes_all: whether every finding is to be put into it.
+            path: the file; it may be missing if it takes all findings.
+            takes_all: whether every finding is added to it.
 
         Raises:
-            UsageError: it is not there, or is none.
+            UsageError: it is missing, or not a baseline.
         """
         try:
             data = path.read_bytes()
@@ -111,7 +111,7 @@ class Baseline:
     def covers(
         self, cassette: Path, code: Literal["SECRET", "HEADER"], kind: str, value: str
     ) -> bool:
-        """Whether a finding was looked at; from now on it was met."""
+        """Whether a finding is accepted; marks it as seen."""
         if not (self._known or self._takes_all):
             return False
         place = self._place(cassette)
@@ -124,8 +124,8 @@ class Baseline:
         self._met.add(found)
         return True
 
-    def outdated(self, checked: Iterable[Path]) -> tuple[AcceptedFinding, ...]:
-        """Return entries that were not met although their cassette was checked, or is gone."""
+    def outdated_entries(self, checked: Iterable[Path]) -> tuple[AcceptedFinding, ...]:
+        """Return entries that were not seen although their cassette was checked or is gone."""
         places = {self._place(path) for path in checked}
         folder = self.path.absolute().parent
         return tuple(
@@ -137,12 +137,12 @@ class Baseline:
         )
 
     def write(self, checked: Iterable[Path]) -> int:
-        """Write what was met, and what stands in cassettes that were not checked; return how many.
+        """Write the entries that were seen or whose cassettes were not checked; return how many.
 
         Raises:
-            UsageError: nothing can be written there.
+            UsageError: it cannot be written.
         """
-        kept = sorted((self._known | self._met) - {*self.outdated(checked)})
+        kept = sorted((self._known | self._met) - {*self.outdated_entries(checked)})
         entries = [one._asdict() for one in kept]
         text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
         try:
@@ -181,7 +181,7 @@ def _no_baseline(path: Path, why: str) -> UsageError:
 
 Severity = Literal["error", "warning"]
 Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
-"""Whether a finding was looked at: code, kind, value."""
+"""Whether a finding is accepted, by code, kind and value."""
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", PARTIAL})
 _FOLDER = "cassettes"
@@ -189,9 +189,9 @@ _TOP = re.compile(
     rb"^(?:# pytest-regen cassette|['\"]?(?:http_)?interactions['\"]?\s*:)", re.MULTILINE
 )
 _LINE_END = re.compile(r"(?<!\\)\n")
-"""Not where a double-quoted text of YAML goes on in the next line."""
+"""Not where double-quoted YAML text continues in the next line."""
 _PROXY_COOKIES = frozenset({"__cf_bm", "_cfuvid", "__cflb", "__cfruid", "AWSALB", "AWSALBCORS"})
-"""Set by what stands before a server, to tell machines from people and to balance its load."""
+"""Cookies set by proxies to tell machines from people and to balance load."""
 _VOLATILE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.]*(?:Z|[+-]\d\d:?\d\d)?)?"
@@ -202,7 +202,7 @@ _VOLATILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing about one cassette."""
+    """One finding about one cassette."""
 
     code: str
     severity: Severity
@@ -218,21 +218,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From where on a cassette is reported as old or large."""
+    """The age and the size from which a cassette is reported."""
 
     days: int | None = None
     kilobytes: int = 1_000
 
 
 def cassettes_in(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Return the cassettes among and below ``paths``, and the other YAML and JSON files, sorted.
+    """Return the cassettes in ``paths``, and the other YAML and JSON files, both sorted.
 
-    A file that is named is taken for a cassette whatever it is called and holds. Of a folder those
-    are taken that have a cassette's suffix and lie below a folder called ``cassettes``, or have the
-    key ``interactions``: what should be a cassette and is broken is among them.
+    A file that is named is taken as a cassette whatever its name and content. In a folder, files
+    with a cassette's suffix are taken if they lie below a folder called ``cassettes`` or have the
+    key ``interactions``, so that broken cassettes are among them.
 
     Raises:
-        UsageError: nothing is there.
+        UsageError: there is nothing at a path.
     """
     found: set[Path] = set()
     others: set[Path] = set()
@@ -254,15 +254,15 @@ def cassettes_in(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Path, .
 
 
 def _should_be_cassette(path: Path, folder: Path) -> bool:
-    """Whether a file of ``folder`` is a cassette, or was meant to be one."""
-    # As named, not from the root: a whole project may lie below a folder of that name.
+    """Whether a file in ``folder`` is a cassette or was meant to be one."""
+    # The path as given, not from the root: a whole project may lie below a folder of that name.
     if path.suffix == PARTIAL or _FOLDER in (folder.absolute().name, *path.parts[:-1]):
         return True
     try:
         data = path.read_bytes()
         data = (unpack_file(data) if is_packed(path) else data).removeprefix(codecs.BOM_UTF8)
     except (OSError, UndecodableBodyError):
-        # Reported by the check, which cannot read it either.
+        # The check reports it, as it cannot read it either.
         return True
     if not data.lstrip().startswith(b"{"):
         return _TOP.search(data) is not None
@@ -280,12 +280,12 @@ def check_cassettes(
     drifted: Collection[str] = (),
     baseline: Baseline | None = None,
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with these cassettes, by path and line.
+    """Return the findings in these cassettes, by path and line.
 
     Args:
         paths: the cassettes.
-        limits: what is old or large.
-        drifted: cassettes (from the working folder) that drifted in the last test run.
+        limits: from where a cassette counts as old or large.
+        drifted: cassettes (relative to the working directory) that drifted in the last test run.
         baseline: credentials and headers that are not reported again.
     """
     found: list[Finding] = []
@@ -296,7 +296,11 @@ def check_cassettes(
             file = read_cassette(path)
             if file is not None:
                 files.append(file)
-                found += [*_secrets(file, known), *_edited(file), *_notes(file, limits, drifted)]
+                found += [
+                    *_secrets(file, known),
+                    *_edit_findings(file),
+                    *_notes(file, limits, drifted),
+                ]
         except CassetteUnreadableError as error:
             layout = _other_layout(path)
             if layout:
@@ -304,14 +308,14 @@ def check_cassettes(
                 found += [one for one, _ in _secret_lines(path, known)]
             else:
                 found.append(_unreadable(path, error))
-    found += _varying(files)
+    found += _variation_findings(files)
     return tuple(sorted(found, key=lambda one: (str(one.path), one.line or 0, one.code)))
 
 
-def outdated_in(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
+def outdated_findings(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
     """Return the entries of a baseline that no longer apply, one finding for each cassette."""
     kinds: defaultdict[str, list[str]] = defaultdict(list)
-    for one in baseline.outdated(checked):
+    for one in baseline.outdated_entries(checked):
         kinds[one.path].append(one.kind)
     return tuple(
         Finding(
@@ -336,13 +340,13 @@ def _unreadable(path: Path, error: CassetteUnreadableError) -> Finding:
 
 
 def _other_layout(path: Path) -> str:
-    """Return what a file holds that is sound and lists interactions, but none of HTTP as vcrpy's.
+    """Return what a valid file of interactions holds if they are not HTTP as vcrpy records it.
 
-    Of messages of a socket or calls of another protocol, or with bodies that only the serializer of
-    its project understands. Empty where something is missing that should be there.
+    For example messages of a socket, calls of another protocol, or bodies that only the project's
+    serializer understands. Empty if something is missing that should be there.
     """
     try:
-        data, _ = parsed_yaml(text_of(path, content_of(path)[0] or b""), path)
+        data, _ = parse_yaml(text_of(path, content_of(path)[0] or b""), path)
     except CassetteUnreadableError:
         return ""
     items = data.get("interactions") if isinstance(data, Mapping) else None
@@ -358,7 +362,7 @@ def _other_layout(path: Path) -> str:
 
 
 def _is_laid_out(half: object) -> bool:
-    """Whether a body has members of its own, rather than text under a key that is misspelt."""
+    """Whether a body has members of its own, rather than text under a misspelt key."""
     body = half.get("body") if isinstance(half, Mapping) else None
     if not isinstance(body, Mapping) or {"string", "base64_string"} & body.keys():
         return False
@@ -366,14 +370,14 @@ def _is_laid_out(half: object) -> bool:
 
 
 def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
-    """Yield credentials in the text as it stands, each with its kind."""
-    for number, kind, value in _in_lines(_text_of(path)):
+    """Yield credentials in the raw text, each with its kind."""
+    for number, kind, value in _secrets_by_line(_text_of(path)):
         if not known("SECRET", kind, value):
             yield Finding("SECRET", "error", path, number, f"a credential ({kind})"), kind
 
 
 def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
-    """Yield credentials in the text as it stands, in decoded bodies, and in headers."""
+    """Yield credentials in the raw text, in decoded bodies, and in headers."""
     told = set()
     for finding, kind in _secret_lines(file.path, known):
         told.add(kind)
@@ -393,7 +397,7 @@ def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
             yield Finding("SECRET", "error", file.path, stored.line, message)
         if found.is_stream:
             text = found.response_body.decode("utf-8", "replace")
-            for kind in hidden_in_stream(text):
+            for kind in credentials_across_events(text):
                 if not known("SECRET", kind, text):
                     message = f"a credential in pieces, in several events of a stream ({kind})"
                     yield Finding("SECRET", "error", file.path, stored.line, message)
@@ -405,14 +409,14 @@ def _text_of(path: Path) -> str:
     try:
         return (unpack_file(data) if is_packed(path) else data).decode("utf-8", "replace")
     except UndecodableBodyError:
-        # Told as such; there is nothing to be searched.
+        # Reported as unreadable; there is nothing to search.
         return ""
 
 
 def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterator[Finding]:
     telling: defaultdict[str, list[str]] = defaultdict(list)
     for name, values in (*found.request_headers.items(), *found.response_headers.items()):
-        if holds_credential(name, values) and not _says_nothing(name, values):
+        if holds_credential(name, values) and not _is_harmless_header(name, values):
             telling[name] += values
     for name, said in sorted(telling.items()):
         if known("HEADER", name, "\n".join(said)):
@@ -425,8 +429,8 @@ def _headers(path: Path, line: int, found: Interaction, known: Known) -> Iterato
             yield Finding("HEADER", "error", path, line, message)
 
 
-def _says_nothing(name: str, values: Iterable[str]) -> bool:
-    """Whether a header holds placeholders, or cookies that tell nothing of an account."""
+def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
+    """Whether a header holds only placeholders, or cookies unrelated to an account."""
     if all(map(is_placeholder, values)):
         return True
     if name not in {"cookie", "set-cookie"}:
@@ -436,15 +440,15 @@ def _says_nothing(name: str, values: Iterable[str]) -> bool:
 
 
 def _pairs_in(name: str) -> int | None:
-    # What follows the first pair of Set-Cookie are attributes of it.
+    # After the first pair of Set-Cookie come its attributes.
     return 1 if name == "set-cookie" else None
 
 
-def _in_lines(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the number of each line with a credential, its kind and what stands there.
+def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of each line with a credential, its kind and its text.
 
-    What is none but for its name is looked at together with the lines it is folded with: YAML may
-    break them between a quote and the name behind it.
+    What counts as a credential only by its name is searched together with the lines it is folded
+    with: YAML may break lines between a quote and the name after it.
     """
     first = 1
     for folded in _LINE_END.split(text):
@@ -466,7 +470,7 @@ def _readable(stored: StoredInteraction) -> Interaction | None:
         return None
 
 
-def _edited(file: CassetteFile) -> Iterator[Finding]:
+def _edit_findings(file: CassetteFile) -> Iterator[Finding]:
     for stored in file.interactions:
         try:
             _ = stored.interaction
@@ -493,13 +497,13 @@ def _notes(file: CassetteFile, limits: Limits, drifted: Collection[str]) -> Iter
         yield warning("STALE", f"recorded {age} days ago, over {limits.days}")
     if os.path.relpath(path) in drifted:
         yield warning("DRIFT", "a request of the last test run was not what is recorded here")
-    unused = why_unused(path)
+    unused = unused_reason(path)
     if unused:
         yield warning("UNUSED", unused)
 
 
 def _age(metadata: Mapping[str, Any]) -> int | None:
-    """Return the days since it was recorded, if it says when."""
+    """Return the days since it was recorded, if the file says when."""
     try:
         recorded = date.fromisoformat(str(metadata.get("recorded_at")))
     except ValueError:
@@ -507,17 +511,17 @@ def _age(metadata: Mapping[str, Any]) -> int | None:
     return (date.today() - recorded).days  # noqa: DTZ011 - days suffice
 
 
-def _varying(files: Sequence[CassetteFile]) -> Iterator[Finding]:
-    """Yield the paths in which requests differ that are otherwise the same."""
+def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
+    """Yield the paths at which otherwise equal requests differ."""
     groups: defaultdict[str, dict[str, tuple[StoredInteraction, Any]]] = defaultdict(dict)
     for file in files:
         for stored in file.interactions:
             found = _readable(stored)
             body = json_or_none(found.request_body) if found is not None else None
             if isinstance(body, Mapping):
-                # What is nested hundreds of levels deep is compared with nothing.
+                # Values nested hundreds of levels deep are not compared.
                 with suppress(RecursionError):
-                    masked = [(path, _masked(value)) for path, value in leaves(body)]
+                    masked = [(path, _mask_volatile(value)) for path, value in leaves(body)]
                     groups[canonical_hash(masked)].setdefault(stored.key, (stored, body))
     told: set[tuple[Path, str]] = set()
     for group in groups.values():
@@ -531,7 +535,7 @@ def _varying(files: Sequence[CassetteFile]) -> Iterator[Finding]:
 
 
 def _remedy(body: Any, varying: Difference) -> str:
-    """Return what to do about a value that varies; to ignore a prompt would compare nothing."""
+    """Return advice for a value that varies; ignoring a whole prompt would compare nothing."""
     whole = dict(leaves(body)).get(varying.path)
     if isinstance(whole, str) and _VOLATILE.fullmatch(whole):
         return f"; ignore = [{varying.path!r}]"
@@ -541,5 +545,5 @@ def _remedy(body: Any, varying: Difference) -> str:
     )
 
 
-def _masked(value: object) -> object:
+def _mask_volatile(value: object) -> object:
     return _VOLATILE.sub("*", value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""A foreign cassette written anew, decoded and without its credentials, if it plays as before."""
+"""Conversion of foreign cassettes: decoded, without credentials, and playing as before."""
 
 import re
 import tempfile
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pytest_regen.cassettes.files.format import RECORDING, header_text, interaction_text
-from pytest_regen.cassettes.files.parser import is_of_ruby, parse_json, parsed_yaml, text_of
+from pytest_regen.cassettes.files.parser import is_of_ruby, parse_json, parse_yaml, text_of
 from pytest_regen.cassettes.files.reader import (
     CassetteFile,
     StoredInteraction,
@@ -24,25 +24,25 @@ from pytest_regen.cassettes.files.storage import (
 from pytest_regen.cassettes.files.writer import check_text
 from pytest_regen.cassettes.interactions import Interaction
 from pytest_regen.cassettes.matching import Matching
-from pytest_regen.cassettes.recording import WireExchange, cleaned
+from pytest_regen.cassettes.recording import WireExchange, clean_interaction
 from pytest_regen.cassettes.replay import Player
 from pytest_regen.cassettes.scrubbing import scrub_value, secrets_in
 from pytest_regen.cassettes.upkeep.check import Limits, check_cassettes
 from pytest_regen.credentials.search import find_secrets
 from pytest_regen.errors import CassetteError, CassetteUnreadableError, RegenError, UsageError
 
-__all__ = ["Changes", "Conversion", "can_be_cleaned", "convert", "plan_conversion"]
+__all__ = ["Changes", "Conversion", "convert", "is_cleanable", "plan_conversion"]
 
 
 _TOP: Final = frozenset({"version", "interactions", "metadata", RECORDING})
 _ITEM: Final = frozenset({"request", "response", "stream"})
-"""The last is what we note of streams that we add to a file of vcrpy."""
+"""The last one is ours, for streams that we add to a file of vcrpy."""
 
 _PARTS: Final[tuple[tuple[str, frozenset[str], frozenset[str]], ...]] = (
     ("request", frozenset({"method", "uri", "body", "headers"}), frozenset()),
     ("response", frozenset({"status", "headers", "body"}), frozenset({"url", "protocol"})),
 )
-"""What vcrpy writes of a recording, and what some of its stubs add."""
+"""The keys vcrpy writes for a recording, and those some of its stubs add."""
 
 _ENCODED = re.compile(r"""^\s*['"]?content-encoding['"]?:""", re.IGNORECASE | re.MULTILINE)
 _DAY = re.compile(r"^  recorded_at: .*\n", re.MULTILINE)
@@ -50,12 +50,12 @@ _DAY = re.compile(r"^  recorded_at: .*\n", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a conversion changes, besides the layout."""
+    """What a conversion changes beside the layout."""
 
     headers: tuple[str, ...] = ()
-    """Headers that go."""
+    """Headers that are removed."""
     replaced_headers: tuple[str, ...] = ()
-    """Headers whose value, or part of it, is replaced."""
+    """Headers whose value is replaced, at least in part."""
     credentials: tuple[str, ...] = ()
     """Kinds of credential that are replaced in bodies and addresses."""
     decompressed: bool = False
@@ -63,21 +63,21 @@ class Changes:
 
     def __str__(self) -> str:
         said = [
-            *(_named("without the headers", self.headers)),
-            *(_named("values replaced in", self.replaced_headers)),
-            *(_named("credentials replaced:", self.credentials)),
+            *(_list_names("without the headers", self.headers)),
+            *(_list_names("values replaced in", self.replaced_headers)),
+            *(_list_names("credentials replaced:", self.credentials)),
             *(["answers decompressed"] if self.decompressed else []),
         ]
         return "; ".join(said) or "nothing but the layout"
 
 
-def _named(what: str, names: Sequence[str]) -> list[str]:
+def _list_names(what: str, names: Sequence[str]) -> list[str]:
     return [f"{what} {', '.join(names)}"] if names else []
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What becomes of one cassette."""
+    """The conversion of one cassette."""
 
     path: Path
     target: Path
@@ -85,32 +85,32 @@ class Conversion:
     interactions: int
     changes: Changes = Changes()
     text: str = ""
-    """The new file."""
+    """The text of the new file."""
     why: str = ""
-    """What keeps it from being converted."""
+    """Why it cannot be converted."""
     hint: str = ""
 
 
 def plan_conversion(
     path: Path, out: Path | None = None, *, lays_out: bool = False, force: bool = False
 ) -> Conversion:
-    """Return what converting a cassette would make of it; nothing is written.
+    """Return what converting a cassette would do; nothing is written.
 
     The new file answers every request of the old one with the same decoded bytes, but for
-    credentials, through this package and through vcrpy as it is without a configuration; else it is
-    refused. So is a file that a suite's own serializer wrote, if it would be replaced: that
+    credentials, through this package and through an unconfigured vcrpy; otherwise the conversion is
+    refused. A file that a suite's own serializer wrote is not replaced either, because that
     serializer could not read the new one.
 
     Args:
         path: the cassette as vcrpy or a project's own serializer wrote it.
-        out: where to write; by default the same file, named ``.yaml`` if it was JSON.
-        lays_out: whether JSON gets a line for each member. This package plays the bytes as they
-            were, vcrpy the text that stands there.
-        force: whether to convert it although a test that is marked ``vcr`` may miss it.
+        out: the target; by default the same file, or ``.yaml`` beside it if it was JSON.
+        lays_out: whether JSON gets one line per member. This package plays the original bytes,
+            vcrpy the text in the file.
+        force: whether to convert it even if a test marked ``vcr`` may no longer find a recording.
 
     Raises:
-        UsageError: there is no such file, it holds nothing, or the target exists already.
-        CassetteUnreadableError: it is no cassette.
+        UsageError: there is no such file, it is empty, or the target exists already.
+        CassetteUnreadableError: it is not a cassette.
     """
     file = read_cassette(path)
     if file is None:
@@ -125,17 +125,17 @@ def plan_conversion(
         )
     plan = Conversion(path, target, "refused", len(file.interactions))
     try:
-        return _planned(plan, file, lays_out=lays_out, force=force)
+        return _plan_text(plan, file, lays_out=lays_out, force=force)
     except CassetteUnreadableError:
         raise
     except CassetteError as error:
         return replace(plan, why=f"{error.what}: {error.why}", hint=error.hint)
 
 
-def _planned(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: bool) -> Conversion:
+def _plan_text(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: bool) -> Conversion:
     text = _text(plan.path)
     old = [stored.interaction for stored in file.interactions]
-    kept = [cleaned(one) for one in old]
+    kept = [clean_interaction(one) for one in old]
     if file.is_laid_out and kept == old and not lays_out:
         return replace(plan, status="unchanged", target=plan.path)
     in_place = plan.target == plan.path
@@ -144,11 +144,11 @@ def _planned(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: boo
         why = f"{own}: what wrote it for this suite could not read the new file"
         hint = "leave it, or use --force if no test reads it that way; --out FILE writes another"
         return replace(plan, why=why, hint=hint)
-    made = _made(file, kept, lays_out=lays_out or file.is_laid_out)
+    made = _converted_text(file, kept, lays_out=lays_out or file.is_laid_out)
     plan = replace(plan, text=check_text(plan.target, made), changes=_changes(text, old, kept))
-    why = _lost(file, made, kept)
+    why = _first_loss(file, made, kept)
     if not why and in_place and not (file.is_laid_out or force):
-        why = _lost_for_vcrpy(text, plan, kept, lays_out=lays_out)
+        why = _first_loss_for_vcrpy(text, plan, kept, lays_out=lays_out)
     if why:
         hint = "record it again, or use --force if its tests use the fixture cassette"
         return replace(plan, why=why, hint=hint)
@@ -156,11 +156,11 @@ def _planned(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: boo
 
 
 def convert(plan: Conversion, backup: Path | None = None) -> None:
-    """Write what was planned, in one step.
+    """Write the planned file, in one step.
 
     Args:
-        plan: a conversion that may be made.
-        backup: where the old file is kept.
+        plan: a conversion that is possible.
+        backup: where to keep the old file.
 
     Raises:
         CassetteError: it cannot be written.
@@ -175,8 +175,8 @@ def convert(plan: Conversion, backup: Path | None = None) -> None:
         raise unwritable(plan.target, error) from error
 
 
-def can_be_cleaned(path: Path) -> bool:
-    """Whether converting a cassette leaves none of the credentials that a check finds in it."""
+def is_cleanable(path: Path) -> bool:
+    """Whether converting a cassette would remove every credential that a check finds."""
     try:
         plan = plan_conversion(path)
     except RegenError:
@@ -195,7 +195,7 @@ def _text(path: Path) -> str:
     return text_of(path, data or b"")
 
 
-def _made(file: CassetteFile, kept: Sequence[Interaction], *, lays_out: bool) -> str:
+def _converted_text(file: CassetteFile, kept: Sequence[Interaction], *, lays_out: bool) -> str:
     sources = list(map(WireExchange.of, kept))
     head = {
         **scrub_value(file.metadata),
@@ -209,14 +209,14 @@ def _made(file: CassetteFile, kept: Sequence[Interaction], *, lays_out: bool) ->
 
 
 def _with_day(text: str, stored: StoredInteraction) -> str:
-    """Return a recording of ours with the day that it told before."""
+    """Return a recording of ours with the day that it named before."""
     head, _, rest = text.partition("\n")
     before = stored.text
     day = _DAY.search(before, 0, before.find("\n  request:") + 1)
     return f"{head}\n{day[0]}{rest}" if day else text
 
 
-# What changes
+# Changes
 
 
 def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction]) -> Changes:
@@ -238,16 +238,16 @@ def _changes(text: str, old: Sequence[Interaction], kept: Sequence[Interaction])
     return Changes(tuple(sorted(gone)), tuple(sorted(other)), tuple(sorted(kinds)), unpacked)
 
 
-# Whether it plays as before
+# Comparison of old and new
 
 
 def _own_serializer(text: str, path: Path) -> str:
-    """Return what vcrpy would not have written; empty where nothing shows another serializer."""
+    """Return signs of another serializer than vcrpy's; empty if there are none."""
     is_json = text.lstrip().startswith("{")
     suffix = name_parts(path)[1]
     if is_json and suffix != ".json":
         return f"it is JSON and is called {suffix}"
-    data, _ = parse_json(text, path) if is_json else parsed_yaml(text, path)
+    data, _ = parse_json(text, path) if is_json else parse_yaml(text, path)
     if is_of_ruby(data):
         return "it was written by VCR for Ruby"
     odd = next(_odd_keys(data), "")
@@ -274,8 +274,8 @@ def _unknown(part: Mapping[Any, Any], known: Iterable[str], place: str) -> Itera
     yield from (f"the key {name!r} in {place}" for name in map(str, part) if name not in set(known))
 
 
-def _lost(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:
-    """Return which request the new file would not answer as well; empty for none."""
+def _first_loss(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:
+    """Return the first request that the new file answers less well; empty if none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "c.yaml")
         path.write_text(made, "utf-8", newline="\n")
@@ -284,7 +284,7 @@ def _lost(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:
     player = Player(path, new, matching)
     for number, (stored, wanted) in enumerate(zip(file.interactions, kept, strict=True), 1):
         asked = stored.interaction
-        sent = matching.normalized(asked.request_body)
+        sent = matching.normalize_body(asked.request_body)
         found = player.find(asked.method, asked.uri, sent, in_place=False)
         place = f"recording {number} (line {stored.line})"
         if found is None:
@@ -297,14 +297,14 @@ def _lost(file: CassetteFile, made: str, kept: Sequence[Interaction]) -> str:
     return ""
 
 
-def _lost_for_vcrpy(
+def _first_loss_for_vcrpy(
     text: str, plan: Conversion, kept: Sequence[Interaction], *, lays_out: bool
 ) -> str:
-    from pytest_regen.cassettes.clients.vcr_files import VcrpyCannotReadError, lost_for_vcrpy
+    from pytest_regen.cassettes.clients.vcr_files import VcrpyCannotReadError, first_loss_for_vcrpy
 
     answers = [one.response_body for one in kept]
     is_json = name_parts(plan.path)[1] == ".json"
     try:
-        return lost_for_vcrpy(text, plan.text, answers, is_json=is_json, as_json=lays_out)
+        return first_loss_for_vcrpy(text, plan.text, answers, is_json=is_json, as_json=lays_out)
     except VcrpyCannotReadError as error:
         return f"vcrpy cannot read it, so a serializer of the suite's own must ({error})"

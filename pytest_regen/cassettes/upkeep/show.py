@@ -1,4 +1,4 @@
-"""A cassette as the conversation it holds, with tokens and what the prompt cache did."""
+"""A cassette shown as a conversation, with tokens and the effect of the prompt cache."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ def conversation(file: CassetteFile) -> dict[str, Any]:
         found = stored.interaction
         sent = json_or_none(found.request_body)
         messages = list(_messages(sent))
-        common = _common(before, messages)
+        common = _common_messages(before, messages)
         shown.append(
             {
                 "number": number,
@@ -72,7 +72,7 @@ def _block(block: object) -> str:
     return f"[{kind}]"
 
 
-def _common(before: list[dict[str, str]], now: list[dict[str, str]]) -> int:
+def _common_messages(before: list[dict[str, str]], now: list[dict[str, str]]) -> int:
     same = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
@@ -85,15 +85,15 @@ def _answer(found: Interaction) -> dict[str, Any]:
     message = message_of(found)
     is_message = bool(message.get("content")) or message.get("stop_reason") is not None
     return {
-        "reply": _text(message.get("content")) if is_message else _said(found),
+        "reply": _text(message.get("content")) if is_message else _plain_answer(found),
         "stop_reason": message.get("stop_reason"),
         "end": found.end,
         "tokens": tokens_of(message),
     }
 
 
-def _said(found: Interaction) -> str:
-    """Return an answer that is no message: an error, pieces of a text, or what it holds."""
+def _plain_answer(found: Interaction) -> str:
+    """Return an answer other than a message: an error, the text of a stream, or its content."""
     body = json_or_none(found.response_body)
     error = body.get("error") if isinstance(body, Mapping) else None
     if isinstance(error, Mapping):
@@ -103,7 +103,7 @@ def _said(found: Interaction) -> str:
 
 
 def _pieces(stream: str) -> Iterator[str]:
-    """Yield the pieces of text in a stream of "chat completion chunks", as many servers send."""
+    """Yield the pieces of text in a stream of "chat completion chunks"."""
     for event in sse_events(stream):
         choices = event.get("choices")
         for choice in choices if isinstance(choices, list) else ():

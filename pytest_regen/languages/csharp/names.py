@@ -445,7 +445,7 @@ def accepts(
         spelled: what the source says.
         declared: what the source declares: ``Nullable<T>`` takes none of it but structs and enums.
     """
-    for part in spelled.walk() if declared else ():
+    for part in spelled.walk():
         if part.is_wrapped and part.name in declared and not declared[part.name].is_value:
             return False
     match expression:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from pytest_regen.languages.csharp.names import ROOT_SUFFIX
 from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
 
 __all__ = [
@@ -186,7 +187,6 @@ _ITEMS: Final = frozenset({"enum_member_declaration", "parameter"})
 _LITERALS: Final = frozenset(
     {"verbatim_string_literal", "raw_string_literal", "interpolated_string_expression"}
 )
-_SUFFIX: Final = "DataObject"
 
 
 @dataclass(slots=True)
@@ -439,7 +439,7 @@ def _called(types: Sequence[Node], name: str | None) -> Node | None:
     """Return the type called ``name``, else the one called so but for the root's suffix."""
     if name is None:
         return None
-    other = name.removesuffix(_SUFFIX) if name.endswith(_SUFFIX) else name + _SUFFIX
+    other = name.removesuffix(ROOT_SUFFIX) if name.endswith(ROOT_SUFFIX) else name + ROOT_SUFFIX
     for wanted in (name, other):
         for node in types:
             if _name_of(node) == wanted:

@@ -116,7 +116,9 @@ def _unknown_in(
         )
         where = f"[{attribute.name}] of {owner.name!r}"
         for reference in attribute.types:
-            yield from subject.undeclared(reference, known, where, unit, advice=advice)
+            yield from subject.undeclared(
+                reference, known, where, unit, line=attribute.line, advice=advice
+            )
 
 
 # --- names ---------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError, RegenError
-from pytest_regen.prompts import estimate_tokens
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import (
     NoTargetError,
@@ -41,6 +40,7 @@ from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, forget
 from pytest_regen.pytest_plugin.summary import Heal, Outcome, add_heal, tokens_in
 from pytest_regen.regeneration import HealResult, fixable, heal_type, pages_at_fault
 from pytest_regen.regeneration.values import Feedback
+from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.validation.stores import update_command
 
 __all__ = ["heal_record", "heal_types", "plan_record", "skip_record"]

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError, RegenError
 from pytest_regen.files import safe_file_name
-from pytest_regen.prompts import estimate_tokens
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import (
     failure_of,
@@ -39,6 +38,7 @@ from pytest_regen.pytest_plugin.units import (
 from pytest_regen.regeneration import HealResult
 from pytest_regen.regeneration.policies import fixable_issues
 from pytest_regen.regeneration.values import Feedback
+from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units.asking import ask_for_unit
 from pytest_regen.units.naming import command, unit_id
 from pytest_regen.validation.issues import Issue

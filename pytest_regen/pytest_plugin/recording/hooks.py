@@ -120,7 +120,11 @@ class _CassetteHooks:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
     ) -> Generator[None, object, object]:
-        """Turn a miss into an ordinary error once it has left the fixture that asked."""
+        """Turn a miss into an ordinary error once it has left the fixture that asked.
+
+        A miss is a ``BaseException``, so that no client retries it and no task group wraps it; but
+        pytest remembers only of an ``Exception`` that the fixture failed.
+        """
         try:
             return (yield)
         except BaseException as caught:
@@ -250,7 +254,7 @@ def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> Casset
     if own is None:
         # There a miss is vcrpy's exception, which the test may handle.
         return _miss_of_vcrpy(item, None)
-    missed = own.take_untold_miss()
+    missed = own.take_pending_miss()
     reported = missed or failure
     if isinstance(reported, CassetteMissError):
         _note_miss(item, own.path, reported)
@@ -262,7 +266,7 @@ def _miss_of_vcrpy(item: pytest.Item, failure: BaseException | None) -> Cassette
     run = item.stash.get(VCR_RUN, None)
     if run is None:
         return None
-    missed = run.take_untold_miss(failure)
+    missed = run.take_pending_miss(failure)
     if missed is not None:
         _note_miss(item, run.path, missed)
     return missed

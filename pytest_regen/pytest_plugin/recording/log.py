@@ -117,9 +117,9 @@ def _is_unused(module: Path, file: Path, modules: Mapping[Path, bool]) -> bool:
     What it names may be used by a test that is not collected here, or by ``use_cassette``. A module
     that is there and was not collected says nothing: nobody knows what its tests would use.
     """
-    from pytest_regen.cassettes.files.storage import why_unused
+    from pytest_regen.cassettes.files.storage import unused_reason
 
-    return not module.exists() or (module in modules and bool(why_unused(file)))
+    return not module.exists() or (module in modules and bool(unused_reason(file)))
 
 
 def _is_gone_case(file: Path, claimed: Collection[Path]) -> bool:

@@ -66,7 +66,7 @@ def vcr_cassette_in_use(
             yield run.cassette
         finally:
             del item.stash[VCR_RUN]
-    refused = run.take_untold_miss(None)
+    refused = run.take_pending_miss(None)
     if refused is not None:
         raise refused
     _report(item, run)

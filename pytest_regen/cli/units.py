@@ -1,0 +1,500 @@
+"""Commands on files with units.
+
+What ``generate``, ``validate`` and the others do with a file that a kind claims; and ``forget``,
+which only units have.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from pytest_regen.cli.output import (
+    AsJson,
+    UnitNames,
+    confirm,
+    describe_failure,
+    emit_json,
+    fact,
+    is_terminal,
+    next_step,
+    progress_bar,
+    say,
+    shortened,
+    show_diff,
+    show_failures,
+    usage_line,
+)
+from pytest_regen.cli.project import Project
+from pytest_regen.cli.turns import TurnOptions
+from pytest_regen.errors import KindError, UsageError
+from pytest_regen.modes import StalePolicy, stale_outcome
+from pytest_regen.prompts import estimate_tokens
+from pytest_regen.regeneration import StopReason, fixable
+from pytest_regen.text import plural
+from pytest_regen.units.asking import (
+    UnitsResult,
+    generate_units,
+    heal_units,
+    needs_answer,
+    regenerate_units,
+)
+from pytest_regen.units.naming import (
+    adopt_command,
+    command,
+    forget_command,
+    generate_command,
+    rebuild_command,
+)
+from pytest_regen.units.place import UnitFile
+from pytest_regen.units.view import FileUnits
+from pytest_regen.units.work import (
+    UnitChanges,
+    adopt_units,
+    forget_units,
+    rebuild_units,
+    restore_unit,
+    unit_history,
+)
+from pytest_regen.validation.issues import Issue, ValidationResult
+
+__all__ = [
+    "adopt_file",
+    "forget",
+    "generate_file",
+    "history_of_file",
+    "rebuild_file",
+    "refuse_types",
+    "regenerate_file",
+    "restore_in_file",
+    "validate_files",
+]
+
+_WORDS: Final[Mapping[StopReason, str]] = {
+    "attempts": "errors remain after the last attempt",
+    "no_progress": "the model makes the same mistakes again",
+    "refused": "the model declined",
+    "budget": "the token budget is spent",
+    "transport": "the model could not be reached",
+    "cassette_miss": "the cassette has no answer",
+}
+
+
+def refuse_types(file: UnitFile, **options: object) -> None:
+    """Refuse options that are about types of a store."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(
+                f"{file.here} has units, and no {name}",
+                why=f"the kind {file.kind.title} claims the file, which is no API description",
+                hint="name units with --unit, or none for all",
+            )
+
+
+# validate
+
+
+def validate_files(
+    project: Project, files: Iterable[UnitFile], *, as_json: bool
+) -> tuple[list[dict[str, Any]], int]:
+    """Show what is wrong with the units of files; return their reports and the exit code."""
+    reports, code = [], 0
+    for file in files:
+        units = file.open()
+        names = _names(units)
+        failing = [name for name in names if _fails(units, name, project.stale)]
+        is_broken = any(one.code == "KIND_ERROR" for n in failing for one in units.issues(n))
+        code = max(code, 2 if is_broken else int(bool(failing)))
+        reports.append(_validated(units, names, is_ok=not failing))
+        if not as_json:
+            _show_validated(units, names, failing, project.stale)
+    return reports, code
+
+
+def _names(units: FileUnits) -> tuple[str, ...]:
+    """Return the names of a file's units.
+
+    Raises:
+        KindError: the kind cannot say; the traceback is shown.
+    """
+    try:
+        return units.names
+    except KindError as error:
+        _show_trace(error.trace)
+        raise
+
+
+def _show_trace(trace: str | None) -> None:
+    for line in (trace or "").splitlines():
+        say(f"  {line}")
+
+
+def _fails(units: FileUnits, name: str, stale: StalePolicy) -> bool:
+    issues = units.issues(name)
+    is_stale = any(issue.code == "STALE" for issue in issues)
+    return any(issue.severity == "error" for issue in issues) or (
+        is_stale and stale_outcome(stale) == "fail"
+    )
+
+
+def _validated(units: FileUnits, names: Sequence[str], *, is_ok: bool) -> dict[str, Any]:
+    results = {name: ValidationResult(units.issues(name)) for name in names}
+    return {
+        "path": units.here,
+        "ok": is_ok,
+        "units": [
+            {
+                "name": name,
+                "errors": [issue.to_json() for issue in result.errors],
+                "warnings": [issue.to_json() for issue in result.warnings],
+            }
+            for name, result in results.items()
+        ],
+        "orphans": [issue.to_json() for issue in units.orphans],
+    }
+
+
+def _show_validated(
+    units: FileUnits, names: Sequence[str], failing: Sequence[str], stale: StalePolicy
+) -> None:
+    found = [issue for name in names for issue in units.issues(name)]
+    if stale == "ignore":
+        found = [issue for issue in found if issue.code != "STALE"]
+    _show_issues(units, [*found, *units.orphans])
+    total = plural(len(names), "unit")
+    if failing:
+        say(f"{units.here}: {len(failing)} of {total} {'fails' if len(failing) == 1 else 'fail'}")
+    else:
+        say(f"{units.here}: {total}, no errors", "green")
+    if todo := _advice(units, [*found, *units.orphans]):
+        next_step(todo)
+
+
+def _show_issues(units: FileUnits, issues: Iterable[Issue]) -> None:
+    """List issues, one line each; what many units have in common is counted after a few."""
+    shown: dict[tuple[str, str], int] = {}
+    for issue in sorted(issues, key=lambda one: (one.severity, one.line or 0)):
+        key = issue.code, issue.message
+        shown[key] = shown.get(key, 0) + 1
+        if shown[key] > _ALIKE:
+            continue
+        where = f"{units.here}:{issue.line}" if issue.line else units.here
+        mark = "" if issue.severity == "error" else "warning: "
+        name = f"{issue.type_name} " if issue.type_name else ""
+        style = "red" if issue.severity == "error" else "yellow"
+        say(f"{where}: {mark}{name}[{issue.code}] {issue.message}", style)
+        for line in (issue.detail or "").splitlines():
+            say(f"    {line}")
+    for (code, message), count in shown.items():
+        if count > _ALIKE:
+            say(f"{units.here}: {count - _ALIKE:,} more [{code}] {message}")
+
+
+_ALIKE: Final = 8
+"""Units that are listed with the same words before the rest is counted."""
+
+
+def _advice(units: FileUnits, issues: Sequence[Issue]) -> str:
+    """Return the command that does the most about what is wrong; empty if an editor does."""
+    codes, here = {issue.code for issue in issues}, units.here
+    if units.has_conflict:
+        return f"correct the file in an editor, or {rebuild_command(here)}"
+    if units.fault is not None or "KIND_ERROR" in codes:
+        return ""
+    commands = {
+        "DRIFT": f"{adopt_command(here)}, which keeps what was edited by hand",
+        "LEDGER": f"{adopt_command(here)}, which records texts as they stand",
+        "MISSING_UNIT": generate_command(here),
+        "STALE": generate_command(here),
+        "": command("regenerate", here, None, "--from-errors"),
+        "UNRECORDED": f"{adopt_command(here)}, which records texts as they stand",
+        "ORPHAN": forget_command(here),
+    }
+    if fixable(ValidationResult(tuple(issues))):
+        codes.add("")
+    return next((line for code, line in commands.items() if code in codes), "")
+
+
+# generate, regenerate
+
+
+def generate_file(
+    file: UnitFile,
+    names: Sequence[str] | None,
+    turns: TurnOptions,
+    *,
+    force: bool,
+    check: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Ask for the units that are missing or stale; return the exit code."""
+    if check or dry_run:
+        return _plan(file, names, force=force, check=check, as_json=as_json)
+    with progress_bar("generating") as tell, turns.turns(tell) as settings:
+        if settings.ready and _asked(file.open(), names, force=force):
+            settings.ready()
+        done = generate_units(
+            file, settings=settings, names=names, attempts=turns.replies(), force=force
+        )
+    return _finish(done, names, as_json=as_json)
+
+
+def _asked(units: FileUnits, names: Sequence[str] | None, *, force: bool) -> list[str]:
+    chosen = _names(units) if names is None else names
+    return [name for name in chosen if force or needs_answer(units, name)]
+
+
+def _plan(
+    file: UnitFile, names: Sequence[str] | None, *, force: bool, check: bool, as_json: bool
+) -> int:
+    """Say what would be asked."""
+    units = file.open()
+    asked = _asked(units, names, force=force)
+    tokens = {name: estimate_tokens(file.kind.system + units.prompt(name)) for name in asked}
+    if as_json:
+        listed = [{"name": name, "estimated_input_tokens": count} for name, count in tokens.items()]
+        emit_json({"path": units.here, "ok": not asked, "asked": listed})
+    else:
+        width = max(map(len, asked), default=0)
+        for name, count in tokens.items():
+            say(f"  {name:<{width}}  about {count:,} tokens")
+        if asked:
+            say(f"{units.here}: {plural(len(asked), 'unit')} to ask for; nothing written", "yellow")
+        else:
+            say(f"{units.here}: up to date", "green")
+        if check and asked:
+            next_step(generate_command(units.here))
+    return int(check and bool(asked))
+
+
+def regenerate_file(
+    file: UnitFile,
+    names: Sequence[str] | None,
+    turns: TurnOptions,
+    *,
+    from_errors: bool,
+    correction: str | None,
+    accept_any: bool,
+    discard_edits: bool,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Ask for units again; return the exit code."""
+    units = file.open()
+    chosen = _names(units) if names is None else tuple(names)
+    if from_errors:
+        chosen = tuple(name for name in chosen if units.score(name).errors)
+    if dry_run:
+        return _plan(file, chosen, force=True, check=False, as_json=as_json)
+    if names is None and not from_errors and not yes and not _confirmed(units, chosen):
+        return 0
+    with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
+        if settings.ready and chosen:
+            settings.ready()
+        if from_errors:
+            done = heal_units(
+                file,
+                chosen,
+                settings=settings,
+                attempts=turns.replies(),
+                accept_any=accept_any,
+                discard_edits=discard_edits,
+            )
+        else:
+            done = regenerate_units(
+                file,
+                chosen,
+                settings=settings,
+                corrections=[correction] if correction else (),
+                attempts=turns.replies(),
+                accept_any=accept_any,
+                discard_edits=discard_edits,
+            )
+    return _finish(done, names or chosen, as_json=as_json)
+
+
+def _confirmed(units: FileUnits, names: Sequence[str]) -> bool:
+    what = f"all {plural(len(names), 'unit')} of {units.here}"
+    if is_terminal():
+        return confirm(f"Regenerate {what}?")
+    raise UsageError(
+        f"regenerating {what} was not confirmed",
+        why="no --unit was named, which means every unit",
+        hint="add --yes, or name units with --unit, or --from-errors",
+    )
+
+
+def _finish(done: UnitsResult, names: Sequence[str] | None, *, as_json: bool) -> int:
+    """Show what came of asking; return the exit code."""
+    units = done.units
+    chosen = units.names if names is None else names
+    left = [issue for name in chosen for issue in units.issues(name)]
+    errors = [issue for issue in left if issue.severity == "error"]
+    if done.failures:
+        code = max(failure.exit_code for failure in done.failures)
+    elif done.skipped or any(issue.code == "KIND_ERROR" for issue in errors):
+        code = 2
+    else:
+        code = int(bool(errors))
+    if as_json:
+        emit_json(_answered(done, left, is_ok=code == 0))
+        return code
+    show_diff(done.diff)
+    _show_results(done)
+    _show_issues(units, left)
+    if done.calls or done.results:
+        say(f"{units.here}: {usage_line(done.calls, done.usage)}")
+    else:
+        say(f"{units.here}: nothing to ask", "green")
+    show_failures(done.failures)
+    if code and not done.failures and (todo := _advice(units, left)):
+        next_step(todo)
+    return code
+
+
+def _answered(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) -> dict[str, Any]:
+    result = ValidationResult(tuple(left))
+    return {
+        "path": done.units.here,
+        "ok": is_ok,
+        "regenerated": list(done.regenerated),
+        "rejected": [entry for one in done.results for entry in one.rejected],
+        "stop_reasons": {one.name: one.stop_reason for one in done.results if one.stop_reason},
+        "skipped": dict(done.skipped),
+        "calls": done.calls,
+        "tokens": done.usage.total_tokens,
+        "errors": [issue.to_json() for issue in result.errors],
+        "warnings": [issue.to_json() for issue in result.warnings],
+        "failures": [describe_failure(failure) for failure in done.failures],
+        "diff": done.diff,
+    }
+
+
+def _show_results(done: UnitsResult) -> None:
+    if done.regenerated:
+        count = plural(len(done.regenerated), "unit")
+        fact("written", f"{count}: {shortened(done.regenerated)}", "green")
+    rejected = [entry for one in done.results for entry in one.rejected]
+    if rejected:
+        fact("rejected", f"{plural(len(rejected), 'text')}, kept in .regen/history")
+    for name, why in done.skipped.items():
+        fact("skipped", f"{name}: {why}", "yellow")
+    for one in done.results:
+        words = _WORDS.get(one.stop_reason, "") if one.stop_reason else ""
+        if words:
+            fact("stopped", f"{one.name}: {words} ({one.stop_reason})", "yellow")
+
+
+# history, restore, adopt, rebuild, forget
+
+
+def history_of_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> None:
+    """List the past texts of a file's units; newest last."""
+    found = [past for past in unit_history(file) if not names or past.entry.name in names]
+    if as_json:
+        emit_json({"entries": [{"id": past.id, **past.to_json()} for past in found]})
+        return
+    for past in found:
+        entry = past.entry
+        errors = sum(issue.severity == "error" for issue in past.issues)
+        cells = (past.id, past.reason, entry.name, f"attempt {entry.attempt}", entry.model)
+        say("  ".join((*cells, plural(errors, "error") if errors else "")).rstrip())
+    if found:
+        newest = found[-1]
+        next_step(command("restore", file.here, newest.entry.name, "--to", newest.id))
+    else:
+        say(f"{file.here}: nothing was replaced or rejected yet")
+
+
+def restore_in_file(
+    file: UnitFile, names: Sequence[str] | None, to: str | None, *, as_json: bool
+) -> None:
+    """Make a past text of one unit the recorded one."""
+    if not names or len(names) != 1:
+        raise UsageError(
+            f"restore does not say which unit of {file.place}",
+            why="a text belongs to one unit",
+            hint=f"name it with --unit; {command('history', file.here)} lists what there is",
+        )
+    past, done = restore_unit(file, names[0], to)
+    if as_json:
+        restored = [{"name": past.entry.name, "model": past.entry.model}]
+        emit_json({"restored": restored, "history": done.history, "diff": done.diff})
+        return
+    show_diff(done.diff)
+    fact("restored", f"{past.entry.name}, written by {past.entry.model}")
+    next_step(command("validate", file.here))
+
+
+def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> int:
+    """Record texts as they stand; return the exit code."""
+    done = adopt_units(file, names)
+    units = file.open()
+    left = [one for name in done.names for one in units.issues(name) if one.severity == "error"]
+    if as_json:
+        errors = [issue.to_json() for issue in left]
+        emit_json({"adopted": [{"name": name} for name in done.names], "errors": errors})
+        return int(bool(left))
+    if done.names:
+        fact("adopted", f"{plural(len(done.names), 'unit')}: {shortened(done.names)}")
+        _show_issues(units, left)
+        next_step(_advice(units, left) or command("validate", file.here))
+    else:
+        say(f"{file.here}: every text is recorded as it stands")
+    return int(bool(left))
+
+
+def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) -> None:
+    """Put recorded texts back."""
+    done = rebuild_units(file, names)
+    if as_json:
+        emit_json({"rebuilt": done.names, "history": done.history, "diff": done.diff})
+        return
+    show_diff(done.diff)
+    _show_changes(file, "rebuilt", done)
+    if not done.diff:
+        say(f"{file.here}: every text stands as it is recorded")
+
+
+def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
+    if done.names:
+        fact(verb, f"{plural(len(done.names), 'unit')}: {shortened(done.names)}")
+    if done.history:
+        fact("kept", f"{plural(len(done.history), 'text')} in .regen/history")
+    for note in done.notes:
+        fact("to do", note, "yellow")
+    if done.names:
+        next_step(command("validate", file.here))
+
+
+def forget(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="File that a kind claims.")],
+    units: UnitNames = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop what nothing asks for any more: entries of the ledger, and texts where it can be."""
+    file = Project.here().unit_file(path)
+    if file is None:
+        raise UsageError(
+            f"no kind claims {path}",
+            hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
+        )
+    done = forget_units(file, units)
+    if as_json:
+        emit_json(
+            {
+                "forgotten": done.names,
+                "history": done.history,
+                "notes": done.notes,
+                "diff": done.diff,
+            }
+        )
+        return
+    show_diff(done.diff)
+    _show_changes(file, "forgotten", done)
+    if not done.names:
+        say(f"{shlex.quote(file.here)}: everything in it is asked for")

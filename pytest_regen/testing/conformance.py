@@ -1,0 +1,652 @@
+"""One suite that holds every kind against the laws of the engine.
+
+Subclass it, name the kind, and pytest collects a test per law::
+
+    class TestPatterns(KindConformance):
+        kind = "regen_kinds:Patterns"
+
+Each test works on a copy of the project, in which the units of ``Kind.examples`` are as a model
+wrote them. Run as a program, the module does one piece of work and is killed at each of its writes.
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import pytest
+
+from pytest_regen.emulator import Emulator
+from pytest_regen.errors import TransportError
+from pytest_regen.files import observe_effects
+from pytest_regen.regeneration.flow import Work, work
+from pytest_regen.regeneration.policies import Generate, Heal, Policy, Regenerate
+from pytest_regen.regeneration.values import TurnSettings
+from pytest_regen.settings import read_settings
+from pytest_regen.turns.values import Reply, TurnRequest, Usage
+from pytest_regen.units.kind import Example, Kind
+from pytest_regen.units.ledger import HAND, as_bytes, entry_name
+from pytest_regen.units.loading import load_kinds
+from pytest_regen.units.naming import unit_id
+from pytest_regen.units.place import UnitFile, open_units
+from pytest_regen.units.texts import find_texts, put_text, same_text
+from pytest_regen.units.view import FileUnits
+from pytest_regen.units.work import (
+    adopt_units,
+    forget_units,
+    rebuild_units,
+    restore_unit,
+    unit_history,
+)
+
+__all__ = ["KindConformance", "Replies"]
+
+_REPLIES: Final = "replies.json"
+_LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "venv", "cassettes", "tests")
+_MODEL: Final = "conformance"
+_URL: Final = "REGEN_CONFORMANCE_URL"
+_CONFTEST: Final = """\
+from pytest_regen.testing.conformance import EmulatedModel
+
+
+def pytest_regen_provider(config):
+    return EmulatedModel()
+"""
+
+
+class Replies:
+    """A model that answers each prompt with the text that a file beside the project has for it."""
+
+    reference = f"{__name__}:Replies"
+
+    def __init__(self, root: Path) -> None:
+        self._file = root / ".regen" / _REPLIES
+        self.requests: list[TurnRequest] = []
+
+    def say(self, replies: Mapping[str, str]) -> None:
+        """Answer these prompts with these texts from now on."""
+        self._file.parent.mkdir(exist_ok=True)
+        self._file.write_text(json.dumps(replies), "utf-8")
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the text for the prompt that a request holds."""
+        self.requests.append(request)
+        text = self._text(request.messages[-1].content)
+        return Reply(text, usage=Usage(input_tokens=9, output_tokens=9), model=_MODEL)
+
+    def answer(self, body: Mapping[str, Any]) -> str:
+        """Return the text for a request to the emulator."""
+        return self._text(str(body["messages"][-1]["content"]))
+
+    def _text(self, asked: str) -> str:
+        replies: dict[str, str] = json.loads(self._file.read_text("utf-8"))
+        return next(text for prompt, text in replies.items() if prompt in asked)
+
+
+class EmulatedModel:
+    """A model behind HTTP, so that it can be recorded; asked with the standard library alone."""
+
+    reference = f"{__name__}:EmulatedModel"
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Ask the emulator that the environment names."""
+        body = {
+            "model": request.model,
+            "max_tokens": request.max_tokens,
+            "messages": [{"role": one.role, "content": one.content} for one in request.messages],
+        }
+        headers = {
+            "content-type": "application/json",
+            "x-api-key": "none-needed",
+            "anthropic-version": "2023-06-01",
+        }
+        data = json.dumps(body).encode()
+        asked = urllib.request.Request(f"{os.environ[_URL]}/v1/messages", data, headers)  # noqa: S310 - loopback
+        try:
+            with urllib.request.urlopen(asked) as response:  # noqa: S310 - as above
+                said = json.load(response)
+        except OSError as error:
+            raise TransportError("the model is away", why=str(error), hint="record again") from None
+        text = "".join(block.get("text", "") for block in said["content"])
+        return Reply(text, usage=Usage(input_tokens=9, output_tokens=9), model=_MODEL)
+
+
+@dataclass(frozen=True)
+class _Project:
+    """A project in which one file holds the units of the examples."""
+
+    root: Path
+    place: str
+    examples: tuple[Example, ...]
+
+    @property
+    def name(self) -> str:
+        """The unit that laws about one unit take."""
+        return self.examples[0][0]
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Its good text, and its bad one."""
+        return self.examples[0][1:]
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.root / self.place
+
+    def file(self) -> UnitFile:
+        """Return the file with its kind, made anew."""
+        return open_units(load_kinds(self.root, read_settings(self.root)), self.place)
+
+    def codes(self, name: str = "") -> list[str]:
+        """Return the codes of what is wrong with a unit, in order."""
+        units = self.file().open()
+        return [issue.code for issue in units.issues(name or self.name)]
+
+    def text(self, name: str = "") -> str | None:
+        """Return what stands in the file for a unit."""
+        found = self.file().open().texts.get(name or self.name)
+        return None if found is None else found.text
+
+    def put(self, text: str, name: str = "") -> None:
+        """Edit a unit as somebody would."""
+        file, name = self.file(), name or self.name
+        units = file.open()
+        made = put_text(
+            file.kind, units.text, name, text, list(file.kind.units(self.path)), place=self.place
+        )
+        assert isinstance(made, str), f"{name} cannot hold this text: {made}"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(made.encode("utf-8"))
+
+    def take_out(self, name: str) -> None:
+        """Let a unit be missing: taken out of the file where that leaves its name, else a stub.
+
+        A unit whose file has no name but those in it, and whose text cannot be blank, stays.
+        """
+        file, before = self.file(), self.path.read_bytes()
+        region, units = file.kind.region, file.open()
+        remove = getattr(region, "remove", None)
+        if remove is not None:
+            self.path.write_bytes(remove(units.text, [name]).encode("utf-8"))
+        elif len(units.texts) == 1 and hasattr(region, "insert"):
+            self.path.unlink()
+        if name in file.kind.units(self.path) and name not in self.file().open().texts:
+            return
+        self.path.write_bytes(before)
+        stub = put_text(file.kind, units.text, name, "", list(units.names), place=self.place)
+        if isinstance(stub, str):
+            self.path.write_bytes(stub.encode("utf-8"))
+
+    def learn(self, which: int) -> Replies:
+        """Return a model that answers with the good texts (1) or the bad ones (2)."""
+        units, replies = self.file().open(), {}
+        for example in self.examples:
+            name = example[0]
+            replies[units.prompt(name)] = _reply_for(units, name, example[which])
+        model = Replies(self.root)
+        model.say(replies)
+        return model
+
+    def ask(
+        self, policy: Policy, model: Replies, *, name: str = "", rounds: int = 1
+    ) -> Work[FileUnits]:
+        """Let the engine work on one unit."""
+        names = [name or self.name]
+        return work(self.file(), policy, TurnSettings(model), names=names, rounds=rounds)
+
+    def generate(self, model: Replies, name: str = "") -> None:
+        """Ask for a unit that is missing; for one that cannot be missing, all the same."""
+        name = name or self.name
+        is_missing = self.file().open().missing(name)
+        self.ask(Generate() if is_missing else Regenerate({name: {1: ()}}), model, name=name)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the project's files without the ledger, the way they are."""
+        found = (path for path in self.root.rglob("*") if path.is_file())
+        return {
+            name: path.read_bytes()
+            for path in sorted(found)
+            if not (name := path.relative_to(self.root).as_posix()).startswith(
+                (".regen/", ".pytest_cache/", "cassettes/")
+            )
+            and "__pycache__" not in name
+        }
+
+    def copy(self, root: Path) -> "_Project":
+        """Return a copy."""
+        shutil.copytree(self.root, root)
+        return replace(self, root=root)
+
+    def run(self, *command: str, url: str = "") -> subprocess.CompletedProcess[str]:
+        """Run Python in the project: outside CI, without a key, with no plugin but ours."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTEST_", "ANTHROPIC_")) and name != "CI"
+        }
+        return subprocess.run(
+            [sys.executable, *command],
+            cwd=self.root,
+            env={
+                **kept,
+                _URL: url,
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+                "NO_COLOR": "1",
+                "COLUMNS": "200",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def pytest(self, *options: str, url: str = "") -> subprocess.CompletedProcess[str]:
+        """Run pytest on the units of the examples."""
+        ids = [unit_id(self.place, example[0]) for example in self.examples]
+        plugin = ("-p", "pytest_regen.pytest_plugin.plugin", "-p", "no:cacheprovider")
+        return self.run("-m", "pytest", *plugin, "-q", *options, *ids, url=url)
+
+
+class KindConformance:
+    """Holds a kind against the laws of the engine; subclass it and set ``kind``."""
+
+    kind: ClassVar[str | type[Kind]]
+    """``module:Class``, importable from the root of the project, or the class itself."""
+
+    project: ClassVar[str | Path | None] = None
+    """The folder to copy; by default the rootdir, without folders that hold no input of a kind."""
+
+    examples: ClassVar[Sequence[Example] | None] = None
+    """Name, good text and bad text of some units; by default those of the kind."""
+
+    settings: ClassVar[str] = ""
+    """``[tool.pytest-regen]`` for the copy, as TOML; by default it names the kind."""
+
+    _template: ClassVar[_Project]
+
+    @pytest.fixture
+    def lab(
+        self,
+        request: pytest.FixtureRequest,
+        tmp_path: Path,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> Iterator[_Project]:
+        """A copy of the project for one test; it is made once for all of them."""
+        cls = type(self)
+        with _fresh_import(self._kind_name().partition(":")[0]):
+            if "_template" not in vars(cls):
+                root = tmp_path_factory.mktemp("kind") / "project"
+                root.mkdir()
+                self.make_project(root, Path(request.config.rootpath, self.project or ""))
+                settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{cls._kind_name()}"]\n'
+                (root / "pyproject.toml").write_text(settings, "utf-8")
+                (root / "conftest.py").write_text(_CONFTEST, "utf-8")
+                cls._template = _written_by_a_model(root, self.examples)
+            yield cls._template.copy(tmp_path / "project")
+
+    def make_project(self, root: Path, project: Path) -> None:
+        """Fill the empty folder ``root`` with what the kind needs, by default with ``project``."""
+        _copy_tree(project, root)
+
+    @classmethod
+    def _kind_name(cls) -> str:
+        kind = cls.kind
+        return kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
+
+    # What the kind itself owes
+
+    def test_good_texts_pass_and_bad_ones_fail(self, lab: _Project) -> None:
+        """``check`` accepts what is right, refuses what is wrong, and says the same each time."""
+        for name, good, bad in lab.examples:
+            lab.put(good, name)
+            assert lab.codes(name) in ([], ["DRIFT"]), f"{name}: the good text fails"
+            lab.put(bad, name)
+            file = lab.file()
+            units = file.open()
+            errors = [one for one in units.issues(name) if one.code != "DRIFT"]
+            assert errors, f"{name}: the bad text passes"
+            assert units.issues(name) == file.open().issues(name), f"{name}: check is not stable"
+
+    def test_a_text_comes_back_as_it_was_put_in(self, lab: _Project) -> None:
+        """The region finds what it wrote, and leaves every other byte alone."""
+        kind, before = lab.file().kind, lab.path.read_bytes()
+        for name, good, bad in lab.examples:
+            for text in (bad, good):
+                lab.put(text, name)
+                found = find_texts(kind, lab.path.read_bytes().decode("utf-8"), lab.place)
+                assert same_text(kind, found[name].text, text)
+        assert lab.path.read_bytes() == before
+
+    def test_an_answer_is_no_input(self, lab: _Project) -> None:
+        """What is asked and what it was made from do not depend on the answer."""
+        before = [
+            (lab.file().open().prompt(one[0]), lab.file().open().inputs(one[0]))
+            for one in lab.examples
+        ]
+        for name, _, bad in lab.examples:
+            lab.put(bad, name)
+        units = lab.file().open()
+        assert [(units.prompt(one[0]), units.inputs(one[0])) for one in lab.examples] == before
+
+    # What the engine owes the kind
+
+    def test_what_a_model_wrote_is_clean(self, lab: _Project) -> None:
+        """Generated texts stand in the file and in the ledger, with nothing wrong."""
+        for name, good, _ in lab.examples:
+            entry = lab.file().open().entry(name)
+            assert lab.codes(name) == []
+            assert entry is not None
+            assert (entry.model, same_text(lab.file().kind, entry.output, good)) == (_MODEL, True)
+
+    def test_an_edit_is_drift_and_is_not_healed(self, lab: _Project) -> None:
+        """It is told first, blocks healing, and is kept by ``adopt``."""
+        _, bad = lab.texts
+        lab.put(bad)
+
+        done = lab.ask(Heal(), lab.learn(1))
+
+        assert lab.codes()[0] == "DRIFT"
+        assert done.results[0].calls == 0
+        assert same_text(lab.file().kind, lab.text() or "", bad)
+        adopt_units(lab.file(), [lab.name])
+        entry = lab.file().open().entry(lab.name)
+        assert entry is not None
+        assert entry.model == HAND
+        assert "DRIFT" not in lab.codes()
+
+    def test_rebuild_drops_an_edit(self, lab: _Project) -> None:
+        """The file is as the ledger has it, byte for byte, without a model."""
+        before = lab.files()
+        lab.put(lab.texts[1])
+
+        rebuild_units(lab.file())
+
+        assert lab.files() == before
+        assert lab.codes() == []
+
+    def test_a_changed_input_makes_it_stale(self, lab: _Project) -> None:
+        """It is a warning until it is generated again."""
+        _change_entry(lab, inputs_sha256="sha256:" + "0" * 64)
+        assert lab.codes() == ["STALE"]
+
+        lab.ask(Regenerate({lab.name: {1: ()}}), lab.learn(1))
+
+        assert lab.codes() == []
+
+    def test_what_is_missing_is_generated(self, lab: _Project) -> None:
+        """A unit taken out is missed, asked for, and stands there again."""
+        shutil.rmtree(lab.root / ".regen" / "units")
+        lab.take_out(lab.name)
+        if not lab.file().open().missing(lab.name):
+            pytest.skip("units are what the region finds: what is taken out is not missed")
+        assert lab.codes() == ["MISSING_UNIT"]
+
+        lab.ask(Generate(), lab.learn(1))
+
+        assert lab.codes() == []
+        assert same_text(lab.file().kind, lab.text() or "", lab.texts[0])
+
+    def test_text_from_before_the_ledger_is_unrecorded(self, lab: _Project) -> None:
+        """It is checked, a warning says so, and ``adopt`` records it as written by hand."""
+        shutil.rmtree(lab.root / ".regen" / "units")
+        assert lab.codes() == ["UNRECORDED"]
+
+        adopt_units(lab.file())
+
+        assert lab.codes() == []
+
+    def test_what_nothing_names_is_an_orphan(self, lab: _Project) -> None:
+        """An entry of a unit that is gone is told, and forgotten."""
+        entry = lab.file().open().entry(lab.name)
+        assert entry is not None
+        path = lab.root / entry_name(lab.place, "renamed since")
+        path.write_bytes(as_bytes(replace(entry, name="renamed since").to_json()))
+        assert [issue.code for issue in lab.file().open().orphans] == ["ORPHAN"]
+
+        forget_units(lab.file())
+
+        assert not lab.file().open().orphans
+        assert lab.codes() == []
+
+    def test_the_better_text_is_kept(self, lab: _Project) -> None:
+        """A worse reply changes no byte of the file, and is to be found in the history."""
+        before = lab.files()
+
+        done = lab.ask(Regenerate({lab.name: {1: ()}}), lab.learn(2))
+
+        assert lab.files() == before
+        (rejected,) = done.results[0].rejected
+        past = {one.id: one for one in unit_history(lab.file(), lab.name)}[rejected]
+        assert past.reason == "rejected"
+        assert same_text(lab.file().kind, past.entry.output, lab.texts[1])
+
+    def test_a_model_that_repeats_itself_is_asked_no_more(self, lab: _Project) -> None:
+        """The same mistake again is no progress; the calls end."""
+        _let_be_wrong(lab)
+        model = lab.learn(2)
+
+        done = lab.ask(Heal(), model, rounds=9)
+
+        assert done.results[0].stop_reason == "no_progress"
+        assert len(model.requests) < 4  # noqa: PLR2004 - of nine
+
+    def test_a_text_of_the_history_is_restored(self, lab: _Project) -> None:
+        """What was replaced can be put back."""
+        _let_be_wrong(lab)
+        lab.ask(Heal(), lab.learn(1))
+        assert lab.codes() == []
+
+        restore_unit(lab.file(), lab.name)
+
+        assert same_text(lab.file().kind, lab.text() or "", lab.texts[1])
+        assert "DRIFT" not in lab.codes()
+
+    def test_a_kill_at_any_write_leaves_the_old_or_the_new(
+        self, lab: _Project, tmp_path: Path
+    ) -> None:
+        """Whatever was left loads, and the work can be done again."""
+        if not hasattr(os, "fork"):
+            pytest.skip("the system cannot fork")
+        kind, before = lab.file().kind, {}
+        for effort in _EFFORTS:
+            before[effort] = _prepare(lab.copy(tmp_path / effort), effort)
+
+        done = lab.run("-m", __name__, str(tmp_path), lab.place, lab.name)
+
+        assert done.returncode == 0, done.stdout + done.stderr
+        for effort, killed in json.loads(done.stdout).items():
+            after = lab.texts[1] if effort == "adopt" else lab.texts[0]
+            assert len(killed) > 1, f"{effort}: nothing was written"
+            for folder, effect in killed:
+                left = replace(lab, root=Path(folder))
+                codes, text = set(left.codes()), left.text() or ""
+                is_new = same_text(kind, text, after) and "DRIFT" not in codes
+                assert is_new or codes == before[effort], f"{effort}, killed {effect}: {codes}"
+                assert left.files().keys() == lab.files().keys(), f"{effort}, killed {effect}"
+                _EFFORTS[effort](left)
+                assert same_text(kind, left.text() or "", after), f"{effort}, killed {effect}"
+
+    def test_pytest_heals_and_replays_offline_with_workers(self, lab: _Project) -> None:
+        """``--regen`` heals what fails, and does so again from its recording, without a model."""
+        for name, _, bad in lab.examples:
+            _let_be_wrong(lab, name, bad)
+        broken = lab.copy(lab.root.with_name("broken"))
+        count = len(lab.examples)
+
+        with Emulator(lab.learn(1).answer) as emulator:
+            url = emulator.base_url
+            healed = lab.pytest("--regen", "--regen-record", "once", url=url)
+
+        assert f"{count} regenerated" in healed.stdout, healed.stdout + healed.stderr
+        assert all(lab.codes(one[0]) == [] for one in lab.examples)
+
+        shutil.copytree(lab.root / "cassettes", broken.root / "cassettes")
+        workers = ("-p", "xdist.plugin", "-n", "2") if importlib.util.find_spec("xdist") else ()
+        replayed = broken.pytest("--regen", *workers, url=url)
+
+        assert f"{count} regenerated" in replayed.stdout, replayed.stdout + replayed.stderr
+        assert broken.files() == lab.files()
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """Copy a project without hidden folders and those that hold no input of a kind."""
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        return {
+            name
+            for name in names
+            if (
+                name.startswith(".")
+                or name in _LEFT_OUT
+                or Path(folder, name, "pyvenv.cfg").exists()
+            )
+            and Path(folder, name).is_dir()
+        }
+
+    shutil.copytree(source, target, ignore=left_out, symlinks=True, dirs_exist_ok=True)
+
+
+@contextmanager
+def _fresh_import(module: str) -> Iterator[None]:
+    """Let a kind be imported from the copy, also where it was imported from elsewhere before."""
+    top = module.partition(".")[0]
+    is_ours = top == __name__.partition(".")[0]
+    names = [] if is_ours else [one for one in sys.modules if one.partition(".")[0] == top]
+    kept = {name: sys.modules.pop(name) for name in names}
+    try:
+        yield
+    finally:
+        for name in [one for one in sys.modules if not is_ours and one.partition(".")[0] == top]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+
+
+def _written_by_a_model(root: Path, examples: Sequence[Example] | None) -> _Project:
+    """Return the project with the units of the examples taken out, and generated by a model."""
+    kinds = load_kinds(root, read_settings(root))
+    for path, kind in kinds.files.items():
+        names = set(kind.units(path))
+        found = tuple(one for one in (examples or tuple(kind.examples)) if one[0] in names)
+        if found:
+            project = _Project(root, path.relative_to(root).as_posix(), found)
+            break
+    else:
+        raise AssertionError(
+            "no file has a unit of the examples: set `examples` to (name, good text, bad text)"
+        )
+    for name, good, _ in project.examples:
+        project.put(good, name)
+    adopt_units(project.file())
+    for name, *_ in project.examples:
+        (root / entry_name(project.place, name)).unlink()
+        project.take_out(name)
+    model = project.learn(1)
+    for name, *_ in project.examples:
+        project.generate(model, name)
+    return project
+
+
+def _reply_for(units: FileUnits, name: str, text: str) -> str:
+    """Return a reply that gives this text: as it is, in a fence, or as a string of JSON."""
+    unit, kind = units.bare_unit(name), units.kind
+    for reply in (text, f"````\n{text}\n````", json.dumps(text)):
+        if same_text(kind, kind.extract(reply, unit), text):
+            return reply
+    raise AssertionError(
+        f"no reply gives the text {text!r}: extract({text!r}) is {kind.extract(text, unit)!r}"
+    )
+
+
+def _change_entry(project: _Project, **changes: Any) -> None:
+    entry = project.file().open().entry(project.name)
+    assert entry is not None
+    path = project.root / entry_name(project.place, project.name)
+    path.write_bytes(as_bytes(replace(entry, **changes).to_json()))
+
+
+def _let_be_wrong(project: _Project, name: str = "", text: str = "") -> None:
+    """Let a unit be wrong as it was written: the file and the ledger have the bad text."""
+    project.put(text or project.texts[1], name)
+    adopt_units(project.file(), [name or project.name])
+
+
+def _prepare(project: _Project, effort: str) -> set[str]:
+    """Leave work to do; return the codes of the unit before it is done."""
+    if effort == "heal":
+        _let_be_wrong(project)
+    elif effort == "generate":
+        project.take_out(project.name)
+        (project.root / entry_name(project.place, project.name)).unlink()
+    else:
+        project.put(project.texts[1])
+    project.learn(1)
+    return set(project.codes())
+
+
+_EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
+    "heal": lambda project: project.ask(Heal(), Replies(project.root)),
+    "generate": lambda project: project.generate(Replies(project.root)),
+    "adopt": lambda project: adopt_units(project.file(), [project.name]),
+}
+"""What is killed; each may be done again."""
+
+
+def _kill_at_each_write(project: _Project, effort: str) -> list[tuple[str, str]]:
+    """Return copies in which the work was killed, each one write later than the last.
+
+    The last copy is one whose work was left alone.
+    """
+    seen: list[tuple[str, str]] = []
+    while True:
+        copy = project.copy(project.root.with_name(f"{effort}{len(seen)}"))
+        note = copy.root.with_suffix(".effect")
+        pid = os.fork()
+        if not pid:
+            _work_and_die(copy, effort, note, len(seen))
+        _, status = os.waitpid(pid, 0)
+        if status not in {0, signal.SIGKILL}:
+            raise AssertionError(f"the work ended with {status}")
+        seen.append((str(copy.root), note.read_text("utf-8") if note.exists() else ""))
+        if not note.exists():
+            return seen
+
+
+def _work_and_die(project: _Project, effort: str, note: Path, left: int) -> None:
+    """Do the work in this process, and kill it before one of its writes; it never returns."""
+    writes = iter(range(left, -1, -1))
+
+    def observe(effect: str, path: Path) -> None:
+        if effect.startswith("before") and next(writes) == 0:
+            note.write_text(f"{effect} {path.name}", "utf-8")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        with observe_effects(observe):
+            _EFFORTS[effort](project)
+    except BaseException as error:  # noqa: BLE001 - the parent counts it
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        os._exit(1)
+    os._exit(0)
+
+
+def _main(space: str, place: str, name: str) -> None:
+    killed = {}
+    for effort in _EFFORTS:
+        project = _Project(Path(space, effort), place, ((name, "", ""),))
+        project.file().open()  # Imports once here, instead of in each child.
+        killed[effort] = _kill_at_each_write(project, effort)
+    sys.stdout.write(json.dumps(killed))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

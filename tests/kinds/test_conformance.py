@@ -1,0 +1,111 @@
+"""Every kind that ships or is shown in the docs, held against the laws of the engine."""
+
+import json
+from pathlib import Path
+
+from pages import blocks
+
+from pytest_regen.testing import KindConformance
+
+PATTERNS, QUERIES, BOOKINGS, GUIDE = (
+    block for block in blocks("docs/kinds.md", "python") if "(Kind)" in block
+)
+"""The kinds of the page, in its order."""
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    """Write the files of a project."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, "utf-8")
+
+
+class TestPatterns(KindConformance):
+    """The first kind of the page: regular expressions with texts to try them on."""
+
+    kind = "regen_kinds:Patterns"
+    examples = (("imo", r"IMO ?\d{7}", r"IMO \d+"), ("draught", r"\d+[.,]?\d* m", "("))
+
+    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+        """As the page has it."""
+        wanted = blocks("docs/kinds.md", "toml")[0]
+        write(root, {"regen_kinds.py": PATTERNS, "patterns.toml": wanted})
+
+
+class TestQueries(KindConformance):
+    """Marked blocks behind ``--``, explained by a database."""
+
+    kind = "regen_kinds:Queries"
+    examples = (
+        ("late", "SELECT id\nFROM bookings\nWHERE until = date('now')", "SELECT id FROM booking"),
+        ("free_berths", "SELECT name FROM berths", "SELECT name FROM berths; DROP TABLE berths"),
+    )
+
+    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+        """A schema, and a file with a place for each query."""
+        markers = (
+            f"-- [REGEN:BEGIN {one}]\n-- [REGEN:END {one}]\n" for one in ("free_berths", "late")
+        )
+        schema = "CREATE TABLE berths (id, name);\nCREATE TABLE bookings (id, berth, until);\n"
+        files = {"regen_kinds.py": QUERIES, "schema.sql": schema, "queries.sql": "\n".join(markers)}
+        write(root, files)
+
+
+class TestBookings(KindConformance):
+    """JSON values, checked by a schema."""
+
+    kind = "regen_kinds:Bookings"
+    examples = (
+        ("short", '{"nights": 1, "guests": 2}', '{\n  "nights": "one"\n}'),
+        ("long", '{\n  "nights": 120,\n  "guests": 0\n}', "[]"),
+    )
+
+    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+        """A schema; the file with the records is not there yet."""
+        number = {"type": "integer", "minimum": 0}
+        schema = {
+            "type": "object",
+            "properties": {"nights": number, "guests": number},
+            "required": ["nights", "guests"],
+        }
+        write(root, {"regen_kinds.py": BOOKINGS, "booking.schema.json": json.dumps(schema)})
+
+
+class TestGuide(KindConformance):
+    """A region of one's own, and a check that runs the text."""
+
+    kind = "regen_kinds:Guide"
+    examples = (
+        ("a_sum", "print(sum([1, 2]))", "print(sum(1, 2))"),
+        ("a_loop", 'for name in ("a", "b"):\n    print(name)', "for name in"),
+    )
+
+    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+        """A page with two blocks."""
+        page = "# Guide\n\n```python a_sum\n\n```\n\nThen:\n\n```python a_loop\n\n```\n\nThe end.\n"
+        write(root, {"regen_kinds.py": GUIDE, "guide.md": page})
+
+
+class TestTranslations(KindConformance):
+    """The kind that ships: a catalogue in another language."""
+
+    kind = "pytest_regen.kinds.translation:Translation"
+    settings = (
+        '[[tool.pytest-regen.translations]]\nsource = "locales/en.json"\n'
+        'targets = "locales/*.json"\nstyle = "Say du."\n'
+    )
+    examples = (
+        ("menu.open", "Öffne {name}", "Öffne {Name}"),
+        ("menu.close", "Schließen", "Schließen\n(informell)"),
+        ("found", "{n, plural, one {ein Boot} other {# Boote}}", "{n} Boote"),
+    )
+
+    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - a small one
+        """A catalogue, and a translation with one string."""
+        english = {
+            "title": "Harbour",
+            "menu": {"open": "Open {name}", "close": "Close"},
+            "found": "{n, plural, one {a boat} other {# boats}}",
+        }
+        german = '{\n    "title": "Hafen"\n}\n'
+        write(root, {"locales/en.json": json.dumps(english), "locales/de.json": german})

@@ -1,0 +1,241 @@
+"""A language of somebody else's does all that C# does: generate, validate, drift, heal."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from command_line import command
+from slate_language import answer, install
+from small_documents import document_of
+
+from pytest_regen import languages
+from pytest_regen.documents.ir import IR
+from pytest_regen.regeneration import TurnSettings, generate_store, heal_store
+from pytest_regen.sources import extract_type_block
+from pytest_regen.stores import RegenStore
+from pytest_regen.turns import CallableProvider
+from pytest_regen.validation import validate_store
+
+SCHEMA = {
+    "type": "object",
+    "title": "Kite",
+    "required": ["kite_id", "colour"],
+    "properties": {
+        "kite_id": {"type": "integer"},
+        "colour": {"$ref": "#/components/schemas/Colour"},
+        "tail-length": {"type": "number"},
+        "knots": {"type": "array", "items": {"type": "string"}},
+        "winds": {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Wind"}},
+    },
+}
+COMPONENTS = {
+    "Colour": {"type": "string", "enum": ["sky-blue", "moss green"]},
+    "Wind": {"type": "object", "required": ["from"], "properties": {"from": {"type": "string"}}},
+}
+DOTNET = re.compile(
+    r"\bJson[A-Z]|\bclass\b|\bproperty\b|\bget;|\binit;|C#|\.NET|\bSystem\b|\[\w+\("
+)
+
+
+@pytest.fixture(autouse=True)
+def _slate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install Slate as a distribution on the import path."""
+    install(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    languages.forget_languages()
+    yield
+    languages.forget_languages()
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    """Return an API description with a record, another one, and an enum."""
+    path = tmp_path / "api.json"
+    path.write_text(json.dumps(document_of(SCHEMA, COMPONENTS)), "utf-8")
+    return path
+
+
+class Model:
+    """Answers as it should, but for what ``spoil`` makes of the first answers."""
+
+    def __init__(self, *spoil: tuple[str, str]) -> None:
+        self.spoil = dict(spoil)
+        self.prompts: list[str] = []
+
+    def __call__(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """Return the answer to a request, and remember what was asked."""
+        text = "\n".join(message["content"] for message in messages)
+        self.prompts.append(text)
+        reply = answer(messages)
+        if "CORRECTION REQUIRED:" in messages[1]["content"]:
+            return reply
+        for right, wrong in self.spoil.items():
+            reply = reply.replace(right, wrong)
+        return reply
+
+    @property
+    def corrections(self) -> list[str]:
+        """The correction blocks that were sent."""
+        blocks = (prompt.partition("\nCORRECTION REQUIRED:")[2] for prompt in self.prompts)
+        return [block.partition("\nOUTPUT MODE:")[0] for block in blocks if block]
+
+
+def generated(document: Path, model: Model, attempts: int = 1, per_page: int = 2) -> Path:
+    """Return the store of the document's operation, as ``model`` answers for it."""
+    return generate_store(
+        document,
+        "GET /things",
+        document.parent / "out",
+        settings=TurnSettings(CallableProvider(model)),
+        language="slate",
+        namespace="acme.kites",
+        attempts=attempts,
+        fields_per_page=per_page,
+    ).path
+
+
+def issues(path: Path) -> list[tuple[str, str | None, str | None]]:
+    """Return code, type and field of each issue of a store."""
+    results = validate_store(RegenStore.open(path)).values()
+    return [
+        (issue.code, issue.type_name, issue.field) for result in results for issue in result.issues
+    ]
+
+
+def test_a_store_is_generated_behind_its_comment_sign(document: Path) -> None:
+    """Header, boundaries, pages joined: what the model wrote, and nothing of another language."""
+    path = generated(document, Model())
+
+    store = RegenStore.open(path)
+    assert store.source_path.name == "KiteRoot.slate"
+    assert store.source == (
+        "module acme.kites\n\n"
+        "# [REGEN:BEGIN KiteRoot]\n"
+        "record KiteRoot\n"
+        '  kite_id "kite_id": whole\n'
+        '  colour "colour": Colour\n'
+        '  tail_length "tail-length": real?\n'
+        '  knots "knots": list(text)?\n'
+        '  winds "winds": map(Wind)?\n'
+        "end\n"
+        "# [REGEN:END KiteRoot]\n\n"
+        "# [REGEN:BEGIN Colour]\n"
+        "choice Colour\n"
+        '  sky_blue "sky-blue"\n'
+        '  moss_green "moss green"\n'
+        "end\n"
+        "# [REGEN:END Colour]\n\n"
+        "# [REGEN:BEGIN Wind]\n"
+        'record Wind\n  from "from": text\nend\n'
+        "# [REGEN:END Wind]\n"
+    )
+    assert issues(path) == []
+
+
+def test_prompts_speak_of_the_language_alone(document: Path) -> None:
+    """No request has a word of .NET in it; the nouns are those of the language."""
+    model = Model()
+    generated(document, model)
+
+    assert len(model.prompts) == 5
+    assert not [match for prompt in model.prompts for match in DOTNET.findall(prompt)]
+    assert all("the complete record TYPE" in prompt for prompt in model.prompts)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        ('  knots "knots": list(text)?\n', "", ("MISSING_FIELD", "KiteRoot", "knots")),
+        (' "tail-length"', "", ("MISSING_FIELD", "KiteRoot", "tail-length")),
+        ('"kite_id"', '"id"', ("MISSING_FIELD", "KiteRoot", "kite_id")),
+        ("whole", "text", ("WRONG_TYPE", "KiteRoot", "kite_id")),
+        ("list(text)", "list(whole)", ("WRONG_TYPE", "KiteRoot", "knots")),
+        ("real?", "real", ("NULLABILITY", "KiteRoot", "tail-length")),
+        ("map(Wind)", "map(Gale)", ("UNDECLARED_TYPE", "KiteRoot", "winds")),
+        ('  moss_green "moss green"\n', "", ("ENUM_MEMBER", "Colour", "moss green")),
+        (' "moss green"', "", ("ENUM_MEMBER", "Colour", "moss green")),
+        ("choice Colour", "record Colour", ("MISSING_CLASS", "Colour", None)),
+        ("record Wind", "record Wnd", ("MISSING_CLASS", "Wind", None)),
+        ("from", "(from", ("SYNTAX", "Wind", "from")),
+    ],
+)
+def test_a_fault_is_found_and_healed(
+    document: Path, right: str, wrong: str, expected: tuple[str, str, str | None]
+) -> None:
+    """Each fault is told of its field; one correction heals it, in words of the language."""
+    model = Model((right, wrong))
+    path = generated(document, model)
+    found = issues(path)
+    asked = len(model.prompts)
+
+    heal_store(path, settings=TurnSettings(CallableProvider(model)))
+
+    assert expected in found
+    assert {name for _, name, _ in found} == {expected[1]}
+    assert issues(path) == []
+    assert model.corrections
+    assert len(model.prompts) == asked + len(model.corrections)
+    assert not [match for text in model.corrections for match in DOTNET.findall(text)]
+
+
+def test_an_edit_by_hand_is_drift_and_white_space_is_none(document: Path) -> None:
+    """Other white space is the same code; another type is an edit, which a command adopts."""
+    path = generated(document, Model())
+    source = RegenStore.open(path).source_path
+    before = source.read_text("utf-8")
+
+    source.write_text(before.replace("  kite_id", "\t\tkite_id"), "utf-8")
+    assert issues(path) == []
+
+    source.write_text(before.replace("list(text)?", "list( text )?"), "utf-8")
+    assert ("DRIFT", "KiteRoot", None) not in issues(path)
+
+    source.write_text(before.replace('knots "knots"', 'bends "knots"'), "utf-8")
+    assert issues(path) == [("DRIFT", "KiteRoot", None)]
+
+    assert command("adopt", path).code == 0
+    assert issues(path) == []
+    assert 'bends "knots"' in RegenStore.open(path).pages_of("KiteRoot")[1].output
+
+
+def test_a_type_that_comes_later_gets_its_block(document: Path) -> None:
+    """A new block stands behind the comment sign of the language, where its type belongs."""
+    generated(document, Model())
+    more = {
+        **SCHEMA,
+        "properties": {**SCHEMA["properties"], "line": {"$ref": "#/components/schemas/Line"}},
+    }  # type: ignore[dict-item]
+    line = {"Line": {"type": "object", "properties": {"metres": {"type": "integer"}}}}
+    document.write_text(json.dumps(document_of(more, COMPONENTS | line)), "utf-8")
+
+    path = generated(document, Model())
+
+    store = RegenStore.open(path)
+    assert extract_type_block(store.source, "Line") == 'record Line\n  metres "metres": whole?\nend'
+    assert "//" not in store.source
+    assert issues(path) == []
+
+
+def test_commands_take_the_language_by_its_name(document: Path) -> None:
+    """``--language`` finds it; a name that is none is refused with those there are."""
+    known = command("generate", document, "GET /things", "--language", "slate", "--dry-run")
+    unknown = command("generate", document, "GET /things", "--language", "cobol", "--dry-run")
+
+    assert known.code == 0, known.err
+    assert unknown.code == 2
+    assert "csharp, slate" in unknown.err
+
+
+def test_a_store_of_a_language_that_is_gone_says_so(document: Path, tmp_path: Path) -> None:
+    """Its distribution was uninstalled: the name is shown, and the languages there are."""
+    path = generated(document, Model())
+    (tmp_path / "site" / "slate_lang-1.2.dist-info" / "entry_points.txt").unlink()
+    languages.forget_languages()
+
+    shown = command("validate", path)
+
+    assert shown.code == 2
+    assert "no target language is called 'slate'" in shown.err
+    assert isinstance(RegenStore.open(path).ir, IR)

@@ -1,0 +1,55 @@
+"""What belongs to one target language is said in its own folder, and nowhere else."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_regen.languages.csharp.attributes import _PLACES
+from pytest_regen.languages.csharp.language import _USING_ATTRIBUTES
+
+PACKAGE = Path(__file__).parents[2] / "pytest_regen"
+OWN = PACKAGE / "languages" / "csharp"
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if OWN not in path.parents)
+
+COMPOUND = re.compile(r"[A-Z][a-z]+[A-Z]\w+")
+ATTRIBUTES = sorted({name for names in (*_USING_ATTRIBUTES.values(), _PLACES) for name in names})
+"""Attributes of .NET, as the folder of C# knows them: those of two words, others in brackets."""
+
+DOTNET = {
+    "attributes": r"\b(?:" + "|".join(filter(COMPOUND.fullmatch, ATTRIBUTES)) + r")\b"
+    r"|\[(?:" + "|".join(name for name in ATTRIBUTES if not COMPOUND.fullmatch(name)) + r")[\](]",
+    "keywords": r"\b(?:get|init);|\bnameof\b|\btypeof\b|#nullable\b|\busing \w+;",
+    "namespaces": r"\bSystem\.|\bNewtonsoft\b|\bxchange\b",
+    "types": r"\b(?:JsonElement|JsonStringEnumConverter|IReadOnly\w+|DateTimeOffset|Nullable<)",
+}
+
+
+def found(pattern: str) -> list[str]:
+    """Return where a pattern occurs outside of the folder of C#."""
+    return [
+        f"{path.relative_to(PACKAGE).as_posix()}:{number}: {match[0]}"
+        for path in FILES
+        for number, line in enumerate(path.read_text("utf-8").split("\n"), 1)
+        for match in re.finditer(pattern, line)
+    ]
+
+
+@pytest.mark.parametrize("what", DOTNET)
+def test_nothing_of_dotnet_is_said_outside_of_its_folder(what: str) -> None:
+    """A prompt, a rule or a message for another language has no word of .NET in it."""
+    assert not found(DOTNET[what])
+
+
+def test_the_patterns_find_what_they_are_for() -> None:
+    """Each of them occurs where it belongs: a pattern that matches nothing would prove nothing."""
+    own = "\n".join(path.read_text("utf-8") for path in OWN.rglob("*.py"))
+
+    assert all(re.search(pattern, own) for pattern in DOTNET.values())
+
+
+def test_the_default_language_is_named_once() -> None:
+    """Whoever wants another default changes one line, and where its class is."""
+    named = found(r"\bcsharp\b")
+
+    assert {place.split(":")[0] for place in named} == {"languages/__init__.py"}
