@@ -16,15 +16,10 @@ from pytest_regen.pytest_plugin.fixtures import (
     cassette_config,
     clarification_flow,
     generator_session,
+    recheck_marks,
     regen_provider,
     regen_store,
     scenario_session,
-)
-from pytest_regen.pytest_plugin.marks import (
-    RECORDING_PLUGIN,
-    VCR_PLUGINS,
-    other_vcr_plugin,
-    recheck_marks,
     setup_with_marked_fixtures,
 )
 from pytest_regen.pytest_plugin.options import (
@@ -38,9 +33,12 @@ from pytest_regen.pytest_plugin.stash import (
     CALL_FAILED,
     CALL_PASSED,
     RECORD_KEY,
+    RECORDING_PLUGIN,
     SESSION_MAKERS,
+    VCR_PLUGINS,
     is_regen_item,
     is_regen_node,
+    other_vcr_plugin,
     our_marks,
     uses_cassette,
 )

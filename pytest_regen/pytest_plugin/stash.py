@@ -1,6 +1,7 @@
 """Which items are ours, and what hooks and fixtures leave on them for each other."""
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,16 @@ __all__ = [
     "CALL_PASSED",
     "CASSETTE",
     "OUR_MARKS",
+    "RECORDING_PLUGIN",
     "RECORD_KEY",
     "SESSION_MAKERS",
+    "VCR_PLUGINS",
     "VCR_RUN",
     "drop_ledger",
     "is_regen_item",
     "is_regen_node",
     "make_ledger",
+    "other_vcr_plugin",
     "our_marks",
     "scrubber_of",
     "uses_cassette",
@@ -54,6 +58,19 @@ def uses_cassette(item: pytest.Item) -> bool:
     return "cassette" in getattr(item, "fixturenames", ()) or any(
         item.get_closest_marker(name) is not None for name in ("cassette", "vcr")
     )
+
+
+RECORDING_PLUGIN = "regen-recording"
+"""Name under which the marks, fixtures and options of pytest-recording are registered."""
+
+VCR_PLUGINS = {"pytest_recording.plugin": "recording", "pytest_vcr": "vcr"}
+"""Other plugins that serve tests marked ``vcr``: their modules, and the names to block them by."""
+
+
+def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
+    """Return the module of another plugin that is loaded and serves tests marked ``vcr``."""
+    loaded = ((name, sys.modules.get(name)) for name in VCR_PLUGINS)
+    return next((name for name, module in loaded if module and manager.is_registered(module)), None)
 
 
 RECORD_KEY = "regen_record"

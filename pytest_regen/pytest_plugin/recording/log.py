@@ -13,8 +13,8 @@ import pytest
 from pytest_regen.cassettes.files.storage import name_parts
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.pytest_plugin.choices import cassette_mark
-from pytest_regen.pytest_plugin.marks import VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.pytest_plugin.names import node_command
+from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.text import plural
 
 __all__ = [
