@@ -399,9 +399,9 @@ class SwappedAnswers(_Agent):
         """Return the prompt with the answers of two questions of one type exchanged."""
         context = request.conversation_context
         if context is not None and len({answer.kind for answer in context.answers.values()}) == 1:
-            text = context.model_dump(mode="json")["answers"]
-            swapped = dict(zip(text, reversed(text.values()), strict=True))
-            request = request.with_context(context.answered(swapped))
+            answers = context.model_dump(mode="json")["answers"]
+            swapped = dict(zip(answers, reversed(answers.values()), strict=True))
+            request = request.with_context(context.with_answers(swapped))
         return prompt_of(request)
 
 

@@ -159,7 +159,7 @@ class Page:
     async def _send_answers(
         self, request: Request, state: FormState, answers: Mapping[str, object]
     ) -> Response:
-        context = state.context.answered({k: v for k, v in answers.items() if v is not None})
+        context = state.context.with_answers({k: v for k, v in answers.items() if v is not None})
         data = {
             "message": context.original_description,
             "conversationContext": context.model_dump(mode="json", by_alias=True),
@@ -240,7 +240,7 @@ def _read_form_state(form: Form) -> FormState:
         raise Problem(
             _UNPROCESSABLE, "INVALID_CONTEXT", "What this page held was changed. Start again."
         ) from None
-    return FormState(context.answered({}), fields)
+    return FormState(context.with_answers({}), fields)
 
 
 def _problem_of(
@@ -248,7 +248,7 @@ def _problem_of(
 ) -> str | None:
     answer = answers[question_id]
     try:
-        context.answered({} if answer is None else {question_id: answer})
+        context.with_answers({} if answer is None else {question_id: answer})
     except ValidationError:
         limit = MAX_LABEL if answer["kind"] == "place" else MAX_ANSWER
         text = answer.get("text") or answer.get("label") or answer.get("other") or ""
