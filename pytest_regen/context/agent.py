@@ -20,7 +20,8 @@ from pytest_regen.context.prompts import (
 from pytest_regen.context.requests import ClarificationRequest, list_problems, place_name
 from pytest_regen.context.values import MAX_QUESTIONS, Ask, Generate, TurnResult
 from pytest_regen.errors import ReaskedError, ReplyFormatError
-from pytest_regen.turns.steps import Steps, adrive, drive
+from pytest_regen.turns.exchange import TurnExchange
+from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.structured import Parsed, object_steps, parse_json_with_schema
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
@@ -252,12 +253,12 @@ class ClarifyingAgent:
             ProviderError: there is no reply.
         """
         _warn_of_legacy(request)
-        return drive(self._steps(request), self.provider).value
+        return TurnExchange(self.provider).run(self._steps(request)).value
 
     async def aturn(self, request: ClarificationRequest) -> TurnResult:
         """Take one turn without blocking the event loop; as ``turn``."""
         _warn_of_legacy(request)
-        return (await adrive(self._steps(request), self.provider)).value
+        return (await TurnExchange(self.provider).arun(self._steps(request))).value
 
     def _steps(self, request: ClarificationRequest) -> Steps[Parsed[TurnResult]]:
         asked = TurnRequest(

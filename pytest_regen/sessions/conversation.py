@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
-from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript, TurnReport, report_turn
+from pytest_regen.sessions.transcript import (
+    Exchange,
+    Purpose,
+    SessionTranscript,
+    TurnReport,
+    report_turn,
+)
 from pytest_regen.text import plural
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
@@ -142,7 +148,7 @@ class Account:
 
     def __init__(self, settings: SessionSettings) -> None:
         self.usage = Usage()
-        self.transcript = Transcript()
+        self.transcript = SessionTranscript()
         self._lock = threading.Lock()
         self._own = _SessionBudget(settings.token_budget)
         shared = (settings.shared_budget,) if settings.shared_budget else ()
@@ -356,7 +362,7 @@ class SessionBase:
         raise NotImplementedError  # pragma: no cover - each session says it
 
     @property
-    def transcript(self) -> Transcript:
+    def transcript(self) -> SessionTranscript:
         """Every call made: failed and cancelled ones, repairs and continuations included."""
         return self._account.transcript
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pytest_regen.turns.models import min_cacheable_tokens
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
 
-__all__ = ["SLACK", "CacheReport", "Exchange", "Purpose", "Transcript", "TurnReport"]
+__all__ = ["SLACK", "CacheReport", "Exchange", "Purpose", "SessionTranscript", "TurnReport"]
 
 Purpose = Literal["ask", "continuation", "repair"]
 
@@ -45,7 +45,7 @@ class Exchange:
         return (usage.input_tokens or 0) + read + written
 
 
-class Transcript:
+class SessionTranscript:
     """Every call of a session in order: unlike the history, failures and repairs included."""
 
     def __init__(self, exchanges: Iterable[Exchange] = ()) -> None:
@@ -217,7 +217,7 @@ class TurnReport:
 
 
 def report_turn(
-    transcript: Transcript,
+    transcript: SessionTranscript,
     turn: int,
     *,
     since: int,
@@ -247,7 +247,7 @@ def _total(usages: Iterable[Usage | None]) -> Usage:
     return total
 
 
-def _cache_report(transcript: Transcript, exchanges: Sequence[Exchange]) -> CacheReport:
+def _cache_report(transcript: SessionTranscript, exchanges: Sequence[Exchange]) -> CacheReport:
     answered = [exchange for exchange in exchanges if exchange.reply is not None]
     usage = _total(exchange.usage for exchange in answered)
     reported = any(
@@ -265,7 +265,7 @@ def _cache_report(transcript: Transcript, exchanges: Sequence[Exchange]) -> Cach
     )
 
 
-def _expected(transcript: Transcript, exchange: Exchange) -> int:
+def _expected(transcript: SessionTranscript, exchange: Exchange) -> int:
     """Return the tokens that ``exchange`` should have read."""
     earlier = transcript.before(exchange)
     if earlier is None or _ttl(exchange.request) is None or _ttl(earlier.request) is None:
@@ -275,7 +275,7 @@ def _expected(transcript: Transcript, exchange: Exchange) -> int:
     return max(0, size - SLACK) if least is not None and size >= least + SLACK else 0
 
 
-def _notes(transcript: Transcript, exchange: Exchange) -> Iterator[str]:
+def _notes(transcript: SessionTranscript, exchange: Exchange) -> Iterator[str]:
     """Yield what the reader of a bill should know about one call."""
     request, reply, ttl = exchange.request, exchange.reply, _ttl(exchange.request)
     if reply is None or reply.usage.cache_read_tokens is None or ttl is None:
