@@ -60,7 +60,7 @@ _STOPPED = {
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """A reply that fitted."""
+    """A reply that fits."""
 
     value: T
     text: str
@@ -76,7 +76,7 @@ def object_steps(
     salvage: Callable[[Sequence[str]], T | None] | None = None,
     progress: OnProgress | None = None,
 ) -> Steps[Parsed[T]]:
-    """Ask until ``parse`` takes the reply.
+    """Ask until ``parse`` accepts the reply.
 
     The wrong reply and what is wrong with it are appended to the request, so that each call reads
     the one before it from the cache. A reply that was sent back before, with the same words, is
@@ -415,7 +415,7 @@ def _steps(
 
 
 def _distance(error: "ValidationError") -> tuple[bool, int, int]:
-    """Return how far a value is from the schema, to be compared.
+    """Return how far a value is from the schema, as a sort key.
 
     Another kind of value is the farthest: a number in brackets is rarely what was meant. A value
     that lacks fields is farther than one whose fields are wrong.
@@ -461,7 +461,7 @@ def _no_json(text: str) -> ReplyFormatError:
 
 
 def _decoder_error(text: str) -> ValueError | None:
-    """Return why the text from its first bracket on is no JSON."""
+    """Return why the text is not JSON from its first bracket on."""
     start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=0)
     try:
         json.loads(text[start:].strip())

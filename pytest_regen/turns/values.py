@@ -151,8 +151,7 @@ class Provider(Protocol):
 def provider_reference(provider: object) -> str | None:
     """Return who answers, as ``module:name``; ``None`` for the Messages API, live or replayed.
 
-    A provider of this package says it itself, with an attribute ``reference``; of any other it is
-    the class.
+    A provider of this package has an attribute ``reference``; any other is named by its class.
     """
     kind = type(provider)
     if kind.__module__.partition(".")[0] == "pytest_regen":
