@@ -100,13 +100,13 @@ def _load(name: str, entries: list[EntryPoint]) -> Language:
         language: Language = found() if isinstance(found, type) else found
         missing = [member for member in _MEMBERS if not hasattr(language, member)]
     except Exception as error:
-        raise _broken(name, entry, f"{type(error).__name__}: {error}") from error
+        raise _load_error(name, entry, f"{type(error).__name__}: {error}") from error
     if missing:
-        raise _broken(name, entry, f"it lacks {', '.join(missing)}")
+        raise _load_error(name, entry, f"it lacks {', '.join(missing)}")
     return language
 
 
-def _broken(name: str, entry: EntryPoint, why: str) -> UsageError:
+def _load_error(name: str, entry: EntryPoint, why: str) -> UsageError:
     return UsageError(
         f"the target language {name!r} cannot be used: it comes from {_describe(entry)}",
         why=flatten(why),
