@@ -31,9 +31,9 @@ from pytest_regen.cli.project import Project
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.errors import KindError, UsageError
 from pytest_regen.modes import StalePolicy, stale_outcome
-from pytest_regen.prompts import estimate_tokens
 from pytest_regen.regeneration import StopReason, fixable
 from pytest_regen.text import plural
+from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.units.asking import (
     UnitsResult,
     generate_units,

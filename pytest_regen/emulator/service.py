@@ -1,4 +1,4 @@
-"""One call of the Messages API: checked, accounted for, answered by the responder."""
+"""Calls of the Messages API: validated, counted, answered by the responder or a fault."""
 
 import copy
 import inspect
@@ -57,12 +57,12 @@ def status_fault(fault: Fault, request_id: str) -> HttpResponse:
 
 
 def drop_connection(fault: Fault) -> HttpResponse:
-    """Return the response that never begins."""
+    """Return the response for a connection that is dropped before it begins."""
     return HttpResponse(fault.status, delay=fault.delay, end="drop")
 
 
 def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Part, ...]:
-    """Return the parts that still arrive of a stream, and its error event if it ends in one."""
+    """Return the parts of a stream that still arrive, with its error event if it ends in one."""
     kept: list[Part] = []
     said = 0
     for part in parts:
@@ -81,7 +81,7 @@ def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Pa
 
 
 def fault_headers(fault: Fault) -> dict[str, str]:
-    """Return the headers by which a fault tells the client what to do next."""
+    """Return the headers of a fault that tell the client whether and when to retry."""
     headers = {str(name).lower(): str(value) for name, value in fault.headers.items()}
     if fault.retry_after is not None:
         headers["retry-after"] = str(fault.retry_after)
@@ -108,11 +108,11 @@ Headers = Mapping[str, str]
 
 
 class MessageService:
-    """Answers calls; holds the prompt cache and the history that diagnostics compare with.
+    """Answers calls; holds the prompt cache and the history for diagnostics.
 
     Args:
-        responder: gives the replies; may be exchanged at any time.
-        clock: counts the lifetimes of cache entries.
+        responder: returns the replies; may be replaced at any time.
+        clock: the clock for the lifetimes of cache entries.
         limiter: grants or refuses tokens per minute.
         padding: pad the lines of streams with white space.
     """
@@ -122,7 +122,7 @@ class MessageService:
     ) -> None:
         self.responder = responder
         self.failures: list[BaseException] = []
-        """What the responder raised, in order."""
+        """Exceptions of the responder, in order."""
         self._clock = clock
         self._limiter = limiter
         self._padding = padding
@@ -180,7 +180,7 @@ class MessageService:
             )
         except ApiError:
             raise
-        except BaseException as error:  # pytest.fail() in a responder is no Exception
+        except BaseException as error:  # pytest.fail() in a responder raises no Exception
             self.failures.append(error)
             raise ApiError(
                 f"{EMULATOR_NAME}: the responder raised {type(error).__name__}: {error}",
@@ -197,7 +197,7 @@ class MessageService:
     def _response(
         self, turn: Turn, reply: EmulatedReply, fault: Fault | None, request_id: str
     ) -> HttpResponse:
-        """Return the message, whole or ended early by a fault."""
+        """Return the message, complete or ended early by a fault."""
         message = self._message(turn, reply)
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])
         response = HttpResponse(
@@ -217,7 +217,7 @@ class MessageService:
 
 
 def count_tokens(body: Body, *, version: str) -> int:
-    """Return the input tokens of a request, whatever of it is cached.
+    """Return the input tokens of a request, cached or not.
 
     Raises:
         ApiError: the request would be refused.
