@@ -471,7 +471,8 @@ class Language(Protocol):
         Args:
             expression: what the document allows.
             spelled: what the source says.
-            declared: what the source declares, by name.
+            declared: what the source declares; look up single names in it, for a type is validated
+                again whenever what was looked up for it has changed.
         """
         ...
 
