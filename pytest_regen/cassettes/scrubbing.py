@@ -148,7 +148,7 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
         clean = _scrub(named + item, change)
         return clean.removeprefix(named) if clean.startswith(named) else _scrub(item, change)
     if isinstance(item, list) and _SEVERAL.search(name):
-        return [_member(name[:-1], one, change) for one in item]
+        return [_member(name[:-1], member, change) for member in item]
     return _scrub(item, change)
 
 

@@ -165,10 +165,10 @@ def encoded_parts(text: str, long: str, holds: Holds) -> list[EncodedPart]:
     """
     found = [*_in_base64(text, long, holds), *_in_percent(text)]
     kept: list[EncodedPart] = []
-    for one in sorted(found, key=lambda one: one[:2]):
-        # If both readings are possible, the one that begins first wins.
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
+    for part in sorted(found, key=lambda part: part[:2]):
+        # If both readings are possible, the part that begins first wins.
+        if not kept or part.start >= kept[-1].end:
+            kept.append(part)
     return kept
 
 

@@ -17,7 +17,7 @@ __all__ = [
     "Part",
     "ReceivedRequest",
     "Responder",
-    "Said",
+    "ResponderResult",
     "ToolUse",
     "dump",
     "error_response",
@@ -89,12 +89,12 @@ class EmulatedReply:
         return tuple(map(_tool_use, self.tools))
 
 
-def _tool_use(said: object) -> ToolUse:
-    if isinstance(said, ToolUse):
-        return said
-    if not isinstance(said, Mapping) or "name" not in said or set(said) - {"name", "input"}:
-        raise TypeError(f"a tool use has a name and an input, not {said!r}")
-    return ToolUse(**said)
+def _tool_use(given: object) -> ToolUse:
+    if isinstance(given, ToolUse):
+        return given
+    if not isinstance(given, Mapping) or "name" not in given or set(given) - {"name", "input"}:
+        raise TypeError(f"a tool use has a name and an input, not {given!r}")
+    return ToolUse(**given)
 
 
 FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event"]
@@ -147,8 +147,8 @@ class Fault:
                 raise ValueError(f"the header {name!r} cannot be sent with the value {value!r}")
 
 
-Said = str | EmulatedReply | Fault
-Responder = Callable[..., Said]
+ResponderResult = str | EmulatedReply | Fault
+Responder = Callable[..., ResponderResult]
 """Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no headers."""
 
 

@@ -88,7 +88,7 @@ def end_streams(run: ActiveCassette) -> None:
     Raises:
         CassetteMiss: one cannot be written.
     """
-    for answer in [one for one in _open if one.run is run]:
+    for answer in [live for live in _open if live.run is run]:
         answer.end("closed")
 
 

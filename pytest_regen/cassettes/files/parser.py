@@ -176,7 +176,9 @@ def room_behind(text: str, path: Path) -> tuple[int, str] | None:
         found = None
     if found is None or not text[: found.end].endswith("\n"):
         return None
-    ours = [one for one in found.data["interactions"] if isinstance(one, Mapping) and "key" in one]
+    ours = [
+        item for item in found.data["interactions"] if isinstance(item, Mapping) and "key" in item
+    ]
     return None if ours else (found.end, found.indent)
 
 
