@@ -30,7 +30,7 @@ from pytest_regen.stores import history as history_of
 from pytest_regen.text import plural
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import ValidationResult, ignoring
+from pytest_regen.validation.issues import ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import format_note, update_command
 
@@ -128,7 +128,7 @@ def _report(store: RegenStore, results: Results, stale: StalePolicy) -> dict[str
 
 
 def _show(store: RegenStore, results: Results, stale: StalePolicy, *, by_type: bool) -> None:
-    shown = ignoring(results, ["STALE"] if stale == "ignore" else ())
+    shown = without_ignored(results, ["STALE"] if stale == "ignore" else ())
     if by_type:
         say(store.source_path.as_posix())
         show_issues_by_type(shown)

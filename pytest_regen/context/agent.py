@@ -17,7 +17,7 @@ from pytest_regen.context.prompts import (
     render_legacy,
     scope_problem,
 )
-from pytest_regen.context.requests import ClarificationRequest, list_problems, named_place
+from pytest_regen.context.requests import ClarificationRequest, list_problems, place_name
 from pytest_regen.context.values import MAX_QUESTIONS, Ask, Generate, TurnResult
 from pytest_regen.errors import ReaskedError, ReplyFormatError
 from pytest_regen.turns.steps import Steps, adrive, drive
@@ -54,26 +54,26 @@ def _result(value: Any, *, may_ask: bool) -> TurnResult:
         ValidationError: all that is wrong with it, in one.
     """
     if not isinstance(value, dict):
-        raise _invalid([((), "object_type", "Input should be an object")])
+        raise _validation_error([((), "object_type", "Input should be an object")])
     faults: list[_Fault] = []
-    said = value.get("needs_clarification")
-    if not isinstance(said, bool):
+    flag = value.get("needs_clarification")
+    if not isinstance(flag, bool):
         faults.append((("needs_clarification",), "bool", "must be true or false, without quotes"))
     asks = _asks(value)
     if asks and not may_ask:
-        raise _invalid([((), _REASKED, "asks again")])
-    found, result = _found_in(value, Ask if asks else Generate)
-    notes = [f"left out {named_place(at)}, which is not asked for" for at in _extra(found)]
+        raise _validation_error([((), _REASKED, "asks again")])
+    found, result = _repair_faults(value, Ask if asks else Generate)
+    notes = [f"left out {place_name(at)}, which is not asked for" for at in _extra(found)]
     faults += [fault for fault in found if fault[1] != _EXTRA]
     contradiction = scope_problem(result) if isinstance(result, Ask) else None
     if contradiction:
         faults.append(((), "scope", contradiction))
     if faults or result is None:
-        raise _invalid(faults)
-    return result.noted(*notes)
+        raise _validation_error(faults)
+    return result.with_notes(*notes)
 
 
-def _found_in(value: Mapping[str, Any], form: type[Ask | Generate]) -> _Found:
+def _repair_faults(value: Mapping[str, Any], form: type[Ask | Generate]) -> _Found:
     """Return what is wrong with a value, and the value without it, if that can be.
 
     What is wrong is replaced by something that is not, so that what it hides is found as well.
@@ -98,15 +98,15 @@ def _extra(faults: Sequence[_Fault]) -> Iterator[tuple[int | str, ...]]:
 
 def _asks(value: Mapping[str, Any]) -> bool:
     """Return whether a reply means to ask, also where it does not say so as it should."""
-    said = value.get("needs_clarification")
-    if isinstance(said, bool):
-        return said
-    if isinstance(said, str) and said.strip().lower() in {"true", "false"}:
-        return said.strip().lower() == "true"
+    flag = value.get("needs_clarification")
+    if isinstance(flag, bool):
+        return flag
+    if isinstance(flag, str) and flag.strip().lower() in {"true", "false"}:
+        return flag.strip().lower() == "true"
     return bool(value.get("clarification_questions")) and not value.get("subject_line")
 
 
-def _invalid(faults: Sequence[_Fault]) -> ValidationError:
+def _validation_error(faults: Sequence[_Fault]) -> ValidationError:
     return ValidationError.from_exception_data(
         "reply",
         [
@@ -176,7 +176,7 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
         if not isinstance(error.__cause__, ValidationError):
             raise
         if any(problem["type"] == _REASKED for problem in error.__cause__.errors()):
-            raise _reasked(text) from None
+            raise _reasked_error(text) from None
         # Names are the model's own, and become part of a prompt: none as it stands.
         problems = list_problems(error.__cause__)
         found = [f"- {place}: {why}" if place else f"- {why}" for place, why in problems]
@@ -184,7 +184,7 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
         raise
 
 
-def _reasked(text: str) -> ReaskedError:
+def _reasked_error(text: str) -> ReaskedError:
     return ReaskedError(
         "the model asks again where it has to write",
         text=text,

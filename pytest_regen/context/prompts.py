@@ -245,7 +245,7 @@ def render_legacy(description: str, answers: Mapping[str, str | None]) -> str:
 
     Answers stand in the order of their keys, so that the order of a mapping decides nothing.
     """
-    said = [
+    lines = [
         f"- {as_data(key)}: {as_data(value)}"
         for key, value in sorted(answers.items())
         if value is not None and not is_blank(value)
@@ -256,7 +256,7 @@ def render_legacy(description: str, answers: Mapping[str, str | None]) -> str:
             as_data(description),
             "",
             HEADINGS[2],
-            *(said or [ALL_SKIPPED]),
+            *(lines or [ALL_SKIPPED]),
             "",
             f"{_WRITE}.",
         )
@@ -273,10 +273,10 @@ def _questions(questions: tuple[ClarificationQuestion, ...]) -> Iterator[str]:
             f"- {as_data(question.question)} "
             f"({question.type}{level}, {need}, id {as_data(question.id)})"
         )
-        yield from _offered(question)
+        yield from _offers(question)
 
 
-def _offered(question: ClarificationQuestion) -> Iterator[str]:
+def _offers(question: ClarificationQuestion) -> Iterator[str]:
     if question.placeholder is not None:
         yield f"  - placeholder: {as_data(question.placeholder)}"
     if question.prefilled_location is not None:
@@ -292,15 +292,15 @@ def _offered(question: ClarificationQuestion) -> Iterator[str]:
 def _clarifications(context: ConversationContext) -> Iterator[str]:
     for question in context.questions_asked:
         answer = context.answers.get(question.id)
-        said = _SKIPPED if answer is None else _said(question, answer)
-        yield f"- {as_data(question.question)} (id {as_data(question.id)}): {said}"
+        text = _SKIPPED if answer is None else _answer_text(question, answer)
+        yield f"- {as_data(question.question)} (id {as_data(question.id)}): {text}"
     if not context.answers:
         yield ALL_SKIPPED
 
 
-def _said(question: ClarificationQuestion, answer: Answer) -> str:
+def _answer_text(question: ClarificationQuestion, answer: Answer) -> str:
     if isinstance(answer, ChoiceAnswer):
-        return _chosen(question, answer)
+        return _choice_text(question, answer)
     if isinstance(answer, PlaceAnswer):
         parts = {"city": answer.city, "state": answer.state, "country": answer.country}
         known = [f"{name} {as_data(part)}" for name, part in parts.items() if part is not None]
@@ -308,7 +308,7 @@ def _said(question: ClarificationQuestion, answer: Answer) -> str:
     return as_data(answer.text)
 
 
-def _chosen(question: ClarificationQuestion, answer: ChoiceAnswer) -> str:
+def _choice_text(question: ClarificationQuestion, answer: ChoiceAnswer) -> str:
     labels = {option.id: option.label for option in question.options or ()}
     left = [label for key, label in labels.items() if key not in answer.selected]
     parts = []
@@ -327,20 +327,20 @@ def _list(texts: "Iterator[str] | list[str] | tuple[str, ...]") -> str:
 
 def _analysis(inferred: InferredContext) -> Iterator[str]:
     location = inferred.detected_location
-    yield _detected(
+    yield _detection(
         "location", None if location is None else as_data(location), inferred.location_confidence
     )
-    yield _detected("scope", inferred.detected_scope, inferred.scope_confidence)
-    yield _detected("target", inferred.detected_target_type, inferred.target_type_confidence)
-    yield _detected("urgency", inferred.detected_urgency, inferred.urgency_confidence)
-    yield f"- Detected ask: {_or_none(inferred.detected_ask)}"
-    yield f"- Reasoning: {_or_none(inferred.reasoning)}"
+    yield _detection("scope", inferred.detected_scope, inferred.scope_confidence)
+    yield _detection("target", inferred.detected_target_type, inferred.target_type_confidence)
+    yield _detection("urgency", inferred.detected_urgency, inferred.urgency_confidence)
+    yield f"- Detected ask: {_text_or_none(inferred.detected_ask)}"
+    yield f"- Reasoning: {_text_or_none(inferred.reasoning)}"
 
 
-def _detected(name: str, value: str | None, confidence: float | None) -> str:
+def _detection(name: str, value: str | None, confidence: float | None) -> str:
     sure = "" if confidence is None else f" (confidence {confidence!r})"
     return f"- Detected {name}: {value or 'unknown'}{sure}"
 
 
-def _or_none(text: str | None) -> str:
+def _text_or_none(text: str | None) -> str:
     return "none" if text is None else as_data(text)

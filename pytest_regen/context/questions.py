@@ -1,4 +1,4 @@
-"""What may be asked and what may be said to it, as values: strict, bounded, frozen."""
+"""Questions and answers as values: strict, bounded, frozen."""
 
 import re
 from collections.abc import Mapping
@@ -43,9 +43,9 @@ __all__ = [
     "as_data",
     "is_blank",
     "is_empty",
+    "not_blank",
     "problem",
-    "said",
-    "trimmed",
+    "trim",
 ]
 
 
@@ -90,7 +90,7 @@ def is_blank(text: str) -> bool:
     return not text.strip(_BLANK)
 
 
-def trimmed(text: str) -> str:
+def trim(text: str) -> str:
     """Return ``text`` without ``BLANK_CHARACTERS`` at its ends."""
     return text.strip(_BLANK)
 
@@ -126,7 +126,7 @@ QuestionType = Literal["location_picker", "open_text", "multiple_choice"]
 LocationLevel = Literal["city", "state", "country"]
 
 
-def said(text: str) -> str:
+def not_blank(text: str) -> str:
     """Return ``text``, unless it is blank; a pydantic validator."""
     if is_blank(text):
         raise PydanticCustomError("blank", "Text must not be blank")
@@ -143,8 +143,8 @@ def _tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-Id = Annotated[str, Field(max_length=MAX_ID), AfterValidator(said)]
-Label = Annotated[str, Field(max_length=MAX_LABEL), AfterValidator(said)]
+Id = Annotated[str, Field(max_length=MAX_ID), AfterValidator(not_blank)]
+Label = Annotated[str, Field(max_length=MAX_LABEL), AfterValidator(not_blank)]
 AsTuple = BeforeValidator(_tuple)
 
 
@@ -183,7 +183,7 @@ class ClarificationQuestion(Value):
     """A question that the agent asks; which fields it may carry follows from its ``type``."""
 
     id: Id
-    question: Annotated[str, Field(max_length=MAX_QUESTION), AfterValidator(said)]
+    question: Annotated[str, Field(max_length=MAX_QUESTION), AfterValidator(not_blank)]
     type: QuestionType
     required: bool = False
     """Whether a page waits for an answer before it goes on. Skipping is possible all the same."""
@@ -205,7 +205,7 @@ class ClarificationQuestion(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _filled(cls, data: object) -> object:
+    def _drop_empty(cls, data: object) -> object:
         if not isinstance(data, Mapping):
             return data
         given = {
@@ -221,7 +221,7 @@ class ClarificationQuestion(Value):
         return given
 
     @model_validator(mode="after")
-    def _typed(self) -> Self:
+    def _check_type(self) -> Self:
         foreign = sorted((_TYPED - _OF_TYPE[self.type]) & self.model_fields_set)
         if foreign:
             raise problem("not_of_type", f"A question of type {self.type} has no {foreign[0]}")
@@ -252,7 +252,7 @@ class TextAnswer(Value):
     """An answer in words, to an ``open_text`` question."""
 
     kind: Literal["text"] = "text"
-    text: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(said)]
+    text: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(not_blank)]
 
 
 class PlaceAnswer(Value):
@@ -271,7 +271,7 @@ class ChoiceAnswer(Value):
 
     kind: Literal["choice"] = "choice"
     selected: Annotated[tuple[Id, ...], AsTuple, Field(max_length=MAX_OPTIONS)] = ()
-    other: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(said)] | None = None
+    other: Annotated[str, Field(max_length=MAX_ANSWER), AfterValidator(not_blank)] | None = None
 
 
 Answer = Annotated[TextAnswer | PlaceAnswer | ChoiceAnswer, Field(discriminator="kind")]

@@ -14,16 +14,16 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, Value, as_data, said
+from pytest_regen.context.questions import MAX_ANSWER, MAX_ID, MAX_LABEL, Value, as_data, not_blank
 from pytest_regen.context.values import MAX_DESCRIPTION, MAX_QUESTIONS, ConversationContext
 from pytest_regen.errors import InvalidContextError
 
 __all__ = [
     "ClarificationRequest",
     "list_problems",
-    "named_place",
     "parse_context",
     "parse_request",
+    "place_name",
 ]
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -50,7 +50,7 @@ class ClarificationRequest(Value):
     message: Annotated[
         str,
         Field(max_length=MAX_DESCRIPTION, validation_alias=_either("message", "description")),
-        AfterValidator(said),
+        AfterValidator(not_blank),
     ]
     """The description. A context brings its own, which is the one the model is shown."""
     conversation_context: Annotated[
@@ -88,7 +88,7 @@ class ClarificationRequest(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _renamed(cls, data: object) -> object:
+    def _rename_context(cls, data: object) -> object:
         if not isinstance(data, Mapping):
             return data
         for name in (_PARTIAL, "clarification_context"):
@@ -132,7 +132,7 @@ def parse_context(data: object) -> ConversationContext:
     Raises:
         InvalidContextError: it describes none; names each place at fault.
     """
-    return _parsed(ConversationContext, data, "the conversation context")
+    return _parse(ConversationContext, data, "the conversation context")
 
 
 def parse_request(data: object) -> ClarificationRequest:
@@ -141,10 +141,10 @@ def parse_request(data: object) -> ClarificationRequest:
     Raises:
         InvalidContextError: it describes none; names each place at fault.
     """
-    return _parsed(ClarificationRequest, data, "the request")
+    return _parse(ClarificationRequest, data, "the request")
 
 
-def _parsed(model: type[_Model], data: object, what: str) -> _Model:
+def _parse(model: type[_Model], data: object, what: str) -> _Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -162,12 +162,12 @@ def list_problems(error: ValidationError) -> tuple[tuple[str, str], ...]:
     """Return what is wrong as pairs of the place and the reason, values left out."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return tuple(
-        (named_place(problem["loc"]), _safe(problem["msg"], _LONGEST_REASON))
+        (place_name(problem["loc"]), _safe(problem["msg"], _LONGEST_REASON))
         for problem in found[:_MOST_PROBLEMS]
     )
 
 
-def named_place(place: tuple[int | str, ...]) -> str:
+def place_name(place: tuple[int | str, ...]) -> str:
     """Return a place in JSON as one word: ``questions_asked.0.id``; no name in it as it stands."""
     return ".".join(_safe(str(part)) for part in place)
 

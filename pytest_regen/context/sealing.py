@@ -76,7 +76,7 @@ class Sealed:
 
 
 class Sealer:
-    """Makes and checks seals: HMAC-SHA256 over what the first turn said, with a time limit.
+    """Makes and checks seals: HMAC-SHA256 over what the first turn claims, with a time limit.
 
     A seal holds hashes and no text. It binds description, questions, inferences, conversation and
     time of issue; answers are the caller's to change.
@@ -130,8 +130,8 @@ class Sealer:
         conversation: str,
     ) -> str:
         """Return a seal: text safe in addresses, headers and form fields."""
-        said = {"c": _digest(conversation), **_digests(description, questions, inferred)}
-        payload = _base64(canonical_json(said).encode())
+        claims = {"c": _digest(conversation), **_digests(description, questions, inferred)}
+        payload = _base64(canonical_json(claims).encode())
         return self._signers[self._key_id].sign(f"{self._key_id}.{payload}").decode()
 
     def unseal(self, seal: str, context: ConversationContext, *, conversation: str) -> Sealed:
@@ -146,14 +146,14 @@ class Sealer:
             SealKeyError: its key is not one of ours.
             SealSpentError: it was used or is in use, and seals count once here.
         """
-        key_id, said, issued_at = self._opened(seal)
-        if said.get("c") != _digest(conversation):
+        key_id, claims, issued_at = self._open(seal)
+        if claims.get("c") != _digest(conversation):
             raise SealMovedError(
                 "the seal was made in another conversation",
                 why="a seal is good for the conversation in which the questions were asked",
                 hint=_AGAIN,
             )
-        _compare(said, context)
+        _compare(claims, context)
         # Of what was signed, not of its text: one signature may be written in several ways.
         seal_id = hashlib.sha256(seal.rpartition(".")[0].encode()).hexdigest()
         found = Sealed(conversation, key_id, issued_at, issued_at + self.max_age, seal_id)
@@ -170,7 +170,7 @@ class Sealer:
         if self._spent is not None:
             self._spent.release(found.seal_id)
 
-    def _opened(self, seal: str) -> tuple[str, Mapping[str, Any], float]:
+    def _open(self, seal: str) -> tuple[str, Mapping[str, Any], float]:
         key_id = seal.partition(".")[0]
         signer = self._signers.get(key_id)
         if signer is None:
@@ -180,14 +180,14 @@ class Sealer:
                 hint=_AGAIN,
             )
         if not _is_canonical(seal):
-            raise _tampered("the seal was changed")
+            raise _tampering("the seal was changed")
         try:
-            value, issued_at = signer.opened(seal)
-            said: Mapping[str, Any] = json.loads(_unbase64(value.partition(".")[2]))
+            value, issued_at = signer.open(seal)
+            claims: Mapping[str, Any] = json.loads(_unbase64(value.partition(".")[2]))
         except ValueError:
-            raise _tampered("the seal was changed") from None
+            raise _tampering("the seal was changed") from None
         self._check_age(issued_at)
-        return key_id, said, issued_at
+        return key_id, claims, issued_at
 
     def _check_age(self, issued_at: float) -> None:
         age = int(self._clock()) - issued_at  # whole seconds are stamped
@@ -298,17 +298,17 @@ def _unbase64(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def _compare(said: Mapping[str, Any], context: ConversationContext) -> None:
+def _compare(claims: Mapping[str, Any], context: ConversationContext) -> None:
     digests = _digests(
         context.original_description, context.questions_asked, context.inferred_context
     )
-    changed = [name for name in _PARTS if said.get(name) != digests[name]]
-    if changed or said.get("v") != SCHEMA_VERSION:
+    changed = [name for name in _PARTS if claims.get(name) != digests[name]]
+    if changed or claims.get("v") != SCHEMA_VERSION:
         what = " and ".join(changed) or "form"
-        raise _tampered(f"the {what} of the context are not those that were sealed")
+        raise _tampering(f"the {what} of the context are not those that were sealed")
 
 
-def _tampered(what: str) -> SealTamperedError:
+def _tampering(what: str) -> SealTamperedError:
     return SealTamperedError(
         what,
         why="between the turns a caller may add answers, and change nothing else",

@@ -28,7 +28,7 @@ class Signer(TimestampSigner):
         """Return the time, in whole seconds."""
         return int(self._clock())
 
-    def opened(self, signed: str) -> tuple[str, float]:
+    def open(self, signed: str) -> tuple[str, float]:
         """Return what was signed, and when, in seconds since 1970.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A clarification as values: what was inferred, what was answered, what came of a turn.
+"""A clarification as values: what was inferred, what was with_answers, what came of a turn.
 
 Strict, bounded and frozen. Names are read in snake_case and in camelCase.
 """
@@ -31,9 +31,9 @@ from pytest_regen.context.questions import (
     as_data,
     is_blank,
     is_empty,
+    not_blank,
     problem,
-    said,
-    trimmed,
+    trim,
 )
 
 __all__ = [
@@ -73,7 +73,7 @@ def expand_answers(given: object, questions: Sequence[ClarificationQuestion]) ->
     """Return ``given`` with every string made a typed answer, and what was skipped left out.
 
     Raises:
-        PydanticCustomError: a question that was never asked is answered.
+        PydanticCustomError: a question that was never asked is with_answers.
     """
     if not isinstance(given, Mapping):
         return given
@@ -86,15 +86,15 @@ def expand_answers(given: object, questions: Sequence[ClarificationQuestion]) ->
                 "An answer to a question that was not asked; asked were {asked}",
                 {"asked": ", ".join(map(as_data, asked)) or "none"},
             )
-        answer = _typed(asked[key], value)
+        answer = _typed_answer(asked[key], value)
         if not _is_skipped(answer):
             found[key] = answer
     return found
 
 
-def _typed(question: ClarificationQuestion, value: object) -> object:
+def _typed_answer(question: ClarificationQuestion, value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: said for key, said in value.items() if not _is_nothing(said)}
+        return {key: item for key, item in value.items() if not _is_nothing(item)}
     if not isinstance(value, str):
         return value
     if is_blank(value):
@@ -111,7 +111,7 @@ def _choice(question: ClarificationQuestion, value: str) -> Mapping[str, object]
         return {"kind": "choice", "other": value}
     by_name = {option.id: option.id for option in question.options or ()}
     by_name |= {option.label: option.id for option in question.options or ()}
-    parts = [trimmed(part) for part in value.split(DELIMITER) if not is_blank(part)]
+    parts = [trim(part) for part in value.split(DELIMITER) if not is_blank(part)]
     selected = [by_name[part] for part in parts if part in by_name]
     words = [part for part in parts if part not in by_name]
     # Words may hold the delimiter; it is theirs again.
@@ -220,7 +220,9 @@ class ConversationContext(Value):
     model_config = ConfigDict(alias_generator=AliasGenerator(alias=to_camel))
 
     schema_version: Literal[1] = SCHEMA_VERSION
-    original_description: Annotated[str, Field(max_length=MAX_DESCRIPTION), AfterValidator(said)]
+    original_description: Annotated[
+        str, Field(max_length=MAX_DESCRIPTION), AfterValidator(not_blank)
+    ]
     questions_asked: Annotated[_Questions, AfterValidator(_check_ids)]
     inferred_context: InferredContext
     answers: Annotated[ClarificationAnswers, Field(max_length=MAX_QUESTIONS)] = Field(
@@ -229,7 +231,7 @@ class ConversationContext(Value):
 
     @field_validator("answers", mode="before")
     @classmethod
-    def _spelled_out(cls, given: object, info: ValidationInfo) -> object:
+    def _expand(cls, given: object, info: ValidationInfo) -> object:
         questions = info.data.get("questions_asked")
         return given if questions is None else expand_answers(given, questions)
 
@@ -244,7 +246,7 @@ class ConversationContext(Value):
                 raise problem("wrong_answer", misfit)
         return found
 
-    def answered(self, answers: Mapping[str, object]) -> Self:
+    def with_answers(self, answers: Mapping[str, object]) -> Self:
         """Return this context with other answers.
 
         Raises:
@@ -264,7 +266,7 @@ class _Result(Value):
         """What was left out of the reply that this was read from, a sentence each."""
         return self._notes
 
-    def noted(self, *notes: str) -> Self:
+    def with_notes(self, *notes: str) -> Self:
         """Return the same result with these notes."""
         copy = self.model_copy()
         copy._notes = notes  # noqa: SLF001 - of the same class
@@ -293,7 +295,7 @@ class Generate(_Result):
     model_config = ConfigDict(alias_generator=None)
 
     needs_clarification: Literal[False] = False
-    subject_line: Annotated[str, Field(max_length=MAX_SUBJECT), AfterValidator(said)]
+    subject_line: Annotated[str, Field(max_length=MAX_SUBJECT), AfterValidator(not_blank)]
     core_message: Annotated[str, Field(max_length=MAX_ANSWER)] = ""
     topics: Annotated[tuple[Label, ...], AsTuple, Field(max_length=MAX_TOPICS)] = ()
     url_slug: Annotated[

@@ -1,4 +1,4 @@
-"""Generate, regenerate and heal stores: plan, ask, judge, keep the better, stop with a reason."""
+"""Generate, regenerate and heal: plan, ask, validate, keep the better, stop with a reason."""
 
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         write_summary,
     )
     from pytest_regen.regeneration.restore import (
-        Rebuilt,
-        Taken,
+        RebuildResult,
+        RestoredOutputs,
         adopt_edits,
         edited_types,
         rebuild_source,
@@ -44,10 +44,10 @@ __all__ = [
     "HealResult",
     "PartialRegenResult",
     "Progress",
-    "Rebuilt",
+    "RebuildResult",
+    "RestoredOutputs",
     "StopReason",
     "StorePlan",
-    "Taken",
     "TurnSettings",
     "adopt_edits",
     "edited_types",

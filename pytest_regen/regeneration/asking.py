@@ -107,7 +107,7 @@ def _in_parallel(
         futures = [[pool.submit(ask_once, ask, settings) for ask in batch] for batch in waiting]
         try:
             for number, batch in enumerate(futures):
-                answers = (*([first] if number == 0 else ()), *_finished(batch))
+                answers = (*([first] if number == 0 else ()), *_collect(batch))
                 if answers:
                     yield answers
                 if _ends_all(answers):
@@ -116,7 +116,7 @@ def _in_parallel(
             _cancel(futures)
 
 
-def _finished(batch: Sequence[Future[Answer]]) -> Iterator[Answer]:
+def _collect(batch: Sequence[Future[Answer]]) -> Iterator[Answer]:
     for future in batch:
         if not future.cancelled():
             answer = future.result()

@@ -98,6 +98,8 @@ class _Piece:
     is_open: bool = True
     is_begun: bool = False
     """Whether it was looked at before it was asked for; a draft has nothing to look at."""
+    is_reached: bool = False
+    """Whether there is something to say of it: it was answered, or needs or allows no answer."""
     last_round: int = 0
     """The last one that brought a reply."""
 
@@ -125,10 +127,7 @@ class Work(Generic[V]):
         return [
             self._result(name, piece)
             for name, piece in self._pieces.items()
-            if self._ended_by is None
-            or piece.is_begun
-            or piece.result.calls
-            or piece.result.failure
+            if self._ended_by is None or piece.is_reached
         ]
 
     @property
@@ -146,12 +145,14 @@ class Work(Generic[V]):
             findings = self._findings(name, piece)
             if isinstance(policy, Heal) and not piece.seen:
                 piece.seen.append(signature(findings))
-            wanted = policy.wanted(self.view, name, findings)
+            wanted = policy.pages_to_ask(self.view, name, findings)
             asks = self._place.asks(self.view, name, wanted, settings) if wanted else []
             if policy.is_draft:
                 drafts += asks
             elif asks:
                 yield asks
+            else:
+                piece.is_reached = True
         self._drafts += len(drafts)
         yield from ([ask] for ask in drafts)
 
@@ -162,6 +163,7 @@ class Work(Generic[V]):
             issues = self.view.issues(name)
             why = self.view.obstacle(name)
             piece.is_open = not why
+            piece.is_reached = bool(why)
             piece.result = replace(piece.result, issues_before=issues, skipped=why)
         return piece.is_open
 
@@ -181,6 +183,7 @@ class Work(Generic[V]):
             if answer.failure is None and piece.last_round < self._round:
                 piece.last_round = self._round
                 attempts += 1
+        piece.is_reached = True
         piece.result = replace(piece.result, usage=usage, calls=calls, attempts=attempts)
         if self._drafts_done < self._drafts:
             self._drafts_done += 1
@@ -215,7 +218,7 @@ class Work(Generic[V]):
     def keep_by_test(self, policy: Policy, replies: Sequence[Answer], check: Check) -> None:
         """Put the new outputs in place, call the test again, and put them back unless better.
 
-        The test may take its time and may read or write the place, so nobody is locked out while
+        The test may take its time and may read or write the place, so it is not locked while
         it runs.
         """
         name = replies[0].ask.name

@@ -102,7 +102,7 @@ def generate_store(
         plan.previous.refuse_links()
     settings = settings or TurnSettings(provider or AnthropicProvider())
     if not discard_edits:
-        _refuse_edited(plan)
+        _refuse_edits(plan)
     # The first write comes after the first answer, which is paid for by then.
     refuse_unwritable(plan.path, plan.ir, plan.prompts, schema_markdown(plan.ir))
     if plan.asked and settings.ready:
@@ -114,10 +114,10 @@ def generate_store(
     done = work(place, Generate(), settings, names=names, rounds=attempts)
     if any(result.stop_reason == "refused" for result in done.results):
         place.store_plan()  # Whoever is refused wants to read the prompt.
-    return _finished(place, done) if place.is_stored else _unstored(plan, done)
+    return _result_with_store(place, done) if place.is_stored else _result_without_store(plan, done)
 
 
-def _refuse_edited(plan: StorePlan) -> None:
+def _refuse_edits(plan: StorePlan) -> None:
     """Refuse to rebuild blocks that somebody edited, before anything is written or asked."""
     if plan.previous is None:
         return
@@ -161,9 +161,9 @@ def _write_plan(plan: StorePlan) -> None:
         return
     with RegenStore.update(plan.path) as tx:
         tx.write(
-            ir=plan.ir.model_copy(update={"validation": tx.store.ir.validation}),
+            ir=plan.ir,
             prompts=plan.prompts,
-            pages=plan.carried_from(tx.store).values(),
+            pages=plan.carry_over(tx.store).values(),
             source=without_types(tx.store.source, plan.removed) if plan.removed else None,
             schema=schema_markdown(plan.ir),
             envelope=replace(
@@ -183,7 +183,8 @@ def _write_plan(plan: StorePlan) -> None:
 class _PlannedStore(StorePlace):
     """A store as its document wants it; the plan is stored with the first answer.
 
-    Where nobody answers, nothing is left behind, and a store that is there stays as it is.
+    Until then nothing is written, so that a store that is there stays as it is if no request is
+    answered.
     """
 
     def __init__(self, plan: StorePlan, ignore: Ignore, *, discard_edits: bool) -> None:
@@ -285,7 +286,7 @@ def _is_first_try(result: HealResult) -> bool:
     return result.stop_reason == "clean" and result.attempts <= 1
 
 
-def _unstored(plan: StorePlan, done: Work[StoreView]) -> GenerateResult:
+def _result_without_store(plan: StorePlan, done: Work[StoreView]) -> GenerateResult:
     """Return why there was no answer at all; the folder is as it was."""
     return replace(
         _result(plan, done.results),
@@ -297,7 +298,7 @@ def _unstored(plan: StorePlan, done: Work[StoreView]) -> GenerateResult:
     )
 
 
-def _finished(place: _PlannedStore, done: Work[StoreView]) -> GenerateResult:
+def _result_with_store(place: _PlannedStore, done: Work[StoreView]) -> GenerateResult:
     store = place.open().store
     before = place.plan.previous.source if place.plan.previous else ""
     return replace(

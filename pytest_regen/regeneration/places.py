@@ -61,7 +61,7 @@ V = TypeVar("V", bound=View)
 
 
 class PlaceUpdate(Protocol[V]):
-    """A place that nobody else writes for now."""
+    """A place that is locked for writing."""
 
     view: V
     """What it holds, read under the lock and again after ``write``."""
@@ -124,7 +124,7 @@ class Place(Protocol[V]):
     def trial(
         self, view: V, candidate: V, answers: Sequence[Answer]
     ) -> AbstractContextManager[Trial]:
-        """Put ``candidate`` in place for a test that reads the files; nobody is locked out.
+        """Put ``candidate`` in place for a test that reads the files; nothing is locked.
 
         Taken out at the end unless it was accepted; its outputs go to the history then. Should the
         process be killed, whoever opens the place next sees it as without the candidate.

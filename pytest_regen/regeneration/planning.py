@@ -53,9 +53,9 @@ class StorePlan:
     profile: str
     source_file: str
 
-    def carried_from(self, store: RegenStore) -> Mapping[PageKey, StoredPage]:
+    def carry_over(self, store: RegenStore) -> Mapping[PageKey, StoredPage]:
         """Return the pages to keep as ``store`` has them, which others may have written since."""
-        fresh = _carried(store, self.ir, self.prompts, self.profile)
+        fresh = _find_answered(store, self.ir, self.prompts, self.profile)
         return {key: fresh.get(key, page) for key, page in self.carried.items()}
 
     @property
@@ -157,7 +157,7 @@ def plan_store(
     previous = _previous(path, language)
     build = build_ir(document, operation, language=target, status=status)
     if not allow_defects:
-        _refuse_broken(operation, build.defects)
+        _refuse_defects(operation, build.defects)
     ir = build.ir.model_copy(update={"document": _document_ref(document, path)})
     profile = profile or (previous.envelope.profile if previous else "default")
     namespace = namespace or _namespace(previous, operation, target)
@@ -176,14 +176,14 @@ def plan_store(
         prompts=prompts,
         defects=build.defects,
         previous=previous,
-        carried=_carried(base, ir, prompts, profile),
+        carried=_find_answered(base, ir, prompts, profile),
         namespace=namespace,
         profile=profile,
         source_file=_source_file(ir, target),
     )
 
 
-def _refuse_broken(operation: Operation, defects: Sequence[Defect]) -> None:
+def _refuse_defects(operation: Operation, defects: Sequence[Defect]) -> None:
     broken = [defect for defect in defects if defect.severity == "error"]
     if broken:
         shown = [str(defect) for defect in broken[:_MAX_SHOWN]]
@@ -240,7 +240,7 @@ def _source_file(ir: IR, language: Language) -> str:
     return safe_file_name(name) + language.suffix
 
 
-def _carried(
+def _find_answered(
     previous: RegenStore | None, ir: IR, prompts: tuple[PromptEntry, ...], profile: str
 ) -> dict[PageKey, StoredPage]:
     """Return the stored pages that still answer a prompt, whatever their number was.

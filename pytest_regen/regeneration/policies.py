@@ -1,9 +1,9 @@
 """Which pages are asked, and what may replace a stored output: generate, named work and healing.
 
-Code that cannot be read has one issue, which says so, and not one for each field that nobody could
-find in it. Counted like that, an apology would be better than a class with two wrong fields. So a
-``Score`` counts all errors that its fields would have, and such code never takes the place of code
-that can be read.
+Code that cannot be parsed has one issue, which says so, instead of one for each field that is
+missing from it. Counted like that, an apology would be better than a class with two wrong fields.
+So a ``Score`` counts all errors that its fields would have, and such code never replaces code that
+can be read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +88,7 @@ class Policy(Protocol):
         """The policy of the next round."""
         ...
 
-    def wanted(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
+    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
         """Return the pages of a piece to ask for; none where there is nothing to ask."""
         ...
 
@@ -110,7 +110,7 @@ class Heal:
         """The same."""
         return self
 
-    def wanted(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
+    def pages_to_ask(self, view: View, name: str, findings: Sequence[Feedback], /) -> Wanted:
         """Return the pages at fault."""
         return pages_at_fault(findings, view.page_count(name)) if findings else {}
 
@@ -133,7 +133,7 @@ class Regenerate:
         """Correct what is wrong with the new outputs."""
         return Heal(accept_any=self.accept_any)
 
-    def wanted(self, _view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
+    def pages_to_ask(self, _view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
         """Return the pages that were named."""
         return self.pages.get(name, {})
 
@@ -153,7 +153,7 @@ class Generate:
         """Correct what is wrong with the drafts."""
         return Heal()
 
-    def wanted(self, view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
+    def pages_to_ask(self, view: View, name: str, _findings: Sequence[Feedback], /) -> Wanted:
         """Return the pages without an output; there is nothing to correct yet."""
         return dict.fromkeys(view.missing(name), ())
 

@@ -20,7 +20,7 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import Provider, Usage
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.issues import Ignore, ValidationResult
+from pytest_regen.validation.issues import Ignore, Issue, ValidationResult
 
 __all__ = [
     "heal_store",
@@ -86,7 +86,7 @@ def partial_regenerate(  # noqa: PLR0917 - the order is the requirement's
     place = StorePlace(output_dir, ignore, discard_edits=discard_edits)
     before = place.open()
     pages = targets(before.store, type_names, page_numbers or {}, correction_context or {})
-    _refuse_blocked(before.store, pages, discard_edits=discard_edits)
+    _refuse_edits(before.store, pages, discard_edits=discard_edits)
     if discard_edits:
         rebuild_source(place.path, list(pages), keep_lost=True)
     done = work(
@@ -280,7 +280,7 @@ def _pages_of(
     return asked
 
 
-def _refuse_blocked(store: RegenStore, names: Iterable[str], *, discard_edits: bool) -> None:
+def _refuse_edits(store: RegenStore, names: Iterable[str], *, discard_edits: bool) -> None:
     """Refuse to ask what may not be asked, or what could not be put into the source.
 
     Raises:
@@ -325,13 +325,18 @@ def merge_results(results: Mapping[str, ValidationResult]) -> ValidationResult:
 
 
 def summary_of(results: Mapping[str, ValidationResult]) -> dict[str, Any]:
-    """Return the ``validation`` of ``ir.json``; no time in it, so that it can be compared."""
-    whole = merge_results(results)
-    return {
-        "is_clean": whole.is_clean,
-        "errors": [issue.to_json() for issue in whole.errors],
-        "warnings": [issue.to_json() for issue in whole.warnings],
-    }
+    """Return the ``validation`` of ``ir.json``: what was found, by type.
+
+    No totals, no time and no line of the file: what is found in one type changes nothing in what is
+    said of another.
+    """
+    return {name: [_finding(issue) for issue in result.issues] for name, result in results.items()}
+
+
+def _finding(issue: Issue) -> dict[str, Any]:
+    named = {"page": issue.page, "field": issue.field}
+    facts = {"code": issue.code, "severity": issue.severity, "message": issue.message}
+    return facts | {key: value for key, value in named.items() if value is not None}
 
 
 def write_summary(store: RegenStore, results: Mapping[str, ValidationResult]) -> bool:

@@ -21,14 +21,14 @@ from pytest_regen.stores import (
     history,
     history_entry,
 )
+from pytest_regen.stores.formats import HAND
 from pytest_regen.validation import validate_store
 from pytest_regen.validation.edits import Edit, broken_file, edits, has_conflict, split_block
 from pytest_regen.validation.pieces import split
 
 __all__ = [
-    "HAND",
-    "Rebuilt",
-    "Taken",
+    "RebuildResult",
+    "RestoredOutputs",
     "adopt_edits",
     "edited_types",
     "rebuild_source",
@@ -37,14 +37,11 @@ __all__ = [
 
 
 _UNKNOWN: Final = "unknown"
-"""Stands for the hash of an IR that nobody noted; equal to that of none."""
-
-HAND = "hand"
-"""The model of a page whose output a person wrote."""
+"""Stands for the hash of an IR that was not recorded; equal to no hash."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RestoredOutputs:
     """Outputs that became the stored ones without a turn."""
 
     pages: tuple[StoredPage, ...]
@@ -59,7 +56,7 @@ def edited_types(store: RegenStore) -> tuple[str, ...]:
 
 def restore_outputs(
     path: Path | str, type_name: str, *, page: int | None = None, to: str | None = None
-) -> Taken:
+) -> RestoredOutputs:
     """Make outputs from the history the stored ones; what they replace goes to the history.
 
     Args:
@@ -83,7 +80,7 @@ def restore_outputs(
                 hint=f"keep the edit: pytest-regen adopt {store.path} --type {name}; "
                 f"or drop it: pytest-regen rebuild {store.path} --type {name}",
             )
-        pages = [_page(store, entry) for entry in _chosen(store, name, page, to)]
+        pages = [_restore_page(store, entry) for entry in _choose_entries(store, name, page, to)]
         candidate = with_pages(store, pages)
         replaced = [
             HistoryEntry.of(store.pages[new.key], "restored")
@@ -92,11 +89,11 @@ def restore_outputs(
         ]
         tx.write(pages=pages, source=candidate.source, replaced=replaced)
         diff = source_diff(store.source, candidate.source, store.source_path.name)
-        return Taken(tuple(pages), diff)
+        return RestoredOutputs(tuple(pages), diff)
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuildResult:
     """A source, written from its pages again."""
 
     type_names: tuple[str, ...]
@@ -109,7 +106,7 @@ class Rebuilt:
 
 def rebuild_source(
     path: Path | str, type_names: Sequence[str] | None = None, *, keep_lost: bool = False
-) -> Rebuilt:
+) -> RebuildResult:
     """Write the source from the stored pages; edits made by hand are dropped. No model is asked.
 
     What is dropped goes to the history in the same write. Text outside of the blocks stays, but
@@ -134,19 +131,19 @@ def rebuild_source(
         names = {store.resolve_type(name) for name in named}
         found = split(store.source, store.envelope.language)
         if broken_file(store, found) or (type_names is None and has_conflict(store.source)):
-            return _written_anew(tx)
+            return _write_anew(tx)
         edited = [edit for edit in edits(store, found) if edit.type_name in names]
         lost = [edit for edit in edited if edit.where in {"both", "apart"}]
         if lost and not keep_lost:
             _refuse_lost(store, lost[0])
         edited = [edit for edit in edited if edit not in lost]
         blocks = {piece.name: piece.text for piece in found.pieces}
-        return _rebuilt(tx, edited, blocks)
+        return _rebuild_blocks(tx, edited, blocks)
 
 
-def _rebuilt(
+def _rebuild_blocks(
     tx: StoreUpdate[RegenStore], edited: Sequence[Edit], blocks: Mapping[str, str]
-) -> Rebuilt:
+) -> RebuildResult:
     """Write the blocks of edited types as their pages make them."""
     store = tx.store
     in_source = [edit.type_name for edit in edited if edit.where == "source"]
@@ -154,7 +151,7 @@ def _rebuilt(
         HistoryEntry.of(page, "dropped")
         for name in in_source
         if name in blocks
-        for page in _as_edited(store, name, blocks[name])
+        for page in _outputs_of_edit(store, name, blocks[name])
     ]
     restored = []
     for edit in edited:
@@ -168,22 +165,23 @@ def _rebuilt(
     pages = [page for name in in_source for page in store.pages_of(name)]
     candidate = with_pages(store, pages)
     if not (edited and (restored or candidate.source != store.source)):
-        return Rebuilt((), (), "")
+        return RebuildResult((), (), "")
     ids = tx.write(
         pages=restored,
         source=candidate.source,
         replaced=dropped,
-        is_unedited={edit.type_name for edit in edited} >= set(edited_types(store)),
     )
-    return Rebuilt(tuple(edit.type_name for edit in edited), ids, _diff(store, candidate.source))
+    return RebuildResult(
+        tuple(edit.type_name for edit in edited), ids, _diff(store, candidate.source)
+    )
 
 
-def _written_anew(tx: StoreUpdate[RegenStore]) -> Rebuilt:
+def _write_anew(tx: StoreUpdate[RegenStore]) -> RebuildResult:
     """Write the whole source; what the file held is kept as it is."""
     store = tx.store
     source = store.assembly()
-    kept = tx.write(source=source, is_unedited=True, keeps_source=store.has_source)
-    return Rebuilt(store.type_names, kept, _diff(store, source))
+    kept = tx.write(source=source, keeps_source=store.has_source)
+    return RebuildResult(store.type_names, kept, _diff(store, source))
 
 
 def _refuse_lost(store: RegenStore, edit: Edit) -> NoReturn:
@@ -195,10 +193,10 @@ def _refuse_lost(store: RegenStore, edit: Edit) -> NoReturn:
     )
 
 
-def _as_edited(store: RegenStore, name: str, block: str) -> list[StoredPage]:
+def _outputs_of_edit(store: RegenStore, name: str, block: str) -> list[StoredPage]:
     """Return an edited block as outputs for the history; one that cannot be split stays whole."""
     try:
-        return _adopted(store, name, block)
+        return _outputs_of_block(store, name, block)
     except RegenError:
         return [_by_hand(store, store.prompts_of(name)[0], block, None)]
 
@@ -207,7 +205,9 @@ def _diff(store: RegenStore, source: str) -> str:
     return source_diff(store.source, source, store.source_path.name)
 
 
-def _chosen(store: RegenStore, name: str, page: int | None, to: str | None) -> list[HistoryEntry]:
+def _choose_entries(
+    store: RegenStore, name: str, page: int | None, to: str | None
+) -> list[HistoryEntry]:
     """Return one entry per page to restore."""
     if to is not None:
         entry = history_entry(store.path, to)
@@ -232,7 +232,7 @@ def _chosen(store: RegenStore, name: str, page: int | None, to: str | None) -> l
     return list(latest.values())
 
 
-def _page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
+def _restore_page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
     prompt = next((p for p in store.prompts_of(entry.type_name) if p.key == entry.key), None)
     if prompt is None:
         raise UnknownPageError(
@@ -245,7 +245,7 @@ def _page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
         prompt,
         entry.output,
         model=entry.model,
-        type_hash=_made_from(store, entry, prompt),
+        type_hash=_type_hash_of(store, entry, prompt),
         stop_reason=entry.stop_reason,
         attempt=(current.attempt if current else 0) + 1,
         generated_at=entry.generated_at,
@@ -254,7 +254,7 @@ def _page(store: RegenStore, entry: HistoryEntry) -> StoredPage:
     return replace(page, prompt_hash=entry.prompt_hash)
 
 
-def _made_from(store: RegenStore, entry: HistoryEntry, prompt: PromptEntry) -> str:
+def _type_hash_of(store: RegenStore, entry: HistoryEntry, prompt: PromptEntry) -> str:
     """Return what IR an old output was made from; one that does not say must not look fresh."""
     if entry.type_hash is not None:
         return entry.type_hash
@@ -262,7 +262,7 @@ def _made_from(store: RegenStore, entry: HistoryEntry, prompt: PromptEntry) -> s
     return (store.prompt_type_hash(prompt) if is_the_same else None) or _UNKNOWN
 
 
-def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Taken:
+def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> RestoredOutputs:
     """Make what was edited by hand the stored outputs, written by ``hand``.
 
     An edited block becomes the outputs of its pages. An output edited in ``pages.json`` stays, and
@@ -276,7 +276,7 @@ def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Ta
     Raises:
         UnknownTypeError: the store has no such type.
         StoreMissingError: the source has no block of that type.
-        SourceError: an edit cannot be told apart into the pages of its type.
+        SourceError: an edit cannot be split into the pages of its type.
         StoreError: the folder cannot be read or written.
     """
     with RegenStore.update(path) as tx:
@@ -296,25 +296,28 @@ def adopt_edits(path: Path | str, type_names: Sequence[str] | None = None) -> Ta
         pages: list[StoredPage] = []
         replaced: list[HistoryEntry] = []
         for edit in edited:
-            new, old = _taken_over(store, edit, blocks.get(edit.type_name))
+            new, old = _adopt_edit(store, edit, blocks.get(edit.type_name))
             pages += new
             replaced += [HistoryEntry.of(page, "adopted") for page in old]
         if not pages:
-            return Taken(())
+            return RestoredOutputs(())
         in_pages = {edit.type_name for edit in edited if edit.where == "pages"}
         changed = with_pages(store, [page for page in pages if page.type_name in in_pages])
-        told = {edit.type_name for edit in edited}
-        fresh = [page for page in _restamped(store, told) if page.key not in {p.key for p in pages}]
+        names = {edit.type_name for edit in edited}
+        fresh = [
+            page
+            for page in _with_fresh_hashes(store, names)
+            if page.key not in {p.key for p in pages}
+        ]
         tx.write(
             pages=[*pages, *fresh],
             source=changed.source,
             replaced=replaced,
-            is_unedited=len(edited) == len(every),
         )
-        return Taken(tuple(pages), _diff(store, changed.source))
+        return RestoredOutputs(tuple(pages), _diff(store, changed.source))
 
 
-def _taken_over(
+def _adopt_edit(
     store: RegenStore, edit: Edit, block: str | None
 ) -> tuple[list[StoredPage], list[StoredPage]]:
     """Return the new pages of an edited type, and the stored outputs that they replace."""
@@ -327,7 +330,7 @@ def _taken_over(
                 why="its boundary lines are gone, so there is nothing to adopt",
                 hint=f"pytest-regen rebuild {store.path} --type {name}",
             )
-        new = _adopted(store, name, block)
+        new = _outputs_of_block(store, name, block)
         return new, [stored[page.page] for page in new if page.page in stored]
     before = split_block(store, name, block or "", edit.pages) if edit.where == "pages" else None
     new = [
@@ -339,7 +342,7 @@ def _taken_over(
     return new, old
 
 
-def _restamped(store: RegenStore, names: Collection[str]) -> list[StoredPage]:
+def _with_fresh_hashes(store: RegenStore, names: Collection[str]) -> list[StoredPage]:
     """Return the pages of types that somebody looked at as a whole, as answers to the IR of now."""
     return [
         replace(page, type_hash=_type_hash(store, name))
@@ -354,7 +357,7 @@ def _type_hash(store: RegenStore, name: str) -> str | None:
     return type_hash(type_) if type_ else None
 
 
-def _adopted(store: RegenStore, name: str, block: str) -> list[StoredPage]:
+def _outputs_of_block(store: RegenStore, name: str, block: str) -> list[StoredPage]:
     """Return the pages of one type as the edited block has them; unchanged ones are left out."""
     prompts = store.prompts_of(name)
     type_ = store.ir.type_named(name)

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.canonical import source_hash
 from pytest_regen.errors import EditedPromptError, HandEditError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
@@ -30,7 +29,7 @@ from pytest_regen.stores.snapshot import PAGES_FILE
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
-from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, ignoring
+from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import update_command, validate_store
 
@@ -58,7 +57,7 @@ Results = Mapping[str, ValidationResult]
 
 
 class StoreView:
-    """A store at one moment, type by type, with what counts against each."""
+    """A store at one moment, with the issues of each type."""
 
     def __init__(
         self, store: RegenStore, ignore: Ignore = (), *, discard_edits: bool = False
@@ -70,7 +69,7 @@ class StoreView:
 
     @cached_property
     def results(self) -> dict[str, ValidationResult]:
-        """What counts against each type."""
+        """The issues of each type that count."""
         return results_that_count(self.store, self._ignore)
 
     @cached_property
@@ -83,7 +82,7 @@ class StoreView:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All types with something against them; the others cannot be told apart."""
+        """The types with issues; all others have the same score."""
         return tuple(self._scores)
 
     @property
@@ -207,7 +206,7 @@ class StorePlace:
 
 
 class _Update:
-    """A store that nobody else writes for now."""
+    """A store that is locked for writing."""
 
     def __init__(self, place: StorePlace, transaction: StoreUpdate[RegenStore]) -> None:
         self._place = place
@@ -229,7 +228,6 @@ class _Update:
                 pages=[candidate.store.pages[_entry(answer).key] for answer in kept],
                 source=candidate.store.source or None,
                 replaced=entries,
-                is_unedited=self._is_unedited(candidate),
             )
         else:
             ids = self._transaction.write(replaced=entries)
@@ -238,13 +236,6 @@ class _Update:
             self._transaction.store.memo.update(candidate.store.memo)
         self.view = self._place.view_of(self._transaction.store)
         return ids[: len(entries)]
-
-    def _is_unedited(self, candidate: StoreView) -> bool:
-        """Return whether the candidate's source is what its pages make, whatever it was before."""
-        store = self.view.store
-        if store.envelope.source_sha256 in (None, source_hash(store.source)):
-            return False  # It was not edited before, so that nobody has to look.
-        return not any(map(is_edited, candidate.results.values()))
 
 
 def _entry(answer: Answer) -> PromptEntry:
@@ -384,13 +375,13 @@ def without_types(source: str, type_names: Sequence[str]) -> str:
 
 
 def results_that_count(store: RegenStore, ignore: Ignore) -> dict[str, ValidationResult]:
-    """Return what counts against a store, type by type.
+    """Return the issues of a store that count, type by type.
 
     What a project ignores neither counts nor is corrected. An edit by hand always counts: to be
     silent about it is no leave to overwrite it.
     """
     found = validate_store(store)
-    kept = ignoring(found, ignore)
+    kept = without_ignored(found, ignore)
     for name, result in found.items():
         if is_edited(result) and not is_edited(kept[name]):
             drift = [issue for issue in result.issues if issue.code == "DRIFT"]
@@ -423,7 +414,7 @@ def find_obstacle(
     if broken and store.has_source and not discard_edits:
         return HandEditError(
             f"{store.source_path}: {broken}",
-            why="no block can be told from another, so no reply could be put into the file",
+            why="the blocks of the file cannot be found, so no reply could be put into it",
             hint=f"pytest-regen rebuild {place}",
         )
     for name in names:

@@ -250,4 +250,4 @@ class GenerateResult:
     failures: tuple[RegenError, ...] = ()
     diff: str = ""
     is_stored: bool = True
-    """Whether the folder follows the document now; not where nobody answered, or in a dry run."""
+    """Whether the folder follows the document now; not in a dry run, or without any answer."""

@@ -77,10 +77,10 @@ class InputSchema:
             names = _names(part.get("type")) or _names([part.get("type")])
             if names:
                 items = self._kind(part.get("items"), seen) if "array" in names else ""
-                told = [
+                kinds = [
                     f"{name} of {items}" if items and name == "array" else name for name in names
                 ]
-                return " or ".join(told)
+                return " or ".join(kinds)
             forms = [self._kind(form, seen) for key in _FORMS for form in _list(part.get(key))]
             if forms:
                 return " or ".join(dict.fromkeys(forms)) if all(forms) else ""
@@ -101,8 +101,8 @@ class InputSchema:
         for part in self._parts(schema):
             allowed = _allowed_values(part)
             if allowed is not None and not among(value, allowed):
-                told = ", ".join(canonical_json(choice) for choice in allowed)
-                yield f"the argument {name!r} is {canonical_json(value)}; it takes {told}"
+                choices = ", ".join(canonical_json(choice) for choice in allowed)
+                yield f"the argument {name!r} is {canonical_json(value)}; it takes {choices}"
             elif allowed is None and "type" in part and not _is_of(value, part["type"]):
                 kind = self._kind(part, frozenset())
                 yield f"the argument {name!r} is {_shown(value)}; its type is {kind}"
@@ -164,10 +164,10 @@ class InputSchema:
         is_refusing = False in others or (is_closed and bool(known or patterns))
         if is_unknowable or any(other is not False for other in others) or not is_refusing:
             return
-        told = f"there are {', '.join(sorted(known))}" if known else "there are none"
+        others_known = f"there are {', '.join(sorted(known))}" if known else "there are none"
         for name in value:
             if name not in known and not any(_matches(schema, name) for schema in patterns):
-                yield f"the argument {prefix + name!r} does not exist; {told}"
+                yield f"the argument {prefix + name!r} does not exist; {others_known}"
 
     def _choices(self, name: str, schema: Any, seen: Seen) -> Iterator[tuple[str, list[Any]]]:
         if not isinstance(schema, Mapping) or id(schema) in seen:
@@ -239,8 +239,8 @@ class InputSchema:
 
 def among(value: Any, allowed: list[Any]) -> bool:
     """Return whether a value is one of these, as JSON has it: 1.0 is 1, and ``true`` is not."""
-    told = canonical_json(plain_numbers(value))
-    return any(told == canonical_json(plain_numbers(choice)) for choice in allowed)
+    wanted = canonical_json(plain_numbers(value))
+    return any(wanted == canonical_json(plain_numbers(choice)) for choice in allowed)
 
 
 def _shown(value: Any) -> str:
@@ -339,10 +339,10 @@ def _undecided(roles: ConditionalRoles, arguments: Mapping[str, Any]) -> Iterato
         return
     for condition in conditions:
         values = _values(condition)
-        if values and not any(isinstance(value, bool) for value in values):
-            name, told = condition["arg"], arguments.get(str(condition["arg"]))
-            is_ = "missing" if told is None else canonical_json(told)
-            yield f"{name!r}, which is {is_}"
+        if values and not any(isinstance(item, bool) for item in values):
+            name, value = condition["arg"], arguments.get(str(condition["arg"]))
+            state = "missing" if value is None else canonical_json(value)
+            yield f"{name!r}, which is {state}"
             return
 
 

@@ -124,7 +124,7 @@ _FAILED_TURN = (ProviderError, BudgetError, NoProgressError)
 """What ends one turn with a model and not the run: what was reached so far is kept."""
 
 _MOST_CHANGES = 10
-"""Decisions of new rules that the generator is told."""
+"""Most decisions of new rules that are sent to the generator."""
 
 
 class Verification:
@@ -141,7 +141,7 @@ class Verification:
         set: the scenarios as they stand; handwritten ones are there from the beginning.
 
     Raises:
-        UsageError: the policy is not plain JSON, or the engine gives what is no decision.
+        UsageError: the policy is not plain JSON, or the engine returns no decision.
     """
 
     def __init__(
@@ -315,7 +315,7 @@ class Verification:
         self._rule_changes += _changes(before, after)
 
     def _state(self) -> str:
-        """Return what a repair must change to be one: the rules, the set, or what is to be told."""
+        """Return what a repair must change to be one: the rules, the set, or what is to be sent."""
         return content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
 
     def report(self, stop: RunStop, input_hash: str, *, cached: bool = False) -> LoopReport:
@@ -572,13 +572,13 @@ class _Run:
         )
         unseen = (scenario for scenario in given if not work.set.log.knows(scenario))
         reached = Artifact(self._hash, "failed", (*work.set.scenarios, *unseen), work.policy)
-        told = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"
+        note = "pytest_regen.cassettes.journal(path) around the run lets the next one go on"
         if self._artifact is not None:
             path = _failed_path(self._artifact)
             with suppress(StoreWriteError):
                 write_artifact(path, reached)
-                told = f"What was reached by then is kept in {path}, for reading; {told}"
-        error.add_note(told)
+                note = f"What was reached by then is kept in {path}, for reading; {note}"
+        error.add_note(note)
 
 
 def _failed_path(artifact: Path) -> Path:

@@ -78,9 +78,9 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
             (flatten("/".join(tool)) for tool in feedback.untested_tools),
         ),
     ]
-    said = [section for section in sections if section]
-    opening = [_OPENING] if said else []
-    return "\n\n".join([*opening, *said, _request(feedback)])
+    parts = [section for section in sections if section]
+    opening = [_OPENING] if parts else []
+    return "\n\n".join([*opening, *parts, _request(feedback)])
 
 
 def _section(title: str, explanation: str, lines: Iterable[str]) -> str:
@@ -89,13 +89,13 @@ def _section(title: str, explanation: str, lines: Iterable[str]) -> str:
 
 
 def _correction(correction: ScenarioCorrection) -> str:
-    said = f"you said '{correction.original_decision}', " if correction.original_decision else ""
+    earlier = f"you said '{correction.original_decision}', " if correction.original_decision else ""
     request = f" [{correction.request}]" if correction.request else ""
     reasons = [f"reason: {quote(text)}"] if (text := correction.corrected_reasoning.strip()) else []
     if correction.rule:
         reasons.append(f"the rule that decides is {flatten(correction.rule)}")
     return (
-        f"{quote(correction.scenario_description)}{request}: {said}correct decision is "
+        f"{quote(correction.scenario_description)}{request}: {earlier}correct decision is "
         f"'{correction.corrected_decision}'" + (f" ({'; '.join(reasons)})" if reasons else "")
     )
 
@@ -202,17 +202,17 @@ def _key(thing: Value | str | tuple[str, str], to: str) -> str:
     match thing:
         case ScenarioCorrection():
             who = thing.id or thing.scenario_description
-            said: list[Any] = ["correction", who, thing.corrected_decision]
+            facts: list[Any] = ["correction", who, thing.corrected_decision]
         case DiscardedScenario():
             scenario = thing.scenario
-            said = ["discard", scenario.id, scenario.expected_decision, thing.rule]
+            facts = ["discard", scenario.id, scenario.expected_decision, thing.rule]
         case str():
-            said = ["words", thing]
+            facts = ["words", thing]
         case tuple():
-            said = ["untested", *thing]
+            facts = ["untested", *thing]
         case _:
-            said = ["value", type(thing).__name__, thing.to_json()]
-    return canonical_hash([to, *said])
+            facts = ["value", type(thing).__name__, thing.to_json()]
+    return canonical_hash([to, *facts])
 
 
 class Addressee(Protocol):
@@ -417,8 +417,8 @@ def _complete(correction: ScenarioCorrection, known: ScenarioIndex) -> ScenarioC
     if named is None:
         if correction.request is not None:
             return correction
-        said = correction.scenario_id
-        by_id = f" with the id {said}, called" if said else " called"
+        id_ = correction.scenario_id
+        by_id = f" with the id {id_}, called" if id_ else " called"
         raise UsageError(
             f"this session knows no scenario{by_id} {correction.scenario_description!r}",
             why="a correction that names nothing would be lost",

@@ -129,15 +129,15 @@ class Judgement(Value):
 
     analysis: str = ""
     passed: bool = True
-    """The judge's opinion. It is told in the report and decides nothing: the engine does."""
+    """The judge's opinion. It stands in the report and decides nothing: the engine does."""
     attributions: tuple[Attribution, ...] = ()
     probes: tuple[TestScenario, ...] = ()
-    """Requests nobody had tested, to be executed next."""
+    """Requests that were not tested yet, to be executed next."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairContext:
-    """What a compiler is told when its rules are to blame."""
+    """What a compiler is given when its rules are to blame."""
 
     failures: tuple[ExecutionResult, ...]
     analysis: str
@@ -218,7 +218,7 @@ class StructuralFilter(Protocol):
 
 
 class Judge(Protocol):
-    """Says whose fault failures are, and which requests nobody has tested."""
+    """Says whose fault failures are, and which requests are not tested yet."""
 
     def judge(self, policy: Policy, results: Sequence[ExecutionResult]) -> Judgement:
         """Return an opinion about ``results``.
@@ -245,7 +245,7 @@ def execute(scenario: TestScenario, engine: Engine) -> ExecutionResult:
     """Return what ``engine`` decides about the request of ``scenario``.
 
     Raises:
-        UsageError: the decision is none, or the rule has no name.
+        UsageError: what it returns is no decision, or the rule has no name.
     """
     ruling = engine.evaluate(scenario.request)
     who = f"the engine {type(engine).__name__} decides about {scenario.request}"
@@ -266,7 +266,7 @@ def structural_conflict(scenario: TestScenario, engine: Engine) -> DiscardedScen
     Handwritten scenarios are looked at as well; the loop reports them instead of dropping them.
 
     Raises:
-        UsageError: the engine's decision is none, or its rule has no name.
+        UsageError: the engine returns no decision, or its rule has no name.
     """
     result = execute(scenario, engine)
     is_structural = result.rule.startswith(STRUCTURAL_PREFIX)
@@ -306,7 +306,8 @@ class LoopSettings:
     """Times that rules are mended and replacements asked for."""
     max_rounds: int = 3
     """Times per verification that the judge is heard; further rounds execute its probes. Those of
-    the last round are taken where they pass; those that fail are noted, for nobody judges them."""
+    the last round are taken where they pass, and noted where they fail: the judge is not asked
+    again."""
     max_probes: int = 5
     """Probes taken per round."""
     min_coverage: float = 1.0

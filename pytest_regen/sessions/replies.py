@@ -202,10 +202,10 @@ class ScenarioReader:
 
     def _take(self, items: Sequence[JsonValue]) -> list[str]:
         found = []
-        said: dict[str, tuple[int, TestScenario]] = {}
+        seen: dict[str, tuple[int, TestScenario]] = {}
         for number, item in enumerate(items, start=1):
             try:
-                problem = self._take_one(_Item.model_validate(item), number, said)
+                problem = self._take_one(_Item.model_validate(item), number, seen)
             except ValidationError as error:
                 problem = "; ".join(
                     f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}"
@@ -215,13 +215,13 @@ class ScenarioReader:
                 found.append(f"scenario {number}{_name(item)}: {problem}")
         return found
 
-    def _take_one(self, item: _Item, number: int, said: dict[str, tuple[int, TestScenario]]) -> str:
+    def _take_one(self, item: _Item, number: int, seen: dict[str, tuple[int, TestScenario]]) -> str:
         """Take one scenario, and return what is wrong with it, if anything is.
 
         Args:
             item: the scenario.
             number: its place in the list.
-            said: those of the same list before it, by id.
+            seen: those of the same list before it, by id.
         """
         expected = self._expected
         annotation = expected.tools.get(item.request.tool)
@@ -241,7 +241,7 @@ class ScenarioReader:
             if id_ in expected.discarded:
                 return f"this request was discarded: {expected.discarded[id_]}"
             return f"expecting {item.expected_decision} for this request was corrected before"
-        first, other = said.setdefault(id_, (number, scenario))
+        first, other = seen.setdefault(id_, (number, scenario))
         known = expected.handwritten.get(id_) or self._good.get(id_)
         if other.expected_decision != scenario.expected_decision and known in (None, other):
             # Neither can be taken for what was meant.
@@ -268,10 +268,10 @@ class ScenarioReader:
         count: int,
         forgotten: Sequence[tuple[str, str]] = (),
     ) -> ReplyFormatError:
-        told = problems[:_MOST_PROBLEMS]
-        if len(problems) > len(told):
-            told.append(f"and {len(problems) - len(told)} more")
-        listed = "\n".join(f"- {problem}" for problem in told)
+        shown = problems[:_MOST_PROBLEMS]
+        if len(problems) > len(shown):
+            shown.append(f"and {len(problems) - len(shown)} more")
+        listed = "\n".join(f"- {problem}" for problem in shown)
         parts, whats, wanted = [], [], []
         if problems:
             parts.append(f"{len(problems)} of your {count} scenarios cannot be used:\n{listed}")

@@ -95,9 +95,9 @@ class LoopReport:
     """What else a reader of the result must know: unusable verdicts, failed turns."""
     input_hash: str = ""
     cached: bool = False
-    """Whether nobody was asked: a verified artifact was there, and every scenario passed again."""
+    """Whether no model was asked: all scenarios of a verified artifact passed again."""
     _histories: dict[str, ScenarioHistory] = field(init=False, repr=False, compare=False)
-    """By id: whoever looks up every scenario must not search all of them each time."""
+    """By id, so that looking up every scenario stays linear."""
 
     def __post_init__(self) -> None:
         """Put the histories under their ids."""

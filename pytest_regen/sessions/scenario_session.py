@@ -1,4 +1,4 @@
-"""A session that writes test scenarios, and better ones when told what was wrong."""
+"""A session that writes test scenarios, and better ones once it is sent what was wrong."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -178,7 +178,7 @@ class ScenarioGeneratorSession(SessionBase):
             UsageError: there was no first turn; the feedback has nothing to replace (probes alone
                 are no reason for a turn), names a scenario or a tool that this session does not
                 know, contradicts a handwritten scenario or itself, or calls right what was said.
-            NoProgressError: all of the feedback was told before.
+            NoProgressError: all of the feedback was sent before.
             ReplyFormatError: no reply could be used, repairs included.
             RefusedError: the model declined.
             BudgetError: the turns or the tokens are spent.

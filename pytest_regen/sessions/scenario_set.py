@@ -1,4 +1,4 @@
-"""The scenarios of a run: who may enter, who is corrected, what the generator is to be told."""
+"""The scenarios of a run: who may enter, who is corrected, what the generator is to be sent."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ class _Failures:
     def find(self, attribution: Attribution) -> tuple[str | None, str]:
         """Return the id of the failing scenario that is meant; else why that is unknown."""
         id_, description = attribution.scenario_id, attribution.scenario_description
-        said = id_ or description
+        name = id_ or description
         if id_ is not None:
             named, failing = id_ in self._ids, [id_] if id_ in self._failing else []
         else:
@@ -87,18 +87,18 @@ class _Failures:
         if failing:
             return (
                 None,
-                f"the judge blames {said!r}, and {len(failing)} failing scenarios are called so",
+                f"the judge blames {name!r}, and {len(failing)} failing scenarios are called so",
             )
         if named:
-            return None, f"the judge blames {said!r}, which passes; ignored"
+            return None, f"the judge blames {name!r}, which passes; ignored"
         near = self._near(description)
         if len(near) == 1:
             return near[0], ""
-        return None, f"the judge blames {said!r}, and no failing scenario is called so"
+        return None, f"the judge blames {name!r}, and no failing scenario is called so"
 
-    def _near(self, said: str) -> list[str]:
+    def _near(self, description: str) -> list[str]:
         """Return the failing scenarios that are called nearly so, two at most."""
-        names = get_close_matches(said.lower(), self._by_lower, n=2, cutoff=_ALMOST) if said else []
+        names = get_close_matches(description.lower(), self._by_lower, n=2, cutoff=_ALMOST)
         return [id_ for name in names for id_ in self._by_lower[name]]
 
 
@@ -119,7 +119,7 @@ class ScenarioSet:
 
     Raises:
         UsageError: handwritten scenarios contradict each other, a tool is annotated twice, or the
-            engine gives what is no decision.
+            engine returns no decision.
     """
 
     def __init__(self, parts: LoopParts, engine: Engine) -> None:
@@ -166,7 +166,7 @@ class ScenarioSet:
 
     @property
     def unsent_feedback(self) -> ScenarioFeedback:
-        """What the generator was not told yet."""
+        """What was not sent to the generator yet."""
         # For a discarded scenario a replacement is asked for, and that of the same tool.
         asked = {
             discard.scenario.request.tool for discard in self._unsent_discards
@@ -179,9 +179,9 @@ class ScenarioSet:
         )
 
     def _gaps(self) -> Iterator[TestScenario]:
-        """Yield probes that showed something, as far as it is known by now what is right."""
-        for id_, is_told in self._probes.items():
-            if not is_told and self._passes(self._scenarios[id_]):
+        """Yield probes that showed a gap and by now expect what is right."""
+        for id_, is_sent in self._probes.items():
+            if not is_sent and self._passes(self._scenarios[id_]):
                 yield self._scenarios[id_]
 
     def use(self, engine: Engine) -> None:
@@ -238,8 +238,8 @@ class ScenarioSet:
         self._scenarios[scenario.id] = scenario
         self.log.record(scenario, "" if origin == "generated" else origin, "passed")
         annotation = self._annotations.get(scenario.request.tool)
-        for told in undecided_roles(scenario.request, annotation) if annotation else ():
-            self.log.record(scenario, told)
+        for note in undecided_roles(scenario.request, annotation) if annotation else ():
+            self.log.record(scenario, note)
         return True
 
     def _impossible(self, scenario: TestScenario) -> DiscardedScenario | None:
@@ -338,7 +338,7 @@ class ScenarioSet:
         self._scenarios[scenario.id] = corrected
         self.corrections.append(correction)
         if scenario.id not in self._probes:
-            # Of a probe the generator is told what is right, not that it was wrong: it is not its.
+            # A probe is sent as what is right, not as a correction: the generator did not write it.
             self._queue_correction(correction, scenario.id)
         self.log.record(
             corrected,
@@ -348,11 +348,11 @@ class ScenarioSet:
         )
 
     def _queue_correction(self, correction: ScenarioCorrection, id_: str) -> None:
-        """Keep one correction per scenario for the generator: from what it said to what holds."""
+        """Keep one correction per scenario: from the generator's decision to the right one."""
         earlier = self._unsent_corrections.pop(id_, None)
-        said = earlier.original_decision if earlier else correction.original_decision
-        if said != correction.corrected_decision:
-            update = {"original_decision": said}
+        first = earlier.original_decision if earlier else correction.original_decision
+        if first != correction.corrected_decision:
+            update = {"original_decision": first}
             self._unsent_corrections[id_] = correction.model_copy(update=update)
 
     def wanted_decisions(self, failing: Sequence[ExecutionResult]) -> Mapping[str, ActualDecision]:

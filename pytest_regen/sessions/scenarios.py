@@ -219,7 +219,7 @@ class ScenarioFeedback(Value):
     corrections: tuple[ScenarioCorrection, ...] = ()
     discarded_scenarios: tuple[DiscardedScenario, ...] = ()
     probe_scenarios: tuple[TestScenario, ...] = ()
-    """Requests that nobody had tested; hints only, never a reason for a turn."""
+    """Requests that were not tested before; hints only, never a reason for a turn."""
     rule_changes: tuple[str, ...] = ()
     """What changed in the rules since the last turn, in words."""
     notes: tuple[str, ...] = ()
@@ -343,7 +343,7 @@ def merge_replacements(
     Args:
         scenarios: the set as it stands.
         replacements: what ``regenerate`` returned.
-        corrections: what was told to be wrong; by id where they carry one, else by description.
+        corrections: of what is wrong; by id where they carry one, else by description.
         discarded: what no policy can satisfy.
         accepts: says whether a replacement passes verification.
 

@@ -62,19 +62,19 @@ def closed_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
         UsageError: the schema would not survive: an object of free form could then hold nothing,
             and bounds are refused. The hint in the prompt works with any schema.
     """
-    # As pydantic says it: a stable schema does not tell an object that is open from one that is
-    # not said to be closed.
-    said = _close(adapter.json_schema())
+    # Not the stable schema: it leaves out by what pydantic tells an open object from one that is
+    # closed by default.
+    open_schema = _close(adapter.json_schema())
     problems = [
         f"{where} {problem}"
-        for node, where in _schemas(said, "the reply")
+        for node, where in _schemas(open_schema, "the reply")
         for problem in _open_parts(node)
     ]
     if problems:
         raise UsageError(
             "the response type does not survive structured output",
             why="; ".join(problems),
-            hint="leave structured_output off: the schema is then told in the prompt and "
+            hint="leave structured_output off: the schema then stands in the prompt and "
             "replies are validated here",
         )
     schema: dict[str, Any] = _close(stable_schema(adapter))

@@ -97,7 +97,7 @@ def read_artifact(path: Path) -> Artifact | None:
         )
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError),
-        RecursionError,  # Lists in lists in lists: whoever damaged it, it is none of ours.
+        RecursionError,  # Lists in lists in lists, which this module never writes.
     ):
         return None
 
@@ -127,7 +127,7 @@ def write_artifact(path: Path, artifact: Artifact) -> None:
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
-    """Return where an artifact is to be, if it can be written there as far as can be seen now.
+    """Return where an artifact is to be, if nothing seems to keep it from being written there.
 
     Raises:
         StoreWriteError: it cannot; better known before everything is paid than after.
@@ -228,7 +228,7 @@ class GeneratorState(_State):
 
     KIND: ClassVar[str] = "generator-session"
     schema_hash: str
-    """Hash of the schema that the history tells; empty where none was told."""
+    """Hash of the schema that the history holds; empty where it holds none."""
     history: list[StoredMessage]
 
     def messages(self) -> tuple[Message, ...]:

@@ -1,5 +1,6 @@
 """``pages.json`` and ``prompts.json`` as values: what they hold, how they are read and written."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -7,16 +8,18 @@ from pathlib import Path
 from typing import Any, Self
 
 from pytest_regen.canonical import canonical_hash, text_hash
-from pytest_regen.documents.ir import ir_hash
+from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.stores.strict_json import Node, corrupt, parse_json
+from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.turns.values import Usage
 
 __all__ = [
+    "HAND",
     "PagesEnvelope",
     "StoredPage",
     "check_staleness",
     "describe_page",
+    "ir_as_json",
     "now",
     "read_pages",
     "read_prompts",
@@ -26,6 +29,8 @@ __all__ = [
 
 _VERSION = 1
 
+HAND = "hand"
+"""The model of a page whose output a person wrote."""
 
 _ARTIFACT_NAMES = frozenset({"history", "ir.json", "pages.json", "prompts.json", "schema.md"})
 
@@ -40,6 +45,27 @@ def source_file_fault(name: str) -> str:
     if name.startswith("."):
         return f"{name!r} is hidden, as are the files that the store needs while it is written"
     return ""
+
+
+def ir_as_json(ir: IR) -> bytes:
+    """Return ``ir.json``: the value of an IR, and one line of findings for each of its types.
+
+    Types without findings have their line, too, and a blank line stands between any two: so git
+    merges branches that found something in different types. Blocks without a type come first, so
+    that no other line changes with them.
+    """
+    findings = ir.validation if ir.validation and "is_clean" not in ir.validation else {}
+    known = {type_.name: findings.get(type_.name, []) for type_ in ir.types}
+    lines = [
+        f"    {json.dumps(name, ensure_ascii=False)}: "
+        + json.dumps(found, ensure_ascii=False, allow_nan=False)
+        for name, found in {
+            **{name: findings[name] for name in sorted(findings.keys() - known.keys())},
+            **known,
+        }.items()
+    ]
+    rest = as_json({**ir.to_json(), "validation": {}}).removesuffix(b"{}\n}\n")
+    return rest + "{{\n\n{}\n  }}\n}}\n".format(",\n\n".join(lines)).encode()
 
 
 def now() -> str:
@@ -202,10 +228,9 @@ class PagesEnvelope:
     ir_hash: str
     """Of the IR that the prompts were made from."""
     generated_at: str
+    """When the store was made."""
     model: str
-    """The one that wrote last; empty before the first page."""
-    source_sha256: str | None
-    """Of the source as it was last written, over LF line ends; ``None`` before that."""
+    """The one that answered last; empty before the first page."""
     source_file: str
     """Name of the source file in the folder."""
     pages: tuple[StoredPage, ...] = ()
@@ -247,7 +272,6 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
         ir_hash=node.text("ir_hash"),
         generated_at=node.text("generated_at"),
         model=node.text("model"),
-        source_sha256=node.optional_text("source_sha256"),
         source_file=source_file,
         pages=_read_entries(node.list("pages"), file),
     )

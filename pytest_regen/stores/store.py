@@ -12,7 +12,13 @@ from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError
 from pytest_regen.prompts.values import PromptEntry
 from pytest_regen.stores import journal
-from pytest_regen.stores.formats import PagesEnvelope, StoredPage, now, source_file_fault
+from pytest_regen.stores.formats import (
+    PagesEnvelope,
+    StoredPage,
+    ir_as_json,
+    now,
+    source_file_fault,
+)
 from pytest_regen.stores.history import ignored_history
 from pytest_regen.stores.snapshot import PAGES_FILE, Snapshot, is_store
 from pytest_regen.stores.strict_json import as_json
@@ -205,7 +211,7 @@ class RegenStore(Snapshot):
             tuple(prompts),
             source,
             bool(source),
-            as_json(ir.to_json()),
+            ir_as_json(ir),
             as_json([entry.to_json() for entry in prompts]),
         )
 
@@ -279,6 +285,5 @@ def _first_envelope(
         ir_hash=ir_hash(ir),
         generated_at=now(),
         model=model,
-        source_sha256=None,
         source_file=source_file,
     )

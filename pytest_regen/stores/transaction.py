@@ -15,8 +15,15 @@ from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.files import lock_file, make_lock_folder, refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import journal
-from pytest_regen.stores.formats import PagesEnvelope, StoredPage, describe_page, read_pages
-from pytest_regen.stores.history import HistoryEntry, history_files
+from pytest_regen.stores.formats import (
+    HAND,
+    PagesEnvelope,
+    StoredPage,
+    describe_page,
+    ir_as_json,
+    read_pages,
+)
+from pytest_regen.stores.history import HISTORY, HistoryEntry, history_files
 from pytest_regen.stores.snapshot import (
     IR_FILE,
     PAGES_FILE,
@@ -109,7 +116,7 @@ def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema
 
 def _plan_files(ir: IR, prompts: Sequence[PromptEntry], schema: str) -> dict[str, bytes]:
     return {
-        IR_FILE: as_json(ir.to_json()),
+        IR_FILE: ir_as_json(ir),
         PROMPTS_FILE: as_json([entry.to_json() for entry in prompts]),
         SCHEMA_FILE: schema.encode(),
     }
@@ -184,7 +191,6 @@ class StoreUpdate(Generic[StoreT]):
         schema: str | None = None,
         envelope: PagesEnvelope | None = None,
         replaced: Iterable[HistoryEntry] = (),
-        is_unedited: bool = False,
         keeps_source: bool = False,
     ) -> tuple[str, ...]:
         """Write what is given, all or nothing, and keep everything else.
@@ -194,15 +200,13 @@ class StoreUpdate(Generic[StoreT]):
         Args:
             pages: to be stored in place of those with the same identity.
             source: the whole source file, line ends as they shall be.
-            ir: the value of ``ir.json``.
+            ir: the value of ``ir.json``; one without findings keeps those of its types.
             prompts: all prompts of the store, where the plan changes.
             schema: the text of ``schema.md``.
             envelope: new namespace, profile, source file, …; its pages and hashes are not used. A
                 source file of another name is moved, its old content kept in the history.
             replaced: entries for the history, with their reasons and issues. Where one is about a
                 stored page that is replaced, it stands in for the automatic one.
-            is_unedited: the caller has seen that ``source`` is what the pages make, whatever the
-                file held before.
             keeps_source: the source as it was is kept in the history, as a file of its own.
 
         Returns:
@@ -219,19 +223,26 @@ class StoreUpdate(Generic[StoreT]):
         with explain_write_errors(self.store.path):
             contents.update(history_files(self.store.path, change.history, sources))
             if ir is not None:
-                contents[IR_FILE] = as_json(ir.to_json())
+                contents[IR_FILE] = ir_as_json(_with_findings(ir, self.store.ir))
             if prompts is not None:
                 contents[PROMPTS_FILE] = as_json([entry.to_json() for entry in prompts])
             if schema is not None:
                 contents[SCHEMA_FILE] = schema.encode()
-            contents |= pages_and_source(
-                self.store, change, source, envelope=envelope, ir=ir, is_unedited=is_unedited
-            )
+            contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
             changed = _actual_changes(self.store.path, contents)
             if changed:
                 journal.commit(self.store.path, changed)
         self.store = type(self.store).open(self.store.path)
         return (*(entry.id for entry in change.history), *sources)
+
+
+def _with_findings(ir: IR, old: IR) -> IR:
+    """Return an IR with what was found in its types, where it says nothing itself."""
+    if ir.validation is not None:
+        return ir
+    names = {type_.name for type_ in ir.types}
+    found = {name: one for name, one in (old.validation or {}).items() if name in names}
+    return ir.model_copy(update={"validation": found})
 
 
 def _kept_name(store: Snapshot) -> str:
@@ -277,12 +288,11 @@ def pages_and_source(
     *,
     envelope: PagesEnvelope | None = None,
     ir: IR | None = None,
-    is_unedited: bool = False,
 ) -> dict[str, bytes | None]:
     """Return the new content of ``pages.json`` and, where one is given, of the source file.
 
-    The hash in ``pages.json`` is that of a source without edits: where somebody edited the file and
-    nobody says that the edits are gone, it stays behind, so that they are found again.
+    Of the envelope, a page changes nothing but the model, and that only where another one wrote it:
+    branches that regenerate different types shall merge.
     """
     old = store.envelope
     new = replace(
@@ -290,24 +300,21 @@ def pages_and_source(
         ir_hash=old.ir_hash,
         generated_at=old.generated_at,
         model=old.model,
-        source_sha256=old.source_sha256,
     )
     if change.plan is not None:
         # The prompts were made from this IR; an IR without prompts leaves the store stale.
         new = replace(new, ir_hash=ir_hash(ir or store.ir))
-    if change.written:
-        last = max(change.written, key=lambda page: page.generated_at)
-        new = replace(new, model=last.model, generated_at=last.generated_at)
+    answered = [page for page in change.written if page.model != HAND]
+    if answered:
+        new = replace(new, model=max(answered, key=lambda page: page.generated_at).model)
     contents: dict[str, bytes | None] = {}
     if source is not None:
-        if is_unedited or old.source_sha256 in (None, source_hash(store.source)):
-            new = replace(new, source_sha256=source_hash(source))
         contents[new.source_file] = source.encode()
     if new.source_file != old.source_file and store.has_source:
         kept = store.source.encode()
         contents.setdefault(new.source_file, kept)
         contents[old.source_file] = None
-        contents[f"history/{new.generated_at.replace(':', '')}-{old.source_file}"] = kept
+        contents[f"{HISTORY}/{_kept_name(store)}"] = kept
     contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
     return contents
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from pytest_regen.canonical import source_hash
 from pytest_regen.errors import SourceError
 from pytest_regen.files import lock_file
 from pytest_regen.prompts.values import PageKey
@@ -129,8 +128,6 @@ class TrialRecord:
             for page in envelope.pages
         ]
         put_back = splice(source, self.before.text, sorted(own))
-        if envelope.source_sha256 == source_hash(source):
-            envelope = replace(envelope, source_sha256=source_hash(put_back))
         envelope = envelope.with_pages(page for page in pages if page is not None)
         return Content(
             as_json(envelope.to_json()), None if now.source is None else put_back.encode()

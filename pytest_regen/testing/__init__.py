@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pytest_regen.testing.caching import assert_cache_prefix_stable
     from pytest_regen.testing.conformance import KindConformance
     from pytest_regen.testing.failures import Feedback, FeedbackError, fail
+    from pytest_regen.testing.languages import LanguageConformance
     from pytest_regen.testing.stateless import (
         CHECKS,
         ContextLossError,
@@ -43,6 +44,7 @@ __all__ = [
     "Feedback",
     "FeedbackError",
     "KindConformance",
+    "LanguageConformance",
     "Replies",
     "TranscriptError",
     "assert_answers_in_place",

@@ -401,7 +401,7 @@ class SwappedAnswers(_Agent):
         if context is not None and len({answer.kind for answer in context.answers.values()}) == 1:
             said = context.model_dump(mode="json")["answers"]
             swapped = dict(zip(said, reversed(said.values()), strict=True))
-            request = request.with_context(context.answered(swapped))
+            request = request.with_context(context.with_answers(swapped))
         return prompt_of(request)
 
 

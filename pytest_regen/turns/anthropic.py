@@ -113,7 +113,7 @@ class AnthropicProvider:
         self._lock = threading.Lock()
         # By key: the environment may name another one between two turns, as it does in tests.
         self._clients: dict[str, Anthropic] = {}
-        # A provider nobody closed closes its sockets before Python warns about them.
+        # A provider that was never closed closes its sockets before Python warns about them.
         weakref.finalize(self, _close_all, self._clients)
         self._async_clients: weakref.WeakKeyDictionary[
             asyncio.AbstractEventLoop, dict[str, AsyncAnthropic]
@@ -132,25 +132,25 @@ class AnthropicProvider:
             CassetteMissError: a cassette in use has no answer.
         """
         body, interceptor = self._body(request), current_interceptor()
-        replayed = self._replayed(body, interceptor)
+        replayed = self._replay(body, interceptor)
         if replayed is not None:
             return replayed
         client = self._sync_client(interceptor)
         with self._in_our_words(interceptor, body["model"]):
             if body.get("stream"):
-                return self._streamed(client, body)
+                return self._stream(client, body)
             return reply_from_body(_plain(client.messages.create(**_arguments(body))))
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the model's reply without blocking the event loop; raises as ``send`` does."""
         body, interceptor = self._body(request), current_interceptor()
-        replayed = self._replayed(body, interceptor)
+        replayed = self._replay(body, interceptor)
         if replayed is not None:
             return replayed
         client = await self._async_client(interceptor)
         with self._in_our_words(interceptor, body["model"]):
             if body.get("stream"):
-                return await self._astreamed(client, body)
+                return await self._astream(client, body)
             return reply_from_body(_plain(await client.messages.create(**_arguments(body))))
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class AnthropicProvider:
         body["model"] = request.model or self.model or DEFAULT_MODEL
         return body
 
-    def _replayed(self, body: dict[str, Any], interceptor: TurnInterceptor | None) -> Reply | None:
+    def _replay(self, body: dict[str, Any], interceptor: TurnInterceptor | None) -> Reply | None:
         if interceptor is None:
             return None
         path = urlsplit(self.base_url).path + MESSAGES_PATH
@@ -180,7 +180,7 @@ class AnthropicProvider:
             body, path=path, max_retries=self.max_retries, address=self._address
         )
 
-    def _streamed(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
+    def _stream(self, client: "Anthropic", body: dict[str, Any]) -> Reply:
         """Return a streamed reply; a stream that breaks off is asked for again, as a body is."""
         spent = Usage()
         for attempt in range(self.max_retries + 1):
@@ -200,7 +200,7 @@ class AnthropicProvider:
                 return replace(reply, usage=spent + reply.usage)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _astreamed(self, client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
+    async def _astream(self, client: "AsyncAnthropic", body: dict[str, Any]) -> Reply:
         import asyncio
 
         spent = Usage()
@@ -313,11 +313,11 @@ class AnthropicProvider:
 
     @contextmanager
     def _in_our_words(self, interceptor: TurnInterceptor | None, model: str) -> Iterator[None]:
-        """Raise what goes wrong with a turn as an error of ours."""
+        """Raise what goes wrong with a turn as an error of this package."""
         try:
             yield
         except CassetteMiss as miss:
-            raise _delivered(miss, interceptor) from None
+            raise _deliver(miss, interceptor) from None
         except Exception as error:  # noqa: BLE001 - whatever the SDK raises becomes ours
             failure, cause = self._failure(error, model)
             raise failure from cause
@@ -329,7 +329,7 @@ class AnthropicProvider:
         """
         if isinstance(error, RegenError):
             return error, error.__cause__ if isinstance(error.__cause__, Exception) else None
-        failure = self._translated(error, model)
+        failure = self._translate(error, model)
         key = self._key
         if not key or key not in f"{failure}{error}":
             return failure, error
@@ -338,7 +338,7 @@ class AnthropicProvider:
         failure.args = (failure.what,)
         return failure, None
 
-    def _translated(self, error: Exception, model: str) -> ProviderError:
+    def _translate(self, error: Exception, model: str) -> ProviderError:
         import anthropic
 
         address = self._address
@@ -436,7 +436,7 @@ def _plain(value: object) -> Any:
     return _plain({**known, **(getattr(value, "model_extra", None) or {})})
 
 
-def _delivered(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:
+def _deliver(miss: CassetteMiss, interceptor: TurnInterceptor | None) -> Exception:
     if interceptor is not None:
         interceptor.delivered(miss)
     return miss.error

@@ -44,7 +44,7 @@ __all__ = [
     "TurnCassette",
     "TurnExchange",
     "Whole",
-    "extended",
+    "extend",
     "whole_reply",
 ]
 
@@ -74,7 +74,7 @@ class TurnCassette(Protocol):
         ...
 
     def delivered(self, miss: CassetteMiss, /) -> None:
-        """Note that the caller was told of ``miss``."""
+        """Note that ``miss`` was raised to the caller."""
         ...
 
 
@@ -159,11 +159,11 @@ class TurnExchange:
             ProviderError: there is no reply.
             CassetteError: the cassette has none, or cannot be read.
         """
-        return self.run(_one(request))
+        return self.run(_single(request))
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return the reply without blocking the event loop; raises as ``send`` does."""
-        return await self.arun(_one(request))
+        return await self.arun(_single(request))
 
     def run(self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None) -> R:
         """Make the calls of ``steps`` and return their result; arguments as of ``around``."""
@@ -270,7 +270,7 @@ class TurnExchange:
                 entry(call)
 
 
-def _one(request: TurnRequest) -> Steps[Reply]:
+def _single(request: TurnRequest) -> Steps[Reply]:
     return (yield request)
 
 
@@ -299,17 +299,17 @@ class _Wire:
         self._cassette = cassette
 
     def send(self, request: TurnRequest) -> Reply:
-        with self._guarded():
+        with self._guard():
             reply: object = self._provider.send(request)
-        return self._checked(reply)
+        return self._check(reply)
 
     async def asend(self, request: TurnRequest) -> Reply:
-        with self._guarded():
+        with self._guard():
             reply: object = await asend(self._provider, request)
-        return self._checked(reply)
+        return self._check(reply)
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _guard(self) -> Iterator[None]:
         cassette = self._cassette
         in_use = (
             cassette.in_use(http_clients=not _asks_cassettes(self._provider))
@@ -334,7 +334,7 @@ class _Wire:
                 hint="correct the provider, then run again; what was finished is kept",
             ) from error
 
-    def _checked(self, reply: object) -> Reply:
+    def _check(self, reply: object) -> Reply:
         text: object = reply.text if isinstance(reply, Reply) else reply
         if isinstance(reply, Reply) and isinstance(text, str):
             return reply
@@ -403,19 +403,19 @@ def whole_reply(
         if reply.stop_reason != "max_tokens" or not "".join(pieces).strip():
             break
         report(f"The reply was cut; asking for its rest ({number}/{CONTINUATIONS})...")
-        request = extended(request, reply.text, CONTINUE)
+        request = extend(request, reply.text, CONTINUE)
         reply = yield request
         usage += reply.usage
         pieces.append(_text_of(reply))
     return Whole(tuple(pieces), reply.is_truncated, usage, request, reply)
 
 
-def extended(request: TurnRequest, said: str, ask: str) -> TurnRequest:
+def extend(request: TurnRequest, reply: str, ask: str) -> TurnRequest:
     """Return ``request`` with a reply and a further message; the breakpoint moves to the end."""
     cache: CacheTtl | None = request.messages[-1].cache
     before = [replace(message, cache=None) for message in request.messages]
-    said = said.rstrip() or _NO_TEXT
-    messages = (*before, Message("assistant", said), Message("user", ask, cache))
+    text = reply.rstrip() or _NO_TEXT
+    messages = (*before, Message("assistant", text), Message("user", ask, cache))
     return replace(request, messages=messages)
 
 

@@ -74,16 +74,16 @@ class CallableProvider:
         Raises:
             ProviderError: the function raised, or returned something else than text.
         """
-        said = self._called(request)
-        if inspect.isawaitable(said):
-            if inspect.iscoroutine(said):
-                said.close()
+        answer = self._call(request)
+        if inspect.isawaitable(answer):
+            if inspect.iscoroutine(answer):
+                answer.close()
             raise UsageError(
                 f"{self._name} is asynchronous",
                 why="send() was used, which cannot wait for it",
                 hint="pass a plain function, or use asend()",
             )
-        return self._reply(said)
+        return self._reply(answer)
 
     async def asend(self, request: TurnRequest) -> Reply:
         """Return what the function says, awaited if need be; raises as ``send`` does.
@@ -91,23 +91,23 @@ class CallableProvider:
         A plain function is called in a thread: in the event loop it would block all else, and
         Ctrl-C would wait for it.
         """
-        said = self._called(request) if self.is_async else await in_thread(self._called, request)
-        if inspect.isawaitable(said):
+        answer = self._call(request) if self.is_async else await in_thread(self._call, request)
+        if inspect.isawaitable(answer):
             try:
-                said = await said
+                answer = await answer
             except Exception as error:
-                raise self._failed(error) from error
-        return self._reply(said)
+                raise self._failure(error) from error
+        return self._reply(answer)
 
-    def _called(self, request: TurnRequest) -> object:
+    def _call(self, request: TurnRequest) -> object:
         messages = [{"role": "system", "content": request.system}] if request.system else []
         messages += [{"role": m.role, "content": m.content} for m in request.messages]
         try:
             return self._fn(messages)
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._failure(error) from error
 
-    def _failed(self, error: Exception) -> Exception:
+    def _failure(self, error: Exception) -> Exception:
         if isinstance(error, ProviderError):
             return error
         return TransportError(
@@ -117,14 +117,14 @@ class CallableProvider:
             "run again",
         )
 
-    def _reply(self, said: object) -> Reply:
-        if isinstance(said, Reply):
-            return said if said.model else replace(said, model=self._model or self.reference)
-        if isinstance(said, str):
-            # Nobody said why the text ended, nor which model wrote it.
-            return Reply(said, stop_reason="", model=self._model or self.reference)
+    def _reply(self, answer: object) -> Reply:
+        if isinstance(answer, Reply):
+            return answer if answer.model else replace(answer, model=self._model or self.reference)
+        if isinstance(answer, str):
+            # A plain text says neither why it ended nor which model wrote it.
+            return Reply(answer, stop_reason="", model=self._model or self.reference)
         raise TransportError(
-            f"{self._name} returned {type(said).__name__}",
+            f"{self._name} returned {type(answer).__name__}",
             why="a provider function returns the reply's text, or a Reply",
             hint="return a str",
         )

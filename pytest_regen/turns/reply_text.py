@@ -86,7 +86,7 @@ def json_texts(text: str) -> Iterator[JsonText]:
     thinks aloud.
     """
     for candidate in dict.fromkeys((text, without_thinking(text))):
-        whole = _parsed(candidate.strip().lstrip("\ufeff"))
+        whole = _parse(candidate.strip().lstrip("\ufeff"))
         if whole is not None:
             yield whole
             return
@@ -96,7 +96,7 @@ def json_texts(text: str) -> Iterator[JsonText]:
     for place in itertools.chain(_places(text), (None,)):
         # A fence may hold a value without brackets: a number, a string.
         while starts and (place is None or starts[0] <= place.start):
-            found = _parsed(fences[starts.pop(0)]["inside"].strip())
+            found = _parse(fences[starts.pop(0)]["inside"].strip())
             if found is not None and not isinstance(found.value, dict | list):
                 yield found
         if place and place.found is not None:
@@ -141,7 +141,7 @@ def complete_items(text: str, key: str) -> list[Any]:
     position = start.end()
     while opening := _NEXT_ITEM.match(text, position):
         end = _end_of(text, opening.end())
-        found = _parsed(text[opening.end() : end]) if end is not None else None
+        found = _parse(text[opening.end() : end]) if end is not None else None
         if end is None:
             break
         position = end
@@ -175,7 +175,7 @@ def _place_at(text: str, start: int) -> _Place:
     end = _end_of(text, start)
     is_json = _LOOKS_LIKE_JSON.match(text, start) is not None
     if is_json and end is not None:
-        found = _parsed(text[start:end])
+        found = _parse(text[start:end])
         if found is not None:
             found = found._replace(stands_alone=_stands_alone(text, start, end))
         return _Place(start, found, end)
@@ -208,7 +208,7 @@ def _end_of(text: str, start: int) -> int | None:
     return None
 
 
-def _parsed(text: str) -> JsonText | None:
+def _parse(text: str) -> JsonText | None:
     for candidate in (text, _TRAILING_COMMA.sub(_without_comma, text)):
         try:
             return JsonText(candidate, load_json(candidate))
@@ -262,7 +262,7 @@ class Joined:
 
 def join(pieces: Sequence[str]) -> Joined:
     """Return the ways to read the pieces of one reply that is to be JSON, at least one."""
-    clean = _cleaned(pieces)
+    clean = _clean(pieces)
     readings: dict[str, bool] = {}
     for start in range(len(clean)):
         if start and not _restarts_value("".join(clean[:start]), clean[start]):
@@ -281,30 +281,30 @@ def join_text(pieces: Sequence[str]) -> tuple[str, ...]:
     """Return the ways to read the pieces of one reply of any kind, the likeliest first."""
     if len(pieces) == 1:
         return (pieces[0],)
-    clean = _cleaned(pieces)
-    one_by_one = _folded(clean, _appended)
-    overlapping = _folded(clean, _overlapped)
+    clean = _clean(pieces)
+    one_by_one = _fold(clean, _append)
+    overlapping = _fold(clean, _append_new)
     found = [one_by_one, overlapping]
     if len(one_by_one) - len(overlapping) >= _SURE_OVERLAP:
         found.reverse()
     found += [
-        _folded(clean[start:], _appended)
+        _fold(clean[start:], _append)
         for start in range(1, len(clean))
         if _restarts_text(clean[0], clean[start])
     ]
-    found.append(_folded(pieces, _appended))
+    found.append(_fold(pieces, _append))
     return tuple(dict.fromkeys(found))
 
 
-def _cleaned(pieces: Sequence[str]) -> tuple[str, ...]:
+def _clean(pieces: Sequence[str]) -> tuple[str, ...]:
     """Return the pieces without thinking, and without what stands before a continuation."""
     first, *rest = pieces_without_thinking(pieces)
     return (first, *map(_continuation, rest, pieces[1:]))
 
 
-def _continuation(piece: str, said: str) -> str:
-    """Return a piece, as it was ``said`` but for its thinking, without what introduces it."""
-    if piece != said:
+def _continuation(piece: str, original: str) -> str:
+    """Return ``piece``, which is ``original`` without thinking, without its introduction."""
+    if piece != original:
         piece = piece.lstrip("\n")
     introduction = _INTRODUCTION.match(piece)
     if introduction and _GOES_ON.search(introduction[0]) and introduction.end() < len(piece):
@@ -312,14 +312,14 @@ def _continuation(piece: str, said: str) -> str:
     return _OPENING_FENCE.sub("", piece)
 
 
-def _folded(pieces: Sequence[str], add: Callable[[str, str], str]) -> str:
+def _fold(pieces: Sequence[str], add: Callable[[str, str], str]) -> str:
     text = pieces[0]
     for piece in pieces[1:]:
         text = add(text, piece)
     return text
 
 
-def _appended(text: str, piece: str) -> str:
+def _append(text: str, piece: str) -> str:
     """Return ``text`` with ``piece`` behind it.
 
     What was sent back had no white space at its end, which the API refuses: white space at the seam
@@ -334,11 +334,11 @@ def _appended(text: str, piece: str) -> str:
     return before + line_end + piece
 
 
-def _overlapped(text: str, piece: str) -> str:
+def _append_new(text: str, piece: str) -> str:
     """Return ``text`` with what ``piece`` does not repeat of it."""
     seen = text.rstrip()
     size = _overlap(seen, piece)
-    return _appended(seen, piece[size:]) if size else _appended(text, piece)
+    return _append(seen, piece[size:]) if size else _append(text, piece)
 
 
 def _reading(pieces: Sequence[str], *, is_overlapping: bool) -> tuple[str, bool]:
@@ -347,7 +347,7 @@ def _reading(pieces: Sequence[str], *, is_overlapping: bool) -> tuple[str, bool]
     for piece in pieces[1:]:
         if cut is None:
             cut = cut_value(text)
-        text = (_overlapped if is_overlapping else _appended)(text, piece)
+        text = (_append_new if is_overlapping else _append)(text, piece)
     if cut is None:
         return text, cut_value(text) is None
     end, is_closed = end_of_value(text, cut)

@@ -105,8 +105,8 @@ class Parallel(Generic[R]):
         waited for, and counts with what was sent.
         """
         if min(self._limit, len(batch)) <= 1:
-            return [_raised(_outcome(steps, self._provider)) for steps in batch]
-        return [_raised(outcome) for outcome in self._in_threads(batch)]
+            return [_raise_stop(_outcome(steps, self._provider)) for steps in batch]
+        return [_raise_stop(outcome) for outcome in self._in_threads(batch)]
 
     async def asend(self, batch: Sequence[Steps[R]], /) -> list[R | Exception]:
         """Return the outcome of each, in order, without blocking the event loop."""
@@ -119,7 +119,7 @@ class Parallel(Generic[R]):
                 return await adrive(steps, self._provider)
 
         outcomes = await asyncio.gather(*map(run, batch), return_exceptions=True)
-        return [_raised(outcome) for outcome in outcomes]
+        return [_raise_stop(outcome) for outcome in outcomes]
 
     def _in_threads(self, batch: Sequence[Steps[R]]) -> list[R | BaseException]:
         """Drive steps in threads that neither an interruption nor the end of the process waits for.
@@ -177,7 +177,7 @@ def _outcome(steps: Steps[R], provider: Provider) -> R | BaseException:
         return error
 
 
-def _raised(outcome: R | BaseException) -> R | Exception:
+def _raise_stop(outcome: R | BaseException) -> R | Exception:
     """Return a result or the failure of one of the batch; raise what is to stop all of it."""
     if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
         raise outcome

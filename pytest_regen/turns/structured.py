@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.text import plural, without_thinking
-from pytest_regen.turns.exchange import Whole, extended, whole_reply
+from pytest_regen.turns.exchange import Whole, extend, whole_reply
 from pytest_regen.turns.reply_text import JsonText, join, json_texts
 from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive
 from pytest_regen.turns.values import (
@@ -110,18 +110,18 @@ def object_steps(
         whole = yield from whole_reply(request, progress=tell)
         usage += whole.usage
         try:
-            value, text = _understood(whole, parse, salvage)
+            value, text = _parse_pieces(whole, parse, salvage)
         except ReplyFormatError as error:
             error.is_truncated = whole.is_truncated
             ask = f"{error.problem}\n\n{error.asks or _MEND}"
-            said = "".join(whole.pieces).strip()
-            again = (said, ask) in sent
+            reply_text = "".join(whole.pieces).strip()
+            again = (reply_text, ask) in sent
             if whole.is_truncated or again or repairs == max_repairs:
                 _explain(error, whole.reply.stop_reason, repairs, again=again)
                 raise
-            if said:
-                sent.add((said, ask))
-            request = extended(whole.request, whole.reply.text, ask)
+            if reply_text:
+                sent.add((reply_text, ask))
+            request = extend(whole.request, whole.reply.text, ask)
         else:
             return Parsed(value, text, repairs, usage)
         repairs += 1
@@ -141,7 +141,7 @@ def _explain(error: ReplyFormatError, stop: str | None, repairs: int, *, again: 
     )
 
 
-def _understood(
+def _parse_pieces(
     whole: Whole,
     parse: Callable[[str], T],
     salvage: Callable[[Sequence[str]], T | None] | None,
@@ -266,15 +266,15 @@ def _only_list(adapter: "TypeAdapter[Any]") -> str | None:
         return None
     shared = schema.get("$defs", {})
 
-    def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    def resolve(schema: dict[str, Any]) -> dict[str, Any]:
         target = schema.get("$ref")
         return shared.get(target.rpartition("/")[2], {}) if isinstance(target, str) else schema
 
-    members = resolved(schema).get("properties", {})
+    members = resolve(schema).get("properties", {})
     lists = [
         name
         for name, member in members.items()
-        if any(resolved(form).get("type") == "array" for form in (member, *member.get("anyOf", ())))
+        if any(resolve(form).get("type") == "array" for form in (member, *member.get("anyOf", ())))
     ]
     return lists[0] if len(lists) == 1 else None
 

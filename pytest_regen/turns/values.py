@@ -117,7 +117,7 @@ def _plus(left: int | None, right: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said: the text blocks joined, thinking left out."""
+    """The reply of a model: its text blocks joined, thinking left out."""
 
     text: str
     stop_reason: StopReason = ""
@@ -158,8 +158,8 @@ def provider_reference(provider: object) -> str | None:
     """
     kind = type(provider)
     if kind.__module__.partition(".")[0] == "pytest_regen":
-        said: str | None = getattr(provider, "reference", None)
-        return said
+        reference: str | None = getattr(provider, "reference", None)
+        return reference
     return f"{kind.__module__}:{kind.__qualname__}"
 
 

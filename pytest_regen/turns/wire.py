@@ -201,16 +201,16 @@ class StreamedMessage:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of the message as far as it was told.
+        """Tokens of the message, as far as it has arrived.
 
-        As long as its end has not told the output, that is estimated from what was written;
+        Until its end counts the output, that is estimated from what was written;
         nothing is known before its beginning.
         """
-        told = usage_of(self._message.get("usage"))
+        known = usage_of(self._message.get("usage"))
         if self._counted or not self._message:
-            return told
+            return known
         written = estimate_tokens("".join(self._written))
-        return replace(told, output_tokens=max(written, told.output_tokens or 0))
+        return replace(known, output_tokens=max(written, known.output_tokens or 0))
 
     def _extend(self, index: int, delta: Mapping[str, Any]) -> None:
         self._written += [
@@ -228,7 +228,7 @@ class StreamedMessage:
         self._counted = self._counted or "output_tokens" in known
 
     def as_json(self) -> dict[str, Any]:
-        """Return the message as far as it was told, as the API answers it without a stream."""
+        """Return what has arrived of the message, as the API answers it without a stream."""
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         return {**self._message, "content": blocks}
 

@@ -70,9 +70,9 @@ def needs_answer(units: FileUnits, name: str) -> bool:
 
 def generate_units(
     file: UnitFile,
+    names: Sequence[str] | None = None,
     *,
     settings: TurnSettings,
-    names: Sequence[str] | None = None,
     attempts: int = 2,
     force: bool = False,
 ) -> UnitsResult:
@@ -80,8 +80,8 @@ def generate_units(
 
     Args:
         file: the file.
-        settings: with what, and within which limits, units are asked.
         names: the units to look at; by default all.
+        settings: with what, and within which limits, units are asked.
         attempts: replies per unit at most, the first included.
         force: ask for all of them, whatever stands there.
 

@@ -16,7 +16,7 @@ from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, TurnSettings
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest, estimate_tokens
-from pytest_regen.units.kind import Kind, Unit, call_kind
+from pytest_regen.units.kind import Kind, Unit, call_kind, quoted
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
@@ -368,10 +368,12 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
     told = [one for one in findings if isinstance(one, str) or one.code != "MISSING_UNIT"]
     if not told:
         return ""
+    block = list_corrections(told)
     text = _text_of(units, name)
     if text and "\n" in text and len(text) <= _LONGEST_ANSWER:
-        told.append("[ANSWER] The text that stands there now:\n" + text)
-    return list_corrections(told)
+        # A single line is quoted with each finding.
+        block += f"\n\nThe text that these are about, as JSON: {quoted(text)}"
+    return block
 
 
 def _extract(unit: Unit, pieces: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ _UNREADABLE: Final = frozenset({"EMPTY_OUTPUT", "MISSING_UNIT", "SYNTAX", "TRUNC
 """Codes of a text that never replaces one without them."""
 
 _SHOWN: Final = 120
+_CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
 
@@ -445,7 +446,7 @@ class FileUnits:
         """Return the file with new texts in place; nothing is written."""
         texts = {answer.ask.name: answer.output for answer in answers}
         entries = {answer.ask.name: self.entry_of(answer) for answer in answers}
-        cut = {answer.ask.name for answer in answers if answer.stop_reason == "max_tokens"}
+        cut = {answer.ask.name for answer in answers if answer.stop_reason in _CUT}
         return self._with_texts(texts, entries, frozenset(cut))
 
     def entry_of(self, answer: Answer) -> Entry:

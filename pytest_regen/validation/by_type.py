@@ -26,6 +26,7 @@ __all__ = [
     "validate_by_type",
     "validate_generated_code",
     "validate_split",
+    "validate_type",
 ]
 
 
@@ -108,7 +109,7 @@ class _Verdict:
         if piece.text != self.piece.text:
             return None
         down = piece.first_line - self.piece.first_line
-        result = _moved(self.result, down) if down else self.result
+        result = _shift(self.result, down) if down else self.result
         return _Verdict(piece, pages, self.lookups, result)
 
 
@@ -162,7 +163,7 @@ def validate_split(
         if verdict is not None and changed is not None:
             verdict = verdict.after_a_change(pieces.get(name), own_pages, changed)
         if verdict is None:
-            verdict = _validate_type(type_, pieces.get(name), found, around, own_pages)
+            verdict = validate_type(type_, pieces.get(name), found, around, own_pages)
         results[name] = verdict.result
         if name not in of_ir.repeated:
             verdicts[name] = verdict
@@ -176,7 +177,7 @@ def changed_answers(old: Split, new: Split) -> frozenset[Lookup] | None:
     """Return the lookups that two states of a source may answer in different ways.
 
     ``None`` where nothing that was found in the one need hold in the other: pieces can only be
-    compared where boundaries tell them apart.
+    compared where boundaries separate them.
     """
     if old is new:
         return frozenset()
@@ -208,23 +209,24 @@ def _by_name(found: Split) -> dict[str, Piece] | None:
     return pieces if found.has_boundaries and len(pieces) == len(found.pieces) else None
 
 
-def _moved(result: ValidationResult, down: int) -> ValidationResult:
+def _shift(result: ValidationResult, down: int) -> ValidationResult:
     return ValidationResult.of(
         issue if issue.line is None else replace(issue, line=issue.line + down)
         for issue in result.issues
     )
 
 
-def _validate_type(
+def validate_type(
     type_: TypeIR,
     piece: Piece | None,
     found: Split,
     around: Surroundings,
     pages: Sequence[PageText],
 ) -> _Verdict:
+    """Return what is wrong with one type, and what else of the source was looked at for it."""
     around.lookups.clear()
     subject = _subject(type_, piece, found, around, pages)
-    result = ValidationResult.of(_ordered(_issues(subject)))
+    result = ValidationResult.of(_sort(_issues(subject)))
     return _Verdict(piece, pages, frozenset(around.lookups), result)
 
 
@@ -240,7 +242,7 @@ def _subject(
     if piece is None and type_ is around.ir.types[0]:
         facts = replace(facts, faults=found.homeless)
     first_line = piece.first_line if piece else 1
-    main = _declared(facts.declarations, type_.name)
+    main = _declarations_of(facts.declarations, type_.name)
     if not main and not facts.faults:
         around.lookups.add(("declared", type_.name))
         host, elsewhere = _elsewhere(type_.name, found)
@@ -258,7 +260,7 @@ def _subject(
     return Subject(type_, facts, main, first_line, around, mapped)
 
 
-def _declared(declarations: Sequence[Declaration], name: str) -> tuple[Declaration, ...]:
+def _declarations_of(declarations: Sequence[Declaration], name: str) -> tuple[Declaration, ...]:
     """Return the declarations of a type: those at the top level, or else the nested ones."""
     named = [entry for entry in declarations if entry.name == name]
     top = tuple(entry for entry in named if entry.outer is None)
@@ -287,13 +289,13 @@ def _issues(subject: Subject) -> Iterator[Issue]:
     yield from rules_types.text_faults(subject)
     yield from types.foreign_types(subject)
     if not (subject.pages and 1 in subject.pages.silent):
-        yield from types.declared_once(subject)
+        yield from types.declaration_faults(subject)
     subject = _with_stand_in(subject)
     if not types.is_right_kind(subject):
         return
     yield from types.undeclared_types(subject)
     yield from types.refusals(subject)
-    yield from types.less_open(subject)
+    yield from types.visibility_faults(subject)
     yield from rules_members.duplicate_names(subject)
     if subject.type.kind == "enum":
         yield from rules_members.enum_values(subject)
@@ -325,13 +327,13 @@ def _around_faults(subject: Subject, pages: PageMap) -> Subject | None:
     return replace(
         subject,
         facts=replace(facts, unread=frozenset(unread), faults=faults),
-        main=_declared(facts.declarations, subject.type.name),
+        main=_declarations_of(facts.declarations, subject.type.name),
         lines=readable.lines,
     )
 
 
 def _with_stand_in(subject: Subject) -> Subject:
-    """Return the type with the declaration that took its place, so that its members are judged."""
+    """Return the type with the declaration that took its place, so that its members are checked."""
     instead = types.stands_in(subject)
     if instead is None:
         return subject
@@ -357,6 +359,6 @@ def _foreign(piece: Piece, around: Surroundings) -> ValidationResult:
     return ValidationResult.of([foreign, *faults])
 
 
-def _ordered(issues: Iterator[Issue]) -> list[Issue]:
+def _sort(issues: Iterator[Issue]) -> list[Issue]:
     """Return issues by line, those without one first, equal ones once."""
     return sorted(dict.fromkeys(issues), key=lambda issue: issue.line or 0)

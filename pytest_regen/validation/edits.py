@@ -1,11 +1,12 @@
 """What somebody edited in a store by hand: blocks of the source, pages.json, prompts.json."""
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pytest_regen.canonical import source_hash, text_hash
+from pytest_regen.canonical import text_hash
 from pytest_regen.errors import RegenError
 from pytest_regen.languages import Language, find_language
 from pytest_regen.languages.base import Declaration
@@ -13,7 +14,7 @@ from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
 from pytest_regen.stores.snapshot import PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
-from pytest_regen.validation.pieces import Piece, Split, stitched
+from pytest_regen.validation.pieces import Piece, Split, stitch_pages
 
 __all__ = [
     "Edit",
@@ -52,7 +53,7 @@ class Edit:
 
     @property
     def issue(self) -> Issue:
-        """The DRIFT that tells it."""
+        """The DRIFT issue of this edit."""
         detail = _WAYS_OUT
         if self.where in {"both", "apart"}:
             detail = _NO_WAY_BACK
@@ -70,14 +71,14 @@ class Edit:
 
 
 def broken_file(store: RegenStore, found: Split) -> str:
-    """Return why no type can be told in the source of a store; empty where all can."""
+    """Return why the types of a source cannot be found; empty where they can."""
+    # A type is written to the source as soon as it has all of its pages.
+    is_written = any(_is_complete(store, name) for name in store.type_names)
     if not store.has_source:
-        # Without a hash nothing was ever written that could be missing.
-        name = store.envelope.source_file
-        return f"the source file {name} is missing" if store.envelope.source_sha256 else ""
+        return f"the source file {store.envelope.source_file} is missing" if is_written else ""
     if found.broken:
         return found.broken
-    if not found.has_boundaries and any(_is_complete(store, name) for name in store.type_names):
+    if not found.has_boundaries and is_written:
         return f"the boundary lines are gone from {store.envelope.source_file}"
     return ""
 
@@ -85,7 +86,7 @@ def broken_file(store: RegenStore, found: Split) -> str:
 def edits(store: RegenStore, found: Split) -> Iterator[Edit]:
     """Yield the types whose block, or whose pages, are not as they were stored.
 
-    White space between tokens is no edit. A source that cannot be told apart into types is one edit
+    White space between tokens is no edit. A source that cannot be split into types is one edit
     of the first type.
     """
     broken = broken_file(store, found)
@@ -98,9 +99,8 @@ def edits(store: RegenStore, found: Split) -> Iterator[Edit]:
     tampered: dict[str, list[int]] = {}
     for key in store.tampered_pages:
         tampered.setdefault(key.type_name, []).append(key.page)
-    is_as_written = store.envelope.source_sha256 == source_hash(store.source)
     pieces = {piece.name: piece for piece in found.pieces}
-    for name in tuple(tampered) if is_as_written else store.type_names:
+    for name in store.type_names:
         if not _is_complete(store, name):
             continue
         piece, pages = pieces.get(name), tuple(tampered.get(name, ()))
@@ -119,13 +119,13 @@ def _in_pages(store: RegenStore, name: str, pages: tuple[int, ...], block: str, 
     """Return the edit of a type of which outputs were edited in pages.json."""
     numbers = ", ".join(map(str, pages))
     words = ("page", "was") if len(pages) == 1 else ("pages", "were")
-    said = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
+    what = f"{words[0]} {numbers} of {name!r} {words[1]} edited in {PAGES_FILE}"
     if split_block(store, name, block, pages) is not None:
         source = store.envelope.source_file
-        return Edit(name, "pages", f"{said}; {source} is as it was written", None, pages)
+        return Edit(name, "pages", f"{what}; {source} is as it was written", None, pages)
     if _is_same(store, name, block):
-        return Edit(name, "both", f"{said}, and the source with it", line, pages)
-    return Edit(name, "apart", f"{said}, and the source in another way", line, pages)
+        return Edit(name, "both", f"{what}, and the source with it", line, pages)
+    return Edit(name, "apart", f"{what}, and the source in another way", line, pages)
 
 
 def split_block(
@@ -133,8 +133,8 @@ def split_block(
 ) -> dict[int, str] | None:
     """Return the outputs of ``pages`` as the block still holds them.
 
-    ``None`` where the block does not prove what pages.json lost: neither has the source the hash it
-    was written with, nor each output that of what was stored.
+    ``None`` where the block does not prove what pages.json lost: an output in it has another hash
+    than what was stored.
     """
     prompts = store.prompts_of(name)
     outputs: Sequence[str] = (block,)
@@ -144,16 +144,17 @@ def split_block(
             outputs = language.split(block, name=name, units=[entry.fields for entry in prompts])
         except RegenError:
             return None
-    found = {
-        entry.page: output
-        for entry, output in zip(prompts, outputs, strict=True)
-        if entry.page in pages
-    }
-    if store.envelope.source_sha256 == source_hash(store.source):
-        return found
     stored = {page.page: page.output_hash for page in store.pages_of(name)}
-    is_proven = all(text_hash(output) == stored[page] for page, output in found.items())
-    return found if is_proven else None
+    found = {}
+    for entry, output in zip(prompts, outputs, strict=True):
+        if entry.page in pages:
+            # Members stand deeper in the block than on a page of their own.
+            forms = (output, textwrap.dedent(output))
+            found[entry.page] = next(
+                (form for form in forms if text_hash(form) == stored[entry.page]), None
+            )
+    proven = {page: output for page, output in found.items() if output is not None}
+    return proven if len(proven) == len(found) else None
 
 
 def edited_prompts(store: RegenStore) -> Iterator[Issue]:
@@ -182,7 +183,7 @@ def _is_same(store: RegenStore, name: str, block: str) -> bool:
     outputs = tuple(page.output for page in store.pages_of(name))
     type_ = store.ir.type_named(name)
     is_enum = type_ is not None and type_.kind == "enum"
-    joined = stitched(store.envelope.language, outputs, name, is_enum).text
+    joined = stitch_pages(store.envelope.language, outputs, name, is_enum).text
     return joined == block or same_leaves(joined, block, language=store.envelope.language)
 
 
@@ -213,7 +214,7 @@ def file_issues(store: RegenStore, found: Split) -> Iterator[Issue]:
         return
     pieces = {piece.name: piece for piece in found.pieces}
     language = find_language(store.envelope.language)
-    yield from _declared_beside(found, pieces, language)
+    yield from _redeclarations(found, pieces, language)
     yield from _missing_header_lines(store, found, language, root)
 
 
@@ -258,14 +259,14 @@ def _home(found: Split, line: int) -> str | None:
     return None
 
 
-def _declared_beside(found: Split, pieces: dict[str, Piece], language: Language) -> Iterator[Issue]:
+def _redeclarations(found: Split, pieces: dict[str, Piece], language: Language) -> Iterator[Issue]:
     """Yield types that are declared in their block and outside of it."""
     for entry in found.outside:
         piece = pieces.get(entry.name)
         if piece is None or entry.outer is not None:
             continue
-        own = [one for one in piece.facts.declarations if _is_same_type(one, entry)]
-        if own and not (entry.is_partial and all(one.is_partial for one in own)):
+        own = [known for known in piece.facts.declarations if _is_same_type(known, entry)]
+        if own and not (entry.is_partial and all(known.is_partial for known in own)):
             yield Issue.of(
                 "REDECLARED",
                 f"{entry.name!r} is declared outside of its block, too; line "

@@ -15,8 +15,8 @@ __all__ = [
     "Issue",
     "Severity",
     "ValidationResult",
-    "ignoring",
     "severity_of",
+    "without_ignored",
 ]
 
 
@@ -93,7 +93,7 @@ class Issue:
     """The line at fault, for the model that wrote it; no part of ``to_json``."""
     finding: str | None = dataclasses.field(default=None, compare=False)
     """The message in the plural, without the field: ``these values are missing``. Issues of one
-    code and finding are told as one to a model; no part of ``to_json``."""
+    code and finding are reported as one to a model; no part of ``to_json``."""
 
     @classmethod
     def of(
@@ -178,7 +178,7 @@ class ValidationResult:
 
     @property
     def warnings(self) -> tuple[Issue, ...]:
-        """The issues that are only told."""
+        """The issues that fail nothing."""
         return tuple(issue for issue in self.issues if issue.severity == "warning")
 
     @property
@@ -188,7 +188,7 @@ class ValidationResult:
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is nothing to tell at all, warnings included."""
+        """Whether there is no issue at all, warnings included."""
         return not self.issues
 
 
@@ -199,7 +199,7 @@ type's name to codes, which may be codes of others than us."""
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
 
 
-def ignoring(
+def without_ignored(
     results: Mapping[str, ValidationResult], ignore: Ignore
 ) -> dict[str, ValidationResult]:
     """Return the results without the issues of ignored codes.

@@ -20,7 +20,16 @@ from pytest_regen.languages.base import (
 from pytest_regen.sources import blocks
 from pytest_regen.validation.issues import Excerpt
 
-__all__ = ["PageMap", "PageText", "Piece", "Readable", "Split", "read_text", "split", "stitched"]
+__all__ = [
+    "PageMap",
+    "PageText",
+    "Piece",
+    "Readable",
+    "Split",
+    "read_text",
+    "split",
+    "stitch_pages",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ class Split:
 
     pieces: tuple[Piece, ...]
     outside: tuple[Declaration, ...] = ()
-    """Declared outside of every boundary: the user's own, used but not judged. Lines count in the
+    """Declared outside of every boundary: the user's own, used but not checked. Lines count in the
     source."""
     around: str = ""
     """The source with every block blank: what stands outside of them, on its lines."""
@@ -98,7 +107,7 @@ def _by_declaration(source: str, language: str) -> Split:
     pieces = []
     for name in dict.fromkeys(entry.name for entry in outer):
         own = [entry for entry in outer if entry.name == name]
-        inside = tuple(_nested_in(facts.declarations, own))
+        inside = tuple(_declarations_within(facts.declarations, own))
         faults = tuple(fault for fault in facts.faults if _home(fault.line, outer) == name)
         first = min(entry.line for entry in own)
         text = "\n".join(lines[first - 1 : max(entry.end_line for entry in own)])
@@ -114,11 +123,11 @@ def _by_declaration(source: str, language: str) -> Split:
     )
 
 
-def _nested_in(
+def _declarations_within(
     declarations: Sequence[Declaration], own: Sequence[Declaration]
 ) -> Iterator[Declaration]:
     for entry in declarations:
-        if any(entry is one or one.line <= entry.line <= one.end_line for one in own):
+        if any(entry is part or part.line <= entry.line <= part.end_line for part in own):
             yield entry
 
 
@@ -131,7 +140,7 @@ def _home(line: int, outer: Sequence[Declaration]) -> str:
 
 
 _MOST_ATTRIBUTES: Final = 6
-"""Lines of attributes that an excerpt goes on for, to what they belong to."""
+"""Lines of attributes after which an excerpt ends, though their member has not begun."""
 _QUOTED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _NAME: Final = re.compile(r"\w+")
 _CUT_SHORT: Final = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
@@ -163,7 +172,7 @@ class PageText:
 
 
 @lru_cache(maxsize=4096)
-def stitched(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> StitchedType:  # noqa: FBT001 - a cache key
+def stitch_pages(language: str, outputs: tuple[str, ...], name: str, is_enum: bool) -> StitchedType:  # noqa: FBT001 - a cache key
     """Return the pages of a type joined; the same pages are joined once."""
     return find_language(language).stitch(outputs, name=name, is_enum=is_enum)
 
@@ -259,7 +268,7 @@ class PageMap:
 
     @cached_property
     def silent(self) -> frozenset[int]:
-        """Pages that hold no code, or whose end was cut off: what they lack is told at once."""
+        """Pages that hold no code, or whose end was cut off: what they lack is reported at once."""
         comment = find_language(self._language).comment
         return frozenset(
             page.page for page in self.pages if page.is_truncated or page.is_empty(comment)
@@ -296,7 +305,7 @@ class PageMap:
             else ""
             for page in self.pages
         )
-        joined = stitched(self._language, outputs, self._name, self._is_enum)
+        joined = stitch_pages(self._language, outputs, self._name, self._is_enum)
         if joined.faults and any(fault.page == 1 for fault in joined.faults):
             return None
         places = enumerate(zip(joined.line_pages, joined.page_lines, strict=True), 1)
@@ -309,7 +318,7 @@ class PageMap:
     def stitched(self) -> StitchedType:
         """The pages joined, and which of them are illegal alone."""
         outputs = tuple(page.output for page in self.pages)
-        return stitched(self._language, outputs, self._name, self._is_enum)
+        return stitch_pages(self._language, outputs, self._name, self._is_enum)
 
     @cached_property
     def _line_pages(self) -> dict[int, int]:

@@ -37,7 +37,7 @@ def field_presence(subject: Subject) -> Iterator[Issue]:
 
 
 def _without_wire_name(subject: Subject, missing: list[str]) -> dict[str, Member]:
-    """Return members that would carry a missing field, if only they said so."""
+    """Return members that would carry a missing field, if they had its name on the wire."""
     waiting = {subject.names[name]: name for name in missing}
     found: dict[str, Member] = {}
     for member in subject.members:
@@ -128,7 +128,7 @@ def duplicate_names(subject: Subject) -> Iterator[Issue]:
 def _carries_another(first: Member, second: Member) -> bool:
     """Return whether two members of one name differ on the wire.
 
-    Two that do not are told as one field or value that is carried twice.
+    Two that do not are reported as one field or value that is carried twice.
     """
     if not (first.is_serialized and second.is_serialized):
         return True
@@ -144,7 +144,7 @@ def field_types(subject: Subject) -> Iterator[Issue]:
         if _is_undeclared(subject, field, member):
             continue
         line = member.type.line or member.line
-        if not language.accepts(field.type, member.type, around.declared_as):
+        if not language.accepts(field.type, member.type, around.declarations_by_name):
             message = (
                 f"{member.name!r} has type '{language.show_type(member.type)}'; field "
                 f"{in_quotes(field.json_name)} is {language.spell(field)!r}"
@@ -173,7 +173,7 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
     """Yield wire values that are missing, invented, misspelt or carried twice."""
     expected = subject.type.enum_values
     # Of several that carry one value, the page that was asked for it comes first.
-    carried = sorted(_carried(subject), key=lambda pair: subject.is_out_of_place(*pair))
+    carried = sorted(_wire_values(subject), key=lambda pair: subject.is_out_of_place(*pair))
     seen: dict[EnumValue, Member] = {}
     invented: list[tuple[EnumValue, Member]] = []
     for value, member in carried:
@@ -191,14 +191,14 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
         seen.setdefault(value, member)
     missing = [value for value in expected if value not in seen]
     for value, member in invented:
-        yield from _invented(subject, value, member, missing)
+        yield from _unknown_value(subject, value, member, missing)
     for value in missing:
         yield from _missing_value(subject, value)
     if not any(isinstance(value, int) for value in expected):
         yield from _same_numbers(subject)
 
 
-def _carried(subject: Subject) -> list[tuple[EnumValue, Member]]:
+def _wire_values(subject: Subject) -> list[tuple[EnumValue, Member]]:
     """Return what each member is on the wire, by the kind of values the enum has."""
     has_strings = any(isinstance(value, str) for value in subject.type.enum_values)
     has_numbers = any(isinstance(value, int) for value in subject.type.enum_values)
@@ -228,10 +228,10 @@ def _same_numbers(subject: Subject) -> Iterator[Issue]:
             yield subject.issue("ENUM_MEMBER", message, line=member.line, unit=unit, detail=detail)
 
 
-def _invented(
+def _unknown_value(
     subject: Subject, value: EnumValue, member: Member, missing: list[EnumValue]
 ) -> Iterator[Issue]:
-    """Yield one issue for a value nobody asked for; a misspelt one is no longer missing."""
+    """Yield one issue for a value that is not in the enum; a misspelt one is no longer missing."""
     if subject.is_near_fault(member) or not member.name:
         return
     meant = _meant(subject, value, member, missing)

@@ -1,6 +1,6 @@
 """Rules about declarations: MISSING_CLASS, DUPLICATE_TYPE, FOREIGN_TYPE, UNDECLARED_TYPE.
 
-What a compiler refuses about a declaration or a member, mostly SYNTAX, is told here too.
+What a compiler refuses about a declaration or a member, mostly SYNTAX, is reported here too.
 """
 
 from collections import Counter
@@ -14,11 +14,10 @@ from pytest_regen.validation.pieces import PageText, read_text
 from pytest_regen.validation.subject import Subject, Surroundings, wire_of
 
 __all__ = [
-    "declared_once",
+    "declaration_faults",
     "foreign_types",
     "illegal_pages",
     "is_right_kind",
-    "less_open",
     "page_outputs",
     "refusals",
     "reviews",
@@ -26,6 +25,7 @@ __all__ = [
     "text_faults",
     "undeclared_types",
     "unfixable",
+    "visibility_faults",
     "wrong_kind",
 ]
 
@@ -91,7 +91,7 @@ def _is_right(subject: Subject, part: Declaration) -> bool:
 
 
 def stands_in(subject: Subject) -> Declaration | None:
-    """Return the declaration that took the type's place under a name nobody asked for.
+    """Return the declaration that took the type's place under another name.
 
     ``Prject`` alone in the block of ``Project`` is ``Project``, misspelt: one fault.
     """
@@ -101,7 +101,7 @@ def stands_in(subject: Subject) -> Declaration | None:
     return top[0]
 
 
-def declared_once(subject: Subject) -> Iterator[Issue]:
+def declaration_faults(subject: Subject) -> Iterator[Issue]:
     """Yield a type that is not declared, declared as something else, or declared twice."""
     name = subject.type.name
     if not subject.main:
@@ -125,17 +125,17 @@ def wrong_kind(subject: Subject, kind: str) -> str:
     """Return the message for a type that is declared as something else."""
     noun = subject.around.language.nouns.enum if kind == "enum" else kind
     declared = f"{subject.type.name!r} is declared as {with_article(noun)}"
-    return f"{declared}; it must be {_expected(subject)}"
+    return f"{declared}; it must be {_expected_kind(subject)}"
 
 
 def _missing(subject: Subject) -> Iterator[Issue]:
-    name, expected = subject.type.name, _expected(subject)
+    name, expected = subject.type.name, _expected_kind(subject)
     instead = stands_in(subject)
     if 1 in subject.illegal_pages:
-        return  # what page 1 declares instead is illegal, and told as such
+        return  # what page 1 declares instead is illegal, and reported as such
     if instead is not None:
         if any(fault.line == instead.name_line for fault in subject.facts.faults):
-            return  # that its name is illegal is told already
+            return  # its illegal name is reported already
         message = f"{instead.name!r} stands where {name!r} must be declared, as {expected}"
         yield subject.issue("MISSING_CLASS", message, line=instead.name_line)
     elif not subject.is_unreadable([name]) and not _is_no_code(subject):
@@ -146,27 +146,27 @@ def _missing(subject: Subject) -> Iterator[Issue]:
 
 
 def _is_no_code(subject: Subject) -> bool:
-    """Return whether prose or another leftover stands there instead: that is told already."""
+    """Return whether prose or another leftover stands there instead, which is reported already."""
     has_code = bool(subject.facts.declarations)
     return not has_code and any(fault.code == "ARTIFACT" for fault in subject.facts.faults)
 
 
-def _expected(subject: Subject) -> str:
+def _expected_kind(subject: Subject) -> str:
     nouns = subject.around.language.nouns
     return with_article(nouns.enum if subject.type.kind == "enum" else nouns.object)
 
 
 def foreign_types(subject: Subject) -> Iterator[Issue]:
-    """Yield what else the type's block declares: another type of the store, or one of nobody's."""
+    """Yield what else the type's block declares: another type of the store, or an unknown one."""
     instead = stands_in(subject)
     own = {subject.type.name, instead.name if instead else None}
-    told: set[str] = set()
+    reported: set[str] = set()
     for entry in subject.facts.declarations:
-        if entry.name in own or entry.name in told or _is_at_home(subject, entry):
+        if entry.name in own or entry.name in reported or _is_at_home(subject, entry):
             continue
-        if entry.outer in told:
+        if entry.outer in reported:
             continue
-        told.add(entry.name)
+        reported.add(entry.name)
         known = entry.name in subject.around.types
         why = "another page declares it" if known else "no type of that name was asked for"
         message = f"{entry.kind} {entry.name!r} does not belong into {subject.type.name!r}: {why}"
@@ -185,7 +185,7 @@ def _is_at_home(subject: Subject, entry: Declaration) -> bool:
 
 def undeclared_types(subject: Subject) -> Iterator[Issue]:
     """Yield each use of a type that exists nowhere, once per member."""
-    unfixable = _asked_for_in_vain(subject)
+    unfixable = _unfixable_references(subject)
     for part in subject.main:
         known = frozenset(part.type_parameters)
         for base in part.bases:
@@ -215,7 +215,7 @@ def refusals(subject: Subject) -> Iterator[Issue]:
                 yield subject.issue(fault.code, fault.message, line=fault.line, unit=unit)
 
 
-def less_open(subject: Subject) -> Iterator[Issue]:
+def visibility_faults(subject: Subject) -> Iterator[Issue]:
     """Yield a type that is not public though public members of public types use it."""
     name, first = subject.type.name, subject.main[0]
     if first.is_public or subject.facts.unread:
@@ -229,8 +229,8 @@ def less_open(subject: Subject) -> Iterator[Issue]:
             return
 
 
-def _asked_for_in_vain(subject: Subject) -> frozenset[str]:
-    """Return types that the prompt itself asks for and nobody declares: told as UNFIXABLE."""
+def _unfixable_references(subject: Subject) -> frozenset[str]:
+    """Return undeclared types that the prompt itself asks for: reported as UNFIXABLE."""
     names = {name for field in subject.type.fields for name in referenced_names(field.type)}
     return frozenset(names - subject.around.types.keys())
 
@@ -240,7 +240,9 @@ def page_outputs(subject: Subject) -> Iterator[Issue]:
     if subject.pages is None:
         return
     for page in subject.pages.pages:
-        asked = f"it must declare {_listed(page)}" if page.fields else "it must declare the type"
+        asked = (
+            f"it must declare {_format_fields(page)}" if page.fields else "it must declare the type"
+        )
         if not page.was_written:
             message = f"page {page.page} of {page.total_pages} was never written; {asked}"
             yield subject.issue("EMPTY_OUTPUT", message, page=page.page)
@@ -252,7 +254,7 @@ def page_outputs(subject: Subject) -> Iterator[Issue]:
             yield subject.issue("EMPTY_OUTPUT", message, page=page.page)
 
 
-def _listed(page: PageText) -> str:
+def _format_fields(page: PageText) -> str:
     shown = ", ".join(map(str, page.fields[:12]))
     more = len(page.fields) - 12
     return f"{shown} and {more} more" if more > 0 else shown
@@ -271,14 +273,14 @@ def text_faults(subject: Subject) -> Iterator[Issue]:
     A page that is illegal alone has spoken for itself; what it does to the pages after it is no
     fault of theirs.
     """
-    told = subject.illegal_pages | (subject.pages.silent if subject.pages else frozenset())
+    reported = subject.illegal_pages | (subject.pages.silent if subject.pages else frozenset())
     is_broken = subject.pages is not None and subject.pages.is_broken
     for fault in subject.facts.faults:
         unit = subject.unit_at(fault.line) if fault.in_member else None
         issue = subject.issue(fault.code, fault.message, line=fault.line, unit=unit)
         if (fault.code in _ILLEGAL or issue.page not in {None, 1}) and _is_of_wrong_kind(subject):
-            continue  # members of a class are no members of an enum; that is told once
-        is_echo = issue.page in told or (is_broken and fault.code == "SYNTAX")
+            continue  # members of a class are no members of an enum; reported once
+        is_echo = issue.page in reported or (is_broken and fault.code == "SYNTAX")
         if not is_echo or issue.page is None:
             yield issue
 
@@ -290,7 +292,7 @@ def _faults_of_page(subject: Subject, number: int) -> Iterator[Issue]:
         return
     found: list[tuple[str, int, str, bool]] = []
     if number == 1:
-        # The first page is a source of its own: all of its faults can be told at once.
+        # The first page is a source of its own: all of its faults can be reported at once.
         facts = read_text(subject.around.ir.language, pages.pages[0].output)
         language, name = subject.around.language, subject.type.name
         kind, row = language.declared_kind(pages.pages[0].output, name) or (None, 0)

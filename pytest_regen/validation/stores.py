@@ -16,8 +16,8 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.stores.strict_json import without_collection
 from pytest_regen.validation.by_type import Verdicts, validate_by_type, validate_split
 from pytest_regen.validation.edits import edited_prompts, edits, file_issues
-from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, ignoring
-from pytest_regen.validation.pieces import PageText, split, stitched
+from pytest_regen.validation.issues import Ignore, Issue, ValidationResult, without_ignored
+from pytest_regen.validation.pieces import PageText, split, stitch_pages
 
 __all__ = ["format_note", "stale_types", "update_command", "validate_pages", "validate_store"]
 
@@ -177,7 +177,7 @@ def validate_store(
             results[name] = ValidationResult.of([*first, *rest])
     if types is not None:
         results = {name: result for name, result in results.items() if name in types}
-    return ignoring(results, ignore)
+    return without_ignored(results, ignore)
 
 
 def _verdicts(store: RegenStore) -> Verdicts:
@@ -219,7 +219,7 @@ def validate_pages(store: RegenStore, type_name: str) -> ValidationResult:
         return ValidationResult.of([])
     pages = _pages(store, type_name)
     outputs = tuple(page.output for page in pages)
-    text = stitched(store.ir.language, outputs, type_name, type_.kind == "enum").text
+    text = stitch_pages(store.ir.language, outputs, type_name, type_.kind == "enum").text
     ir = store.ir.model_copy(update={"types": (type_,)})
     profile = store.envelope.profile
     return validate_by_type(text, ir, pages={type_name: pages}, profile=profile)[type_name]

@@ -118,7 +118,7 @@ class Surroundings:
         return self._declarations
 
     @cached_property
-    def declared_as(self) -> Mapping[str, Declaration]:
+    def declarations_by_name(self) -> Mapping[str, Declaration]:
         """The first declaration of each name."""
         first = {entry.name: entry for entry in reversed(self._declarations)}
         return _Watched(first, "declared", self.lookups)
@@ -199,7 +199,7 @@ class Subject:
     ) -> Issue:
         """Return the issue of a field or value that ``member`` carries after ``first`` did.
 
-        A page that writes what another page was asked for is told so: it must not keep it.
+        A page that writes what another page was asked for must leave it out, as the message says.
         """
         asked, line = self.page_of_unit(unit), member.line
         issue = self.issue(
@@ -274,7 +274,7 @@ class Subject:
         return 1 if self.pages else None
 
     def unit_at(self, line: int) -> EnumValue | None:
-        """Return the field or value whose member stands on a line of the block, if it can be told.
+        """Return the field or value whose member stands on a line of the block, if it can be found.
 
         For illegal code: the text around the line is searched, not a tree.
         """

@@ -219,9 +219,9 @@ def test_answers_are_replaced_as_a_whole() -> None:
     """The same first turn with other answers; they are checked as at first."""
     first = context(location="Austin, TX")
 
-    assert first.answered({"location": "Reno, NV"}) == context(location="Reno, NV")
+    assert first.with_answers({"location": "Reno, NV"}) == context(location="Reno, NV")
     with pytest.raises(ValidationError, match="not asked"):
-        first.answered({"elsewhere": "x"})
+        first.with_answers({"elsewhere": "x"})
 
 
 def test_answers_stand_in_the_order_of_questions() -> None:

@@ -202,3 +202,24 @@ def test_names_are_unique_whatever_schemas_are_called(labels: list[str], order: 
     assert give_names(shuffled, places[0], None, PlainNames()) == first
     assert len({name.casefold() for name in first.values()}) == len(places)
     assert not set(first.values()) & PlainNames.reserved_type_names
+
+
+class Unmarked(PlainNames):
+    """A language in which the name of a root has no suffix."""
+
+    def type_name(self, schema_name: str, *, is_root: bool) -> str:
+        """Return the name that any other type would have."""
+        del is_root
+        return super().type_name(schema_name, is_root=False)
+
+
+def test_the_root_chooses_before_other_types_that_have_no_name() -> None:
+    """A name that the document gives comes first, then the root, wherever it stands."""
+    answer = ("responses", "200", "content", "application/json", "schema")
+    root = Pointer("", ("paths", "/kites", "get", *answer))
+    inline = Pointer("", ("components", "schemas", "Wind", "properties", "kites"))
+    named = Pointer("", ("components", "schemas", "Kites"))
+
+    assert give_names([inline, root], root, None, Unmarked())[str(root)] == "Kite"
+    assert give_names([inline, root], root, "Kites", Unmarked())[str(root)] == "Kites"
+    assert give_names([named, root], root, "Kites", Unmarked())[str(named)] == "Kites"

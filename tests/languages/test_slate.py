@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import command
@@ -18,7 +19,7 @@ from pytest_regen.stores import RegenStore
 from pytest_regen.turns import CallableProvider
 from pytest_regen.validation import validate_store
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "title": "Kite",
     "required": ["kite_id", "colour"],
@@ -206,7 +207,7 @@ def test_a_type_that_comes_later_gets_its_block(document: Path) -> None:
     more = {
         **SCHEMA,
         "properties": {**SCHEMA["properties"], "line": {"$ref": "#/components/schemas/Line"}},
-    }  # type: ignore[dict-item]
+    }
     line = {"Line": {"type": "object", "properties": {"metres": {"type": "integer"}}}}
     document.write_text(json.dumps(document_of(more, COMPONENTS | line)), "utf-8")
 

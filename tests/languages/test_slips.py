@@ -98,7 +98,9 @@ def test_html_escapes() -> None:
 
     assert fault.line == 7
     assert "write < and > where the answer has &lt; and &gt;" in fault.message
-    assert show_type(read(code).declarations[0].members[1].type) == "List<string>?"
+    spelled = read(code).declarations[0].members[1].type
+    assert spelled is not None
+    assert show_type(spelled) == "List<string>?"
     assert not faults(SHIP.replace("{\n", '{\n    [Description("a &lt; b")] // &amp;\n', 1))
 
 

@@ -21,6 +21,7 @@ from pytest_regen.prompts.plan import (
     _FULL,
     HARD_LIMIT,
     TARGET_INPUT_TOKENS,
+    _filled,
     _Page,
     _placed,
     unit_lines,
@@ -285,3 +286,11 @@ def test_a_new_unit_fills_the_last_page_to_the_brim() -> None:
     assert _placed("d", HARD_LIMIT * _FULL - 10, [first, last])
     assert first.units == ["a", "d"]
     assert not _placed("e", HARD_LIMIT * _FULL, [first, last])
+
+
+def test_a_page_is_filled_to_its_capacity() -> None:
+    """What fits exactly is on the page; one more begins the next."""
+    weights = {"a": 4, "b": 6, "c": 1}
+
+    assert _filled(["a", "b"], weights, 10) == (("a", "b"),)
+    assert _filled(["a", "b", "c"], weights, 10) == (("a", "b"), ("c",))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from small_store import IR_OF_STORE, PROMPTS, filled_store, page
 
 from pytest_regen.canonical import text_hash
-from pytest_regen.documents.ir import ir_hash
+from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreCorruptError, StoreMissingError, StoreWriteError
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores import RegenStore, StoredPage
-from pytest_regen.stores.formats import PagesEnvelope, read_pages, read_prompts
-from pytest_regen.stores.strict_json import as_json
+from pytest_regen.stores.formats import PagesEnvelope, ir_as_json, read_pages, read_prompts
+from pytest_regen.stores.strict_json import as_json, parse_json
 
 Edit = Callable[[Any], object]
 
@@ -64,9 +64,40 @@ def envelope(pages: list[StoredPage]) -> PagesEnvelope:
         "sha256:0",
         "2026-01-02T03:04:05Z",
         "model-a",
-        None,
         "Ä.cs",
     ).with_pages(pages)
+
+
+def test_findings_have_a_line_for_each_type() -> None:
+    """A blank line stands between any two, so that git merges findings in different types."""
+    found = {"Owner": [{"code": "X", "message": "ä"}], "State": [], "Added": [{"code": "Y"}]}
+
+    data = ir_as_json(IR_OF_STORE.model_copy(update={"validation": found}))
+
+    assert data.decode().split('"validation": ')[1].splitlines() == [
+        "{",
+        "",
+        '    "Added": [{"code": "Y"}],',
+        "",
+        '    "ProjectDataObject": [],',
+        "",
+        '    "Owner": [{"code": "X", "message": "ä"}],',
+        "",
+        '    "State": []',
+        "  }",
+        "}",
+    ]
+    assert IR.of(parse_json(data, FILE)).validation == {"ProjectDataObject": [], **found}
+
+
+def test_files_of_an_older_release_are_read() -> None:
+    """Its hash of the source and its summary with totals are dropped with the next write."""
+    pages = json.loads(as_json(envelope([]).to_json())) | {"source_sha256": "sha256:0"}
+    summary = {"is_clean": False, "errors": [{"code": "X"}], "warnings": []}
+
+    assert read_pages(as_json(pages), FILE) == envelope([])
+    ir = IR.of(IR_OF_STORE.to_json() | {"validation": summary})
+    assert ir_as_json(ir) == ir_as_json(IR_OF_STORE)
 
 
 @given(st.lists(stored_pages(), max_size=4, unique_by=lambda page: page.key))

@@ -30,7 +30,9 @@ def test_a_new_store_misses_every_page(tmp_path: Path) -> None:
     assert store.missing_pages == tuple(entry.key for entry in PROMPTS)
     assert store.source == ""
     assert not store.has_source
-    assert store.ir == IR_OF_STORE
+    assert store.ir == IR_OF_STORE.model_copy(
+        update={"validation": {name: [] for name in store.type_names}}
+    )
     assert store.prompts == PROMPTS
 
 
@@ -132,11 +134,11 @@ def test_a_type_that_left_the_ir_is_stale(store: RegenStore) -> None:
 
 def test_a_validation_summary_makes_nothing_stale(store: RegenStore) -> None:
     """The summary in ir.json is not part of its hash."""
-    ir = IR_OF_STORE.model_copy(update={"validation": {"is_clean": False}})
+    found = {"Owner": [{"code": "SYNTAX"}]}
     with RegenStore.update(store.path) as tx:
-        tx.write(ir=ir)
+        tx.write(ir=IR_OF_STORE.model_copy(update={"validation": found}))
 
-        assert tx.store.ir.validation == {"is_clean": False}
+        assert tx.store.ir.validation == {name: [] for name in store.type_names} | found
         assert not check_staleness(tx.store.envelope.to_json(), tx.store.ir.to_json())
         assert not any(tx.store.is_stale(name) for name in tx.store.type_names)
 

@@ -21,7 +21,6 @@ from killing import run_alone, run_together
 from small_store import IR_OF_STORE, PROMPTS, filled_store, page, plan, source_of
 from store_work import change_plan, replace_page, wide_plan
 
-from pytest_regen.canonical import source_hash
 from pytest_regen.errors import StoreWriteError, UnknownPageError
 from pytest_regen.files import observe_effects
 from pytest_regen.prompts.values import PageKey
@@ -44,7 +43,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_page_and_its_source_are_written_together(store: RegenStore) -> None:
-    """The new page, its source and hash, its model in the envelope; all other pages untouched."""
+    """The new page, its source, its model in the envelope; all other pages untouched."""
     new = replace(page("Owner", 1, "// new", attempt=2), model="model-b")
     source = source_of({**store.pages, new.key: new})
     with RegenStore.update(store.path) as tx:
@@ -53,11 +52,30 @@ def test_a_page_and_its_source_are_written_together(store: RegenStore) -> None:
     after = RegenStore.open(store.path)
     assert after.pages[new.key] == replace(new, index=3)
     assert after.source == source
-    assert after.envelope.source_sha256 == source_hash(source)
-    assert after.envelope.model == "model-b"
+    assert after.envelope == replace(store.envelope, model="model-b", pages=after.envelope.pages)
     assert {key: one for key, one in after.pages.items() if key != new.key} == {
         key: one for key, one in store.pages.items() if key != new.key
     }
+
+
+def test_a_page_by_hand_leaves_the_model_that_answered(store: RegenStore) -> None:
+    """What the envelope calls the model is one that can be asked."""
+    new = replace(page("Owner", 1, "// new", attempt=2), model="hand")
+    with RegenStore.update(store.path) as tx:
+        tx.write(pages=[new])
+
+        assert tx.store.envelope.model == store.envelope.model
+
+
+def test_findings_stay_with_their_types(store: RegenStore) -> None:
+    """A new IR without findings keeps those of the types that it still has."""
+    root, owner, _ = IR_OF_STORE.types
+    found = {"Owner": [{"code": "SYNTAX"}], "State": []}
+    with RegenStore.update(store.path) as tx:
+        tx.write(ir=IR_OF_STORE.model_copy(update={"validation": found}))
+        tx.write(ir=IR_OF_STORE.model_copy(update={"types": (root, owner)}))
+
+        assert tx.store.ir.validation == {root.name: [], "Owner": found["Owner"]}
 
 
 def test_what_is_replaced_goes_to_the_history(store: RegenStore) -> None:

@@ -400,7 +400,9 @@ def _member(line: str, number: int, kind: str) -> Member | None:
         number_ = wire if isinstance(wire, int) else None
         return Member(match["name"], "value", number, number, wire, number=number_)
     type_ = _type(match["type"])
-    return type_ and Member(match["name"], "field", number, number, wire, type=type_)
+    if type_ is None:
+        return None
+    return Member(match["name"], "field", number, number, wire, type=type_)
 
 
 def _type(text: str) -> TypeRef | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_work import ENGLISH, GERMAN, PLACE, German, codes, entry_of, kinds_with, project
 
@@ -45,6 +45,7 @@ def test_one_file_per_unit_and_one_per_system_prompt(tmp_path: Path) -> None:
     assert system.read_text("utf-8") == file.kind.system
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=300))
 def test_any_name_has_a_file_name_that_every_system_takes(name: str) -> None:
     """Short, in lower case, without what any file system minds; and different from every other."""

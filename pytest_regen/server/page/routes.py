@@ -157,7 +157,7 @@ class Page:
     async def _answered(
         self, request: Request, held: Held, answers: Mapping[str, object]
     ) -> Response:
-        context = held.context.answered({k: v for k, v in answers.items() if v is not None})
+        context = held.context.with_answers({k: v for k, v in answers.items() if v is not None})
         data = {
             "message": context.original_description,
             "conversationContext": context.model_dump(mode="json", by_alias=True),
@@ -234,7 +234,7 @@ def _held(form: Form) -> Held:
         raise Problem(
             _UNPROCESSABLE, "INVALID_CONTEXT", "What this page held was changed. Start again."
         ) from None
-    return Held(context.answered({}), fields)
+    return Held(context.with_answers({}), fields)
 
 
 def _problem_of(
@@ -242,7 +242,7 @@ def _problem_of(
 ) -> str | None:
     answer = answers[question_id]
     try:
-        context.answered({} if answer is None else {question_id: answer})
+        context.with_answers({} if answer is None else {question_id: answer})
     except ValidationError:
         limit = MAX_LABEL if answer["kind"] == "place" else MAX_ANSWER
         said = answer.get("text") or answer.get("label") or answer.get("other") or ""

@@ -1,0 +1,419 @@
+"""One suite that holds every target language against what ``Language`` promises.
+
+Subclass it, name the language, say how right code looks, and pytest collects a test per law::
+
+    class TestGleam(LanguageConformance):
+        language = "gleam"
+
+        def write(self, type_):
+            return write_gleam(type_)
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Final
+
+import pytest
+
+from pytest_regen.documents.ir import (
+    IR,
+    ArrayOf,
+    Endpoint,
+    EnumValue,
+    FieldIR,
+    MapOf,
+    Ref,
+    Scalar,
+    TypeExpr,
+    TypeIR,
+)
+from pytest_regen.errors import UsageError
+from pytest_regen.languages import Language, find_language
+from pytest_regen.prompts.values import output_mode
+from pytest_regen.sources import assemble, extract_code, extract_type_block
+from pytest_regen.validation import PageText, validate_by_type, validate_generated_code
+from pytest_regen.validation.issues import Issue
+
+__all__ = ["LanguageConformance"]
+
+_NAMES: Final = (
+    "first-name",
+    "first_name",
+    "class",
+    "type",
+    "$id",
+    "2nd",
+    "naïve",
+    'in "quotes"',
+    "back\\slash",
+    "{braces}",
+    "# no comment",
+    "// nor this",
+)
+"""Names of fields that no language takes as they are."""
+_PROSE: Final = "I am sorry, but I cannot help with that request."
+_CUTS: Final = 40
+"""How many prefixes of right code are read."""
+
+
+class LanguageConformance:
+    """The laws of a language; see the module."""
+
+    language: ClassVar[str]
+    """Its name, as its entry point has it."""
+    profile: ClassVar[str] = "default"
+
+    @abstractmethod
+    def write(self, type_: TypeIR) -> str:
+        """Return the right code for the whole of a type, as a model should write it.
+
+        Fields are in the order of the type, called as ``Language.member_names`` proposes.
+        """
+
+    # --- what is looked at ------------------------------------------------------------------------
+
+    @property
+    def target(self) -> Language:
+        """The language under test."""
+        return find_language(self.language)
+
+    @property
+    def ir(self) -> IR:
+        """A root with every kind of field, another object, and an enum of each kind."""
+        return _sample(self.target)
+
+    def source(self, *changed: TypeIR) -> str:
+        """Return a source of all types, some of them written otherwise."""
+        other = {type_.name: type_ for type_ in changed}
+        written = [(each.name, self.write(other.get(each.name, each))) for each in self.ir.types]
+        return assemble(written, self.target, profile=self.profile)
+
+    def issues(self, *changed: TypeIR) -> list[Issue]:
+        """Return what is wrong with a source in which some types are written otherwise."""
+        source = self.source(*changed)
+        return list(validate_generated_code(source, self.ir, profile=self.profile).issues)
+
+    # --- names ------------------------------------------------------------------------------------
+
+    def test_it_is_found_by_its_name(self) -> None:
+        """The name of the entry point is the name of the language, and so are its tags."""
+        target = self.target
+
+        assert target.name == self.language
+        for tag in target.fence_tags:
+            assert find_language(tag).name == self.language
+
+    def test_names_are_legal_and_different(self) -> None:
+        """Whatever things are called in the document, they have names of their own in the code."""
+        for type_ in self.ir.types:
+            names = self.target.member_names(type_)
+
+            assert self.target.is_legal_type_name(type_.name), type_.name
+            assert list(names) == list(type_.units)
+            assert len(set(names.values())) == len(names)
+
+    def test_reserved_names_are_not_taken(self) -> None:
+        """A schema that is called as a standard type gets another name."""
+        for name in sorted(self.target.reserved_type_names):
+            assert self.target.type_name(name, is_root=False) not in self.target.reserved_type_names
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def test_right_code_has_no_issue(self) -> None:
+        """What a model should write is clean, as one source and page by page."""
+        assert not self.issues()
+        pages = {name: self.pages_of(name) for name in (type_.name for type_ in self.ir.types)}
+
+        results = validate_by_type(self.source(), self.ir, pages=pages, profile=self.profile)
+
+        assert not [issue for result in results.values() for issue in result.issues]
+
+    def test_what_is_declared_is_read(self) -> None:
+        """Each type is declared once, as what it is, on the line that ``declared_kind`` names."""
+        for type_ in self.ir.types:
+            code = self.write(type_)
+            facts = self.target.read(code)
+            declared = [entry for entry in facts.declarations if entry.outer is None]
+
+            assert [entry.name for entry in declared] == [type_.name]
+            assert not facts.faults
+            (entry,) = declared
+            kinds = {"enum"} if type_.kind == "enum" else self.target.object_kinds
+            assert entry.kind in kinds
+            assert self.target.declared_kind(code, type_.name) == (entry.kind, entry.name_line)
+
+    def test_a_missing_field_is_found(self) -> None:
+        """Each field that is left out has an issue, and no other has one."""
+        for type_, field in self._fields():
+            rest = tuple(each for each in type_.fields if each is not field)
+            found = self.issues(type_.model_copy(update={"fields": rest, "primary_key": None}))
+
+            assert _marks(found) == [("MISSING_FIELD", type_.name, field.json_name)]
+
+    def test_an_invented_field_is_found(self) -> None:
+        """A field that the document does not have is an issue."""
+        for type_ in self._objects():
+            more = FieldIR(json_name="invented", type=Scalar(kind="string"))
+            found = self.issues(type_.model_copy(update={"fields": (*type_.fields, more)}))
+
+            assert _marks(found) == [("PHANTOM_FIELD", type_.name, "invented")]
+
+    def test_a_wrong_type_is_found(self) -> None:
+        """A type that cannot hold the values of the field is an issue."""
+        for type_, field in self._fields():
+            other = _other_type(field.type)
+            if other is not None:
+                wrong = _with_field(type_, field.model_copy(update={"type": other}))
+
+                assert _marks(self.issues(wrong)) == [
+                    ("WRONG_TYPE", type_.name, field.json_name)
+                ], field.type
+
+    def test_wrong_absence_is_found(self) -> None:
+        """An optional field that is written as required is an issue, and the other way round."""
+        for type_, field in self._fields():
+            if isinstance(field.type, Scalar) and field.type.kind == "any":
+                continue  # Null may be among its values whatever the spelling.
+            is_plain = field.required and not field.nullable
+            changed = {"required": not is_plain, "nullable": False}
+            found = self.issues(_with_field(type_, field.model_copy(update=changed)))
+
+            assert _marks(found) == [("NULLABILITY", type_.name, field.json_name)], field
+
+    def test_wrong_enum_values_are_found(self) -> None:
+        """A value that is left out or spelled otherwise is an issue."""
+        for type_ in self.ir.types:
+            for value in type_.enum_values:
+                rest = tuple(each for each in type_.enum_values if each != value)
+                found = self.issues(type_.model_copy(update={"enum_values": rest}))
+
+                assert _marks(found) == [("ENUM_MEMBER", type_.name, str(value))]
+
+    def test_a_type_that_is_not_declared_is_found(self) -> None:
+        """An object in the place of an enum is an issue, and so is an enum for an object."""
+        (root, *_, enum) = self.ir.types
+        for type_, other in ((root, enum), (enum, root)):
+            wrong = other.model_copy(update={"name": type_.name})
+
+            assert ("MISSING_CLASS", type_.name) in {
+                (issue.code, issue.type_name) for issue in self.issues(wrong)
+            }
+
+    def test_an_undeclared_type_is_found(self) -> None:
+        """A type that exists nowhere is an issue of the field that uses it."""
+        type_, field = next(each for each in self._fields() if isinstance(each[1].type, Ref))
+        name = self.target.type_name("ghost", is_root=False)
+        wrong = _with_field(type_, field.model_copy(update={"type": Ref(name=name)}))
+
+        assert _marks(self.issues(wrong)) == [("UNDECLARED_TYPE", type_.name, field.json_name)]
+
+    # --- text -------------------------------------------------------------------------------------
+
+    def test_prose_is_no_code(self) -> None:
+        """A refusal, an empty reply and half a reply are further from legal than code."""
+        for type_ in self.ir.types:
+            code = self.write(type_)
+
+            assert self.target.illegality(code) == 0
+            assert self.target.illegality(f"{_PROSE}\n{code}") > 0
+        assert self.target.illegality(_PROSE) > 0
+        assert self.target.illegality("") > 0
+
+    def test_white_space_between_tokens_does_not_count(self) -> None:
+        """Blank lines and blanks at line ends are no edit; another name is one."""
+        for type_ in self.ir.types:
+            code = self.write(type_)
+            spaced = "\n\n" + code.replace("\n", "  \n\n") + "\n"
+            name = next(iter(self.target.member_names(type_).values()))
+
+            assert self.target.leaves(spaced) == self.target.leaves(code)
+            assert self.target.leaves(code.replace(name, f"{name}x")) != self.target.leaves(code)
+
+    def test_broken_code_is_read_as_far_as_it_goes(self) -> None:
+        """Code that ends anywhere, or lacks a line, never raises; no repair takes a line away."""
+        for type_ in self.ir.types:
+            for broken in _broken(self.write(type_)):
+                self.target.read(broken)
+                self.target.illegality(broken)
+                self.target.leaves(broken)
+                self.target.stitch([broken, broken], name=type_.name, is_enum=type_.kind == "enum")
+
+                assert self.target.repair(broken).count("\n") >= broken.count("\n")
+
+    def test_comments_alone_are_no_page(self) -> None:
+        """A page of comments is empty."""
+        comment = self.target.comment
+        page = PageText(1, 1, (), f"{comment.line('the fields follow')}\n\n{comment.line('')}")
+
+        assert page.is_empty(comment)
+        assert not PageText(1, 1, (), self.write(self.ir.types[0])).is_empty(comment)
+
+    # --- pages and files --------------------------------------------------------------------------
+
+    def pages_of(self, name: str) -> tuple[PageText, ...]:
+        """Return a type on two pages, as its code is taken apart."""
+        type_ = self.ir.type_named(name)
+        assert type_ is not None
+        units = _halves(type_.units)
+        outputs = self.target.split(self.write(type_), name=name, units=units)
+        return tuple(
+            PageText(number, len(units), asked, output)
+            for number, (asked, output) in enumerate(zip(units, outputs, strict=True), 1)
+        )
+
+    def test_pages_are_joined_and_taken_apart(self) -> None:
+        """Both ways give the same code; each line tells the page it came from."""
+        for type_ in self.ir.types:
+            is_enum = type_.kind == "enum"
+            pages = [page.output for page in self.pages_of(type_.name)]
+            joined = self.target.stitch(pages, name=type_.name, is_enum=is_enum)
+
+            assert not joined.faults
+            assert self.target.leaves(joined.text) == self.target.leaves(self.write(type_))
+            assert len(joined.line_pages) == joined.text.count("\n") + 1
+            assert len(joined.page_lines) == len(joined.line_pages)
+            assert set(joined.line_pages) == set(range(1, len(pages) + 1))
+
+    def test_replies_hold_pages(self) -> None:
+        """A page comes out of a fenced reply, its delimiters and the talk around it left out."""
+        words = self.target.wording(self.profile)
+        for type_ in self.ir.types:
+            for page in self.pages_of(type_.name):
+                mode = output_mode(
+                    is_enum=type_.kind == "enum", is_root=type_.is_root, page=page.page
+                )
+                code = page.output
+                if page.page > 1:
+                    code = f"{words.begin_delimiter}\n{code}\n{words.end_delimiter}"
+                reply = f"Here it is:\n\n```{words.fence}\n{code}\n```\nAnything else?"
+                found = extract_code(
+                    reply, language=self.target, type_name=type_.name, fields=page.fields
+                ).code
+
+                assert self.target.leaves(found) == self.target.leaves(code)
+                plain = self.target.unwrap_page(found, mode)
+                assert self.target.leaves(plain) == self.target.leaves(page.output)
+
+    def test_boundaries_are_comments_of_the_language(self) -> None:
+        """A file is legal with them, each type comes back as it was, and the header has none."""
+        source = self.source()
+
+        assert not self.target.read(source).faults
+        for type_ in self.ir.types:
+            assert extract_type_block(source, type_.name) == self.write(type_)
+        assert not self.target.read(assemble([], self.target, profile=self.profile)).declarations
+
+    # --- prompts ----------------------------------------------------------------------------------
+
+    def test_examples_are_right(self) -> None:
+        """What prompts show as an answer is legal code of the shape it is for."""
+        words = self.target.wording(self.profile)
+        for mode, example in words.examples.items():
+            facts = self.target.read(example)
+
+            assert self.target.illegality(example) == 0, mode
+            if mode in {"fields_only", "enum_values_only"}:
+                lines = example.split("\n")
+                assert (lines[0], lines[-1]) == (words.begin_delimiter, words.end_delimiter)
+                assert not facts.declarations
+            else:
+                assert [entry.kind == "enum" for entry in facts.declarations] == [
+                    mode == "enum_only"
+                ]
+        assert words.fence.lower() in self.target.fence_tags
+
+    def test_an_unknown_profile_is_refused(self) -> None:
+        """Whoever asks for one learns which there are."""
+        for ask in (
+            lambda: self.target.wording("no such profile"),
+            lambda: self.target.header(namespace="", profile="no such profile"),
+        ):
+            with pytest.raises(UsageError, match="no such profile"):
+                ask()
+
+    # --- parts of the sample ----------------------------------------------------------------------
+
+    def _objects(self) -> Iterator[TypeIR]:
+        return (type_ for type_ in self.ir.types if type_.kind == "object")
+
+    def _fields(self) -> Iterator[tuple[TypeIR, FieldIR]]:
+        return ((type_, field) for type_ in self._objects() for field in type_.fields)
+
+
+def _sample(language: Language) -> IR:
+    root, wind, level, colour = (
+        language.type_name(name, is_root=name == "kite")
+        for name in ("kite", "wind", "level", "colour")
+    )
+    expressions: tuple[TypeExpr, ...] = (
+        *(Scalar(kind=kind) for kind in ("string", "integer", "number", "boolean", "any")),
+        Scalar(kind="string", format="date-time"),
+        Ref(name=wind),
+        Ref(name=colour),
+        ArrayOf(items=Scalar(kind="string")),
+        ArrayOf(items=ArrayOf(items=Ref(name=wind))),
+        MapOf(values=Scalar(kind="integer")),
+        MapOf(values=ArrayOf(items=Ref(name=level))),
+    )
+    kinds = tuple(
+        FieldIR(json_name=f"kind{number}", type=type_, required=number % 2 == 0)
+        for number, type_ in enumerate(expressions)
+    )
+    named = tuple(
+        FieldIR(
+            json_name=name,
+            type=Scalar(kind="string"),
+            required=number % 2 == 0,
+            nullable=number % 3 == 0,
+        )
+        for number, name in enumerate(_NAMES)
+    )
+    values = ("sky-blue", "moss green", "Red", "red", "1st", *_NAMES)
+    texts = tuple(filter(language.has_enum_member, values))
+    return IR(
+        endpoint=Endpoint(method="GET", path="/kites/{id}"),
+        language=language.name,
+        types=(
+            TypeIR(name=root, schema_id="#/kite", is_root=True, kind="object", fields=kinds),
+            TypeIR(name=wind, schema_id="#/wind", kind="object", fields=named),
+            TypeIR(name=level, schema_id="#/level", kind="enum", enum_values=(-1, 0, 1, 7)),
+            TypeIR(name=colour, schema_id="#/colour", kind="enum", enum_values=texts),
+        ),
+    )
+
+
+def _marks(issues: Sequence[Issue]) -> list[tuple[str, str | None, str | None]]:
+    return [(issue.code, issue.type_name, issue.field) for issue in issues]
+
+
+def _with_field(type_: TypeIR, field: FieldIR) -> TypeIR:
+    fields = [field if each.json_name == field.json_name else each for each in type_.fields]
+    return type_.model_copy(update={"fields": tuple(fields)})
+
+
+def _other_type(expression: TypeExpr) -> TypeExpr | None:
+    """Return a type that holds none of the values; ``None`` where every type holds some."""
+    match expression:
+        case Scalar(kind="any"):
+            return None
+        case Scalar(kind="boolean"):
+            return Scalar(kind="integer")
+        case ArrayOf(items=inner):
+            return MapOf(values=inner)
+        case _:
+            return Scalar(kind="boolean")
+
+
+def _halves(units: Sequence[EnumValue]) -> tuple[tuple[EnumValue, ...], ...]:
+    middle = (len(units) + 1) // 2
+    return tuple(units[:middle]), tuple(units[middle:])
+
+
+def _broken(code: str) -> Iterator[str]:
+    """Yield code that ends too early, and code without one of its lines."""
+    step = max(1, len(code) // _CUTS)
+    yield from (code[:end] for end in range(0, len(code), step))
+    lines = code.split("\n")
+    step = max(1, len(lines) // _CUTS)
+    for gone in range(0, len(lines), step):
+        yield "\n".join(line for at, line in enumerate(lines) if at != gone)

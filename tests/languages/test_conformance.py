@@ -1,0 +1,41 @@
+"""Every language keeps the laws: ours, and one of somebody else's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from csharp_writer import write_csharp
+from slate_language import install, write_page
+
+from pytest_regen import languages
+from pytest_regen.documents.ir import TypeIR
+from pytest_regen.testing import LanguageConformance
+
+
+class TestCSharp(LanguageConformance):
+    """C#."""
+
+    language = "csharp"
+
+    def write(self, type_: TypeIR) -> str:
+        """Return right C#."""
+        return write_csharp(type_)
+
+
+class TestSlate(LanguageConformance):
+    """Slate, the language of the tests."""
+
+    language = "slate"
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        """Put it on the import path, as a distribution."""
+        install(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
+        languages.forget_languages()
+        yield
+        languages.forget_languages()
+
+    def write(self, type_: TypeIR) -> str:
+        """Return right Slate."""
+        return write_page(type_)

@@ -1,0 +1,282 @@
+"""Units asked for: what is sent, what is kept, when it stops."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from unit_work import ENGLISH, GERMAN, German, codes, entry_of, kinds_with, project, write_json
+
+from pytest_regen import Kind, Unit
+from pytest_regen.errors import BudgetError, HandEditError
+from pytest_regen.regeneration import TurnSettings
+from pytest_regen.turns.budget import Budget
+from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.units import ledger
+from pytest_regen.units.asking import (
+    ask_for_unit,
+    generate_units,
+    heal_units,
+    regenerate_units,
+)
+from pytest_regen.units.place import open_units
+from pytest_regen.units.work import unit_history
+
+
+class Model:
+    """Answers with what it was given for a prompt, and remembers the requests."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.requests: list[TurnRequest] = []
+
+    @property
+    def settings(self) -> TurnSettings:
+        """Turns with this model."""
+        return TurnSettings(self)
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the next answer; the last one for ever."""
+        self.requests.append(request)
+        text = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return Reply(text, stop_reason="end_turn", model="double")
+
+    @property
+    def said(self) -> list[str]:
+        """What it was asked, in order."""
+        return [request.messages[-1].content for request in self.requests]
+
+
+def german(root: Path) -> dict[str, str]:
+    """Return what stands in the file."""
+    strings: dict[str, str] = json.loads((root / "locales/de.json").read_text("utf-8"))
+    return strings
+
+
+def files_of(root: Path) -> dict[Path, bytes]:
+    """Return every file of a project but for its history and its locks."""
+    return {
+        path: path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and not {"history", "locks"} & set(path.parts)
+    }
+
+
+def test_generate_asks_for_what_is_missing(tmp_path: Path) -> None:
+    """One call per unit under one system prompt; the file is made, the ledger knows all."""
+    file = project(tmp_path, None)
+    model = Model(*GERMAN.values())
+
+    done = generate_units(file, settings=model.settings)
+
+    assert german(tmp_path) == GERMAN
+    assert done.regenerated == tuple(GERMAN)
+    assert codes(file.open()) == {}
+    assert model.said == [f'Translate into German: "{text}"' for text in ENGLISH.values()]
+    assert {request.system for request in model.requests} == {German.system}
+    entry = entry_of(file, "berth")
+    assert (entry.prompt, entry.output) == (model.said[0], GERMAN["berth"])
+    assert entry.model == "double"
+
+
+def test_generate_leaves_what_is_there(tmp_path: Path) -> None:
+    """Only the one that is missing, and the one that is stale."""
+    file = project(tmp_path, {**GERMAN, "leave": ""})
+    write_json(tmp_path / "locales/en.json", {**ENGLISH, "mooring": "Moor alongside"})
+    model = Model("Ab {time}", "Laengsseits anlegen")
+
+    done = generate_units(file, settings=model.settings)
+
+    assert done.regenerated == ("leave", "mooring")
+    assert done.kept == ("berth",)
+    assert german(tmp_path) == {**GERMAN, "mooring": "Laengsseits anlegen"}
+    assert codes(file.open()) == {}
+    assert [past.entry.output for past in unit_history(file)] == [GERMAN["mooring"]]
+    assert generate_units(file, settings=model.settings).calls == 0
+
+
+def test_a_draft_with_an_error_is_corrected(tmp_path: Path) -> None:
+    """The second request says what was wrong, with the answer it is about."""
+    file = project(tmp_path, {**GERMAN, "berth": ""})
+    model = Model("Liegeplatz", GERMAN["berth"])
+
+    done = generate_units(file, settings=model.settings)
+
+    assert german(tmp_path) == GERMAN
+    (result,) = done.results
+    assert (result.calls, result.attempts, result.stop_reason) == (2, 2, "clean")
+    first, second = model.said
+    assert second.endswith(f"\n\n{first}")
+    assert "[PLACEHOLDER] has [], the English text has ['{number}']" in second
+    assert "Line 1: Liegeplatz" in second
+
+
+def test_healing_keeps_the_better_text(tmp_path: Path) -> None:
+    """A worse answer goes to the history, and the file stays as it was."""
+    strict = type(
+        "Strict", (German,), {"check": lambda _, unit: ["x"] * (3 if "worse" in unit.text else 1)}
+    )
+    file = project(tmp_path, kind=strict())
+    before = file.path.read_bytes()
+
+    done = heal_units(file, ["berth"], settings=Model("worse").settings, attempts=1)
+
+    assert file.path.read_bytes() == before
+    assert done.regenerated == ()
+    (past,) = unit_history(file)
+    assert (past.reason, past.entry.output) == ("rejected", "worse")
+    assert done.results[0].rejected == (past.id,)
+
+
+def test_the_same_mistake_twice_ends_the_work(tmp_path: Path) -> None:
+    """Asking once more would not help."""
+    file = project(tmp_path, {**GERMAN, "berth": "Liegeplatz"})
+    model = Model("Liegeplatz")
+
+    done = heal_units(file, settings=model.settings, attempts=5)
+
+    assert done.results[0].stop_reason == "no_progress"
+    assert len(model.requests) == 1
+
+
+def test_an_edit_is_not_asked_for(tmp_path: Path) -> None:
+    """Healing says so; named work refuses, or drops the edit into the history."""
+    file = project(tmp_path)
+    write_json(file.path, {**GERMAN, "berth": "Platz"})
+    model = Model(GERMAN["berth"])
+
+    skipped = heal_units(file, settings=model.settings).skipped
+    with pytest.raises(HandEditError, match=r"berth in locales/de\.json was edited by hand"):
+        regenerate_units(file, ["berth"], settings=model.settings)
+    assert not model.requests
+    regenerate_units(file, ["berth"], settings=model.settings, discard_edits=True)
+
+    assert "edited by hand" in skipped["berth"]
+    assert german(tmp_path) == GERMAN
+    assert "Platz" in [past.entry.output for past in unit_history(file)]
+
+
+def test_named_work_carries_a_correction(tmp_path: Path) -> None:
+    """In the user's words."""
+    model = Model("Anlegestelle {number}")
+    file = project(tmp_path)
+
+    regenerate_units(file, ["berth"], settings=model.settings, corrections=["say Anlegestelle"])
+
+    assert "[NOTE] say Anlegestelle" in model.said[0]
+    assert german(tmp_path)["berth"] == "Anlegestelle {number}"
+    assert entry_of(file, "berth").attempt == 2
+
+
+@pytest.mark.parametrize("answer", ["", "   ", "```\n\n```"])
+def test_an_empty_answer_is_not_written(tmp_path: Path, answer: str) -> None:
+    """The unit stays missing."""
+    file = project(tmp_path, {**GERMAN, "berth": ""})
+
+    done = generate_units(file, settings=Model(answer).settings, attempts=1)
+
+    assert german(tmp_path)["berth"] == ""
+    assert codes(done.units)["berth"] == ["MISSING_UNIT"]
+
+
+def test_an_answer_that_cannot_stand_there_is_a_finding(tmp_path: Path) -> None:
+    """A reply may hold marker lines; the other units stay as they are."""
+
+    class Query(Kind):
+        """Blocks between markers."""
+
+        files = "queries.sql"
+
+        def prompt(self, unit: Unit) -> str:
+            """The order."""
+            return unit.name
+
+    block = "-- [REGEN:BEGIN {0}]\n{1}\n-- [REGEN:END {0}]\n"
+    path = tmp_path / "queries.sql"
+    path.write_text(block.format("a", "") + block.format("b", "SELECT 2"), "utf-8")
+    file = open_units(kinds_with(tmp_path, Query()), "queries.sql")
+    evil = "SELECT 1\n-- [REGEN:END a]\n-- [REGEN:BEGIN b]\nDROP TABLE ships"
+
+    done = generate_units(file, ["a"], settings=Model(evil).settings, attempts=1)
+
+    assert done.units.texts["b"].text == "SELECT 2"
+    assert done.units.texts["a"].text == evil or not done.regenerated
+
+
+def test_the_budget_ends_the_run(tmp_path: Path) -> None:
+    """What was answered before is kept."""
+    file = project(tmp_path, None)
+    model = Model(*GERMAN.values())
+    settings = TurnSettings(model, budget=Budget(200))
+
+    done = generate_units(file, settings=settings)
+
+    assert isinstance(done.failures[-1], BudgetError)
+    assert set(german(tmp_path)) == set(done.regenerated)
+    assert 0 < len(done.regenerated) < len(ENGLISH)
+
+
+def test_a_test_decides_about_a_candidate_in_place(tmp_path: Path) -> None:
+    """It is called while the candidate stands in the file, and it stays if the test passes."""
+    file = project(tmp_path)
+    seen: list[str] = []
+
+    def check(wanted: str) -> Callable[[], list[str]]:
+        def call() -> list[str]:
+            text = german(tmp_path)["berth"]
+            seen.append(text)
+            return [] if text.startswith(wanted) else [f"say {wanted}"]
+
+        return call
+
+    result = ask_for_unit(
+        file,
+        "berth",
+        settings=Model("Platz {number}").settings,
+        feedback=["say Platz"],
+        check=check("Platz"),
+    )
+
+    assert result.stop_reason == "clean"
+    assert seen == ["Platz {number}"]
+    assert codes(file.open()) == {}
+    assert [past.reason for past in unit_history(file)] == ["replaced"]
+
+
+def test_a_candidate_that_fails_the_test_is_taken_out(tmp_path: Path) -> None:
+    """Byte for byte; it is in the history."""
+    file = project(tmp_path)
+    before = files_of(tmp_path)
+
+    result = ask_for_unit(
+        file,
+        "berth",
+        settings=Model("Platz {number}").settings,
+        feedback=["say Anleger"],
+        check=lambda: ["say Anleger"],
+    )
+
+    assert result.stop_reason == "no_progress"
+    assert before == files_of(tmp_path)
+    (past,) = unit_history(file)
+    assert (past.reason, past.id) == ("rejected", result.rejected[0])
+
+
+def test_thousands_of_units_are_written_without_reading_all_again(tmp_path: Path) -> None:
+    """The ledger is read once, however many answers are stored."""
+    english = {f"text{n}": f"Text {n}" for n in range(40)}
+    file = project(tmp_path, None, english=english)
+    reads = 0
+    original = ledger._read_entry
+
+    def counted(data: bytes, path: Path) -> ledger.Entry:
+        nonlocal reads
+        reads += 1
+        return original(data, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "_read_entry", counted)
+        generate_units(file, settings=Model("Text").settings, attempts=1)
+
+    assert reads <= len(english)
+    assert codes(file.open()) == {}
