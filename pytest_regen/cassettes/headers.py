@@ -211,8 +211,8 @@ def public_headers(
     for given, values in headers.items():
         name = given.lower()
         if not _is_dropped(name):
-            values = _cookies(name, values, headers)  # noqa: PLW2901 - the same, cleaner
-            kept[given] = tuple(_clean(name, value, literal) for value in values)
+            blanked = _cookies(name, values, headers)
+            kept[given] = tuple(_clean(name, value, literal) for value in blanked)
     return kept
 
 

@@ -180,6 +180,7 @@ _RUN_BEFORE: Final = 40
 """In characters of one base64 alphabet: after so many, a shape occurs by chance."""
 _MOST_JOINTS: Final = 5
 _FEWEST_LARGE: Final = 5
+_FEWEST_COLUMNS: Final = 2
 _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORT = re.compile("[:=]")
@@ -383,7 +384,7 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
     headings = row.split(delimiter)
     column = row.count(delimiter, 0, at - start)
     # Text before a table may share its first line.
-    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+    if len(headings) < _FEWEST_COLUMNS or not all(map(_HEADING.fullmatch, headings[1:])):
         return
     name = headings[column].strip(' \t\r"')
     for _ in range(_MOST_ROWS if is_private_name(name) else 0):
