@@ -100,7 +100,7 @@ def stores_in(
         if real in units:
             continue
         # What holds no store at all is told by whoever opens it.
-        inner = [] if is_store(path) else sorted(one.parent for one in path.glob("*/pages.json"))
+        inner = [] if is_store(path) else sorted(file.parent for file in path.glob("*/pages.json"))
         has_units = any(file.is_relative_to(real) for file in units)
         yield from inner or ([] if has_units else [path])
 
@@ -114,7 +114,9 @@ def _write(store: RegenStore, results: Results) -> None:
 
 
 def _stale_names(results: Results) -> list[str]:
-    return [name for name, one in results.items() if any(i.code == "STALE" for i in one.issues)]
+    return [
+        name for name, result in results.items() if any(i.code == "STALE" for i in result.issues)
+    ]
 
 
 def _report(store: RegenStore, results: Results, stale: StalePolicy) -> dict[str, Any]:
@@ -167,7 +169,9 @@ def _advice(store: RegenStore, results: Results) -> str:
     place = shlex.quote(str(store.path))
     failing = {name: result for name, result in results.items() if result.has_errors}
     codes = {issue.code for result in failing.values() for issue in result.errors}
-    edited = [name for name, one in failing.items() if any(i.code == "DRIFT" for i in one.errors)]
+    edited = [
+        name for name, result in failing.items() if any(i.code == "DRIFT" for i in result.errors)
+    ]
     if any(fixable(result) for name, result in failing.items() if name not in edited):
         return f"pytest-regen regenerate {place} --from-errors"
     types = " ".join(f"--type {shlex.quote(name)}" for name in edited)
@@ -282,7 +286,7 @@ def adopt(
         refuse_types(file, type=types)
         raise typer.Exit(adopt_file(file, units, as_json=as_json))
     taken = adopt_edits(path, types)
-    left = _left(path, {page.type_name for page in taken.pages})
+    left = _remaining_issues(path, {page.type_name for page in taken.pages})
     if as_json:
         adopted = [{"type_name": p.type_name, "page": p.page} for p in taken.pages]
         errors = [issue.to_json() for result in left.values() for issue in result.errors]
@@ -303,7 +307,7 @@ def adopt(
     raise typer.Exit(int(any(result.has_errors for result in left.values())))
 
 
-def _left(path: Path, types: Collection[str]) -> dict[str, ValidationResult]:
+def _remaining_issues(path: Path, types: Collection[str]) -> dict[str, ValidationResult]:
     """Return what is wrong with types whose edits were adopted: the gate will say so as well."""
     if not types:
         return {}
