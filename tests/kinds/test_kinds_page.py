@@ -30,7 +30,7 @@ def shows(lines: list[str], shown: list[str]) -> None:
     missing = [
         line
         for line in shown
-        if line != "…" and not any(" ".join(line.split()) in one for one in text)
+        if line != "…" and not any(" ".join(line.split()) in output for output in text)
     ]
     assert not missing, "\n".join(lines)
 
@@ -85,7 +85,7 @@ def test_the_table_names_every_member_of_a_kind() -> None:
     )
     rows = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
     tree = ast.parse(Path(kind_module.__file__).read_text("utf-8"))
-    (kind,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Kind")
+    (kind,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Kind")
     members = {
         getattr(node, "name", "") or ast.unparse(getattr(node, "target", node))
         for node in kind.body
