@@ -26,7 +26,7 @@ from pytest_regen.cli.output import (
     next_step,
     progress_bar,
     say,
-    shortened,
+    shorten,
     show_diff,
     show_failures,
     show_issues,
@@ -222,7 +222,7 @@ def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
     Raises:
         StaleStoreError: nobody can be asked, or the answer is no.
     """
-    names_stale = f"{plural(len(stale), 'type')}: {shortened(stale)}"
+    names_stale = f"{plural(len(stale), 'type')}: {shorten(stale)}"
     if is_terminal():
         say(f"warning: made for another version of the document: {names_stale}", "yellow")
         if confirm("Regenerate from the old prompts all the same?"):
@@ -275,7 +275,7 @@ def _show_plan(
         tokens = estimated_input_tokens(entry)
         say(f"  {entry.type_name:<{width}}  {page:<12}  about {tokens:,} tokens")
     if stale:
-        fact("stale", f"{plural(len(stale), 'type')}: {shortened(stale)}", "yellow")
+        fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
     say(f"{store.path}: {plural(len(asked), 'page')} to ask; nothing written")
 
 

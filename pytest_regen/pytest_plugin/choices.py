@@ -33,8 +33,8 @@ __all__ = [
     "cassette_arguments",
     "cassette_mark",
     "choices_of",
+    "hosts_argument",
     "ini_choice",
-    "named_hosts",
     "regen_mark",
 ]
 
@@ -302,7 +302,7 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
     return CassetteMark(**said)
 
 
-def named_hosts(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
+def hosts_argument(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
     """Return the hosts that a mark or fixture names as ``passthrough_hosts``.
 
     Raises:
@@ -331,7 +331,7 @@ def _names(item: pytest.Item, mark: str, key: str, value: object) -> tuple[str, 
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence | set | frozenset) and all(isinstance(v, str) for v in value):
-        return tuple(str(one) for one in value)
+        return tuple(str(item) for item in value)
     raise _wrong(item, f"{mark}({key}={value!r})", "it is a name or a list of names")
 
 

@@ -14,10 +14,10 @@ __all__ = [
     "FailOn",
     "add_markers",
     "add_options",
+    "is_plain",
     "is_reported",
-    "is_told_whole",
     "is_used",
-    "told_whole",
+    "plain_usage_error",
     "usage_error",
 ]
 
@@ -222,7 +222,9 @@ def _has_kind_packages(folder: str) -> bool:
     """
     try:
         with os.scandir(folder or ".") as entries:
-            found = [one.path for one in entries if one.name.endswith((".dist-info", ".egg-info"))]
+            found = [
+                entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))
+            ]
     except OSError:
         return False
     return any(_registers_kinds(f"{path}/entry_points.txt") for path in found)
@@ -248,16 +250,16 @@ def usage_error(what: str, *, why: str = "", hint: str) -> pytest.UsageError:
     """Return pytest's own error with our three lines: what happened, why, and what to do next."""
     from pytest_regen.errors import UsageError
 
-    return told_whole(str(UsageError(what, why=why, hint=hint)))
+    return plain_usage_error(str(UsageError(what, why=why, hint=hint)))
 
 
-def told_whole(text: str) -> pytest.UsageError:
+def plain_usage_error(text: str) -> pytest.UsageError:
     """Return pytest's own error; its text is all there is to show of it."""
     error = pytest.UsageError(text)
     setattr(error, _WHOLE, True)
     return error
 
 
-def is_told_whole(error: BaseException | None) -> bool:
+def is_plain(error: BaseException | None) -> bool:
     """Return whether an error is one of these: lines of ours would tell nobody more."""
     return getattr(error, _WHOLE, False)

@@ -105,14 +105,14 @@ class StoreCheck:
         result, policy = self.result(type_name), choices_of(self.config).stale
         outcome = stale_outcome(policy)
         stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
-        told = tuple(issue for issue in result.warnings if issue.code != "STALE")
+        warnings = tuple(issue for issue in result.warnings if issue.code != "STALE")
         if outcome == "fail":
-            return (*result.errors, *stale), told
+            return (*result.errors, *stale), warnings
         if outcome == "ignore":
-            return result.errors, told
+            return result.errors, warnings
         note = " (fails in CI)" if policy == "auto" else ""
         warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
-        return result.errors, (*warned, *told)
+        return result.errors, (*warned, *warnings)
 
     @property
     def format_note(self) -> str:
@@ -129,7 +129,9 @@ class StoreCheck:
             answers = self.config.hook.pytest_regen_validators(
                 config=self.config, store=self.store, type_name=type_name
             )
-            self._user_issues[type_name] = tuple(issue for one in answers for issue in one or ())
+            self._user_issues[type_name] = tuple(
+                issue for answer in answers for issue in answer or ()
+            )
         return self._user_issues[type_name]
 
     def user_errors(self, type_name: str) -> tuple[Issue, ...]:

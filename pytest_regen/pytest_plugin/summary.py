@@ -221,13 +221,13 @@ class RunLog:
         return [heal for _, heal in self._by_item]
 
     @property
-    def _changed(self) -> list[str]:
+    def _changed_paths(self) -> list[str]:
         return list(dict.fromkeys(path for heal in self._heals for path in heal.changed))
 
     @property
     def gate(self) -> str:
         """Why a green run exits with 1; empty where it does not."""
-        fail_on, changed = self._choices.fail_on, bool(self._changed)
+        fail_on, changed = self._choices.fail_on, bool(self._changed_paths)
         if fail_on == "regenerated" and any(heal.outcome == "regenerated" for heal in self._heals):
             what = self._what_changed or "a test passed only after another turn"
             return f"{what} and regen_fail_on = regenerated"
@@ -237,9 +237,9 @@ class RunLog:
 
     @property
     def _what_changed(self) -> str:
-        if any(Path(path).name == "pages.json" for path in self._changed):
+        if any(Path(path).name == "pages.json" for path in self._changed_paths):
             return "a store was changed"
-        return "a file with units was changed" if self._changed else ""
+        return "a file with units was changed" if self._changed_paths else ""
 
     def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         for note in self.notes:
@@ -250,10 +250,10 @@ class RunLog:
             yield from self._heal_lines(heal)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
-        if self._changed:
-            yield f"changed: {', '.join(map(self._here, self._changed))}", ()
+        if self._changed_paths:
+            yield f"changed: {', '.join(map(self._here, self._changed_paths))}", ()
         if self.gate:
-            todo = "; commit the change" if self._changed else ""
+            todo = "; commit the change" if self._changed_paths else ""
             yield f"exit 1: {self.gate}{todo}", ("red",)
         if self.report:
             yield self.report, ("red",) if self.report_failed else ()
@@ -307,12 +307,12 @@ class RunLog:
     @property
     def next_command(self) -> str:
         """What to run next; empty where nothing is left to do."""
-        told = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
-        if told:
+        commands = [(nodeid, heal.next) for nodeid, heal in self._by_item if heal.next]
+        if commands:
             # The same one in every run, and the one that the report names.
-            return min(told, key=lambda one: one[0])[1]
-        if self._changed:
-            paths = [Path(self._here(path)) for path in self._changed]
+            return min(commands, key=lambda entry: entry[0])[1]
+        if self._changed_paths:
+            paths = [Path(self._here(path)) for path in self._changed_paths]
             stores = {path.parent for path in paths if path.name == "pages.json"}
             shown = dict.fromkeys(
                 str(path.parent if path.parent in stores else path) for path in paths

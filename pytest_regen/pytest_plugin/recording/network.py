@@ -9,7 +9,7 @@ import pytest
 from pytest_regen.network import AllowedHosts, closed_network
 from pytest_regen.pytest_plugin.options import usage_error
 
-__all__ = ["check_mark", "hosts_said", "refuse_connections"]
+__all__ = ["check_mark", "hosts_of", "refuse_connections"]
 
 
 def check_mark(item: pytest.Item, mark: pytest.Mark | None) -> None:
@@ -26,7 +26,7 @@ def check_mark(item: pytest.Item, mark: pytest.Mark | None) -> None:
         )
 
 
-def hosts_said(item: pytest.Item) -> Any:
+def hosts_of(item: pytest.Item) -> Any:
     """Return the hosts that a test may reach as its marks say, else the option."""
     block, allow = (
         item.get_closest_marker("block_network"),
