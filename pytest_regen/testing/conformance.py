@@ -51,7 +51,7 @@ from pytest_regen.units.work import (
 __all__ = ["KindConformance", "Replies"]
 
 _REPLIES: Final = "replies.json"
-_LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "venv", "cassettes", "tests")
+_LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "cassettes")
 _MODEL: Final = "conformance"
 _URL: Final = "REGEN_CONFORMANCE_URL"
 _CONFTEST: Final = """\

@@ -5,6 +5,8 @@ from an API, unaltered. What is said here about its first tries is all that foll
 """
 
 import json
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -45,3 +47,56 @@ def codes(language: str, name: str, text: str) -> list[str]:
     unit = Unit(name, FOLDER / f"{language}.json", text, "", kind)
     found = issues_from(kind.check(unit), unit)
     return [issue.code if issue.severity == "error" else issue.code.lower() for issue in found]
+
+
+FOUND: dict[tuple[str, str], list[str]] = {}
+"""What is wrong with first tries, by language and name: all of it was looked at, see below."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_string_was_answered(language: str) -> None:
+    """Nothing was left out, and nothing added."""
+    assert answers(language).keys() == catalogue().read_source().texts.keys()
+    assert len(answers(language)) == 111
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_first_tries(language: str) -> None:
+    """What fails is what a person would send back; nothing else does."""
+    found = {
+        (language, name): problems
+        for name, text in answers(language).items()
+        if (problems := codes(language, name, text))
+    }
+
+    assert found == {key: value for key, value in FOUND.items() if key[0] == language}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_done_to_a_right_answer_is_found(language: str) -> None:
+    """A placeholder lost or translated, a tag lost, a remark added, the source copied."""
+    source = catalogue().read_source().texts
+    missed = []
+    for name, text in answers(language).items():
+        for harm, code in harms(source[name], text):
+            if code not in codes(language, name, harm):
+                missed.append((name, harm))
+
+    assert not missed
+
+
+def harms(source: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield texts with one fault each, and the code of the fault."""
+    is_icu = messages.is_icu(source)
+    for match in re.finditer(r"\{\{?\w+\}\}?|%\(\w+\)s|%s|%d", text):
+        if not is_icu or text.count(match[0]) == 1:
+            yield text.replace(match[0], ""), "PLACEHOLDER"
+            if match[0] not in {"%s", "%d"}:
+                yield text.replace(match[0], match[0].replace("}", "x}").replace(")", "x)")), "PLACEHOLDER"
+    for match in re.finditer(r"</\w+>", text):
+        yield text.replace(match[0], ""), "TAGS"
+    yield f"{text}\n\nI kept the tone informal.", "LENGTH"
+    if is_icu:
+        yield text[:-1], "PLACEHOLDER"
+    if len([word for word in messages.words(source) if len(word) > 3]) > 3:
+        yield source, "UNTRANSLATED"
