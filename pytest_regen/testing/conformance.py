@@ -272,6 +272,9 @@ class KindConformance:
     settings: ClassVar[str] = ""
     """``[tool.pytest-regen]`` for the copy, as TOML; by default it names the kind."""
 
+    kill_every: ClassVar[int] = 1
+    """Kill at each write; a higher number takes a sample."""
+
     _template: ClassVar[_Project]
 
     @pytest.fixture
@@ -461,7 +464,9 @@ class KindConformance:
         for effort in _EFFORTS:
             before[effort] = _prepare(lab.copy(tmp_path / effort), effort)
 
-        done = lab.run("-m", __name__, str(tmp_path), lab.place, lab.name)
+        step = str(self.kill_every)
+
+        done = lab.run("-m", __name__, str(tmp_path), lab.place, lab.name, step)
 
         assert done.returncode == 0, done.stdout + done.stderr
         for effort, killed in json.loads(done.stdout).items():
@@ -472,7 +477,8 @@ class KindConformance:
                 codes, text = set(left.codes()), left.text() or ""
                 is_new = same_text(kind, text, after) and "DRIFT" not in codes
                 assert is_new or codes == before[effort], f"{effort}, killed {effect}: {codes}"
-                assert left.files().keys() == lab.files().keys(), f"{effort}, killed {effect}"
+                others = left.files().keys() ^ lab.files().keys()
+                assert others <= {lab.place}, f"{effort}, killed {effect}: {others}"
                 _EFFORTS[effort](left)
                 assert same_text(kind, left.text() or "", after), f"{effort}, killed {effect}"
 
@@ -601,8 +607,8 @@ _EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
 """What is killed; each may be done again."""
 
 
-def _kill_at_each_write(project: _Project, effort: str) -> list[tuple[str, str]]:
-    """Return copies in which the work was killed, each one write later than the last.
+def _kill_at_writes(project: _Project, effort: str, step: int) -> list[tuple[str, str]]:
+    """Return copies in which the work was killed, each ``step`` writes later than the last.
 
     The last copy is one whose work was left alone.
     """
@@ -612,7 +618,7 @@ def _kill_at_each_write(project: _Project, effort: str) -> list[tuple[str, str]]
         note = copy.root.with_suffix(".effect")
         pid = os.fork()
         if not pid:
-            _work_and_die(copy, effort, note, len(seen))
+            _work_and_die(copy, effort, note, step * len(seen))
         _, status = os.waitpid(pid, 0)
         if status not in {0, signal.SIGKILL}:
             raise AssertionError(f"the work ended with {status}")
@@ -639,12 +645,12 @@ def _work_and_die(project: _Project, effort: str, note: Path, left: int) -> None
     os._exit(0)
 
 
-def _main(space: str, place: str, name: str) -> None:
+def _main(space: str, place: str, name: str, step: str) -> None:
     killed = {}
     for effort in _EFFORTS:
         project = _Project(Path(space, effort), place, ((name, "", ""),))
         project.file().open()  # Imports once here, instead of in each child.
-        killed[effort] = _kill_at_each_write(project, effort)
+        killed[effort] = _kill_at_writes(project, effort, int(step))
     sys.stdout.write(json.dumps(killed))
 
 

@@ -17,6 +17,7 @@ OF_THEIR_OWN = frozenset(
         "cassettes",
         "context",
         "how-to",
+        "kinds",
         "migrating",  # below, as a test
         "pytest",
         "sessions",
