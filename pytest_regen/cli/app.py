@@ -9,15 +9,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
 
-from pytest_regen.cli.output import describe_failure, emit_json, fail
+from pytest_regen.cli.output import AsJson, describe_failure, emit_json, fail, next_step, say
 from pytest_regen.errors import RegenError, UsageError
 
-__all__ = ["COMMANDS", "app", "main"]
+__all__ = ["COMMANDS", "app", "emulator", "main"]
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "generate": ("generate", "Generate or update types of an API, or units of a file."),
@@ -26,13 +27,14 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Regenerate types of a store, or units of a file.",
     ),
     "validate": ("stores", "Validate stores and units; no model."),
+    "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
     "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),
     "rebuild": ("stores", "Put back what is recorded; drops edits, asks no model."),
     "forget": ("units", "Drop units that nothing asks for any more."),
     "cassettes": ("cassettes", "Check, show and convert recordings."),
-    "emulator": ("emulator", "Run a local fake of the Messages API, until stopped."),
+    "emulator": ("app", "Run a local fake of the Messages API, until stopped."),
 }
 """Command to the module that holds it and what ``--help`` says: a command pays only for itself."""
 
@@ -125,6 +127,25 @@ def _root(
     del version  # Its callback has ended the command.
 
 
+def emulator(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
+    replies: Annotated[
+        Path | None, typer.Option("--replies", metavar="FILE", help="YAML script of replies.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a local fake of the Messages API, until stopped. Everything it says is labelled."""
+    from pytest_regen.emulator import serve
+
+    def tell(base_url: str) -> None:
+        if as_json:
+            emit_json({"base_url": base_url})
+        say(f"emulator of the Messages API on {base_url}; stop it with Ctrl-C")
+        next_step(f"export ANTHROPIC_BASE_URL={base_url} ANTHROPIC_API_KEY=any-key")
+
+    serve(port, replies, ready=tell, answered=say)
+
+
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run a command and end the process with its exit code.
 
@@ -143,7 +164,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         _tell_stopped()
         raise SystemExit(_STOPPED) from None
     except BrokenPipeError:
-        # Whoever read stdout has left; nothing more can be said there.
+        # The reader of stdout has left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:

@@ -61,25 +61,25 @@ def check(
 
     files, others = cassettes_in(paths)
     known = _baseline(baseline, update=update)
-    found = check_cassettes(files, Limits(max_age, max_size), _drifted(), known)
+    found = check_cassettes(files, Limits(max_age, max_size), _last_drifted(), known)
     if known and update:
         count = known.write(files)
         say(f"{known.path}: {plural(count, 'finding')}")
     elif known:
         found += outdated_findings(known, files)
-    errors = [one for one in found if one.severity == "error"]
+    errors = [finding for finding in found if finding.severity == "error"]
     if as_json:
         emit_json(
             {
                 "checked": len(files),
                 "skipped": [str(path) for path in others],
                 "ok": not errors,
-                "findings": [_plain(one) for one in found],
+                "findings": [_plain(finding) for finding in found],
             }
         )
     else:
-        for one in found:
-            say(str(one))
+        for finding in found:
+            say(str(finding))
         if others:
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             say(f"skipped, because they hold no interactions: {others[0]}{more}")
@@ -87,7 +87,7 @@ def check(
         counts = f"{plural(len(errors), 'error')}, {plural(warnings, 'warning')}"
         say(f"{len(files)} checked, {counts}")
         _say_next(found)
-    if any(one.code == "UNREADABLE" for one in found):
+    if any(finding.code == "UNREADABLE" for finding in found):
         raise typer.Exit(2)
     raise typer.Exit(1 if errors else 0)
 
@@ -106,16 +106,16 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
     """Return the baseline of the option, else of the project, if there is one.
 
     Raises:
-        UsageError: none is named although it is to be updated, or what is named is none.
+        UsageError: ``--update-baseline`` without a baseline, or the file is not one.
     """
     from pytest_regen.cassettes.upkeep.check import Baseline
-    from pytest_regen.cli.project import Project, shown
+    from pytest_regen.cli.project import Project, short_path
     from pytest_regen.errors import UsageError
 
     if named is None:
         project = Project.here()
         configured = project.settings.cassettes.baseline
-        named = shown(project.root / configured) if configured else None
+        named = short_path(project.root / configured) if configured else None
     if named is None and update:
         raise UsageError(
             "--update-baseline: no baseline is named",
@@ -125,7 +125,9 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
 
 
 def _say_next(found: "tuple[Finding, ...]") -> None:
-    leaking = list(dict.fromkeys(one.path for one in found if one.code in {"SECRET", "HEADER"}))
+    leaking = list(
+        dict.fromkeys(finding.path for finding in found if finding.code in {"SECRET", "HEADER"})
+    )
     if leaking:
         from pytest_regen.cassettes.upkeep.convert import is_cleanable
 
@@ -134,11 +136,11 @@ def _say_next(found: "tuple[Finding, ...]") -> None:
             say(f"next: pytest-regen cassettes convert {mendable}  (and revoke what was in it)")
         else:
             say(f"next: revoke what is in {leaking[0]}, and record it again without")
-    elif any(one.code == "BASELINE" for one in found):
+    elif any(finding.code == "BASELINE" for finding in found):
         say("next: the same command with --update-baseline")
 
 
-def _drifted() -> frozenset[str]:
+def _last_drifted() -> frozenset[str]:
     """Return the cassettes that drifted in the last test run, from the working folder.
 
     That of the project the folder is in: pytest keeps what it knows in its rootdir.
@@ -151,11 +153,11 @@ def _drifted() -> frozenset[str]:
     else:
         return frozenset()
     try:
-        said = json.loads(file.read_text("utf-8"))
+        data = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return frozenset()
-    known = said if isinstance(said, list) else []
-    return frozenset(os.path.relpath(root / str(one), here) for one in known)
+    known = data if isinstance(data, list) else []
+    return frozenset(os.path.relpath(root / str(name), here) for name in known)
 
 
 @cassettes.command()
@@ -179,8 +181,8 @@ def show(
     metadata = shown["metadata"]
     known = [f"{name}: {metadata[name]}" for name in ("recorded_at", "source") if name in metadata]
     emit_text(f"{file}  {', '.join(known)}".rstrip())
-    for one in shown["interactions"]:
-        emit_text("\n".join(_lines(one, full=full)))
+    for interaction in shown["interactions"]:
+        emit_text("\n".join(_lines(interaction, full=full)))
 
 
 def _lines(one: dict[str, Any], *, full: bool) -> list[str]:
@@ -189,7 +191,7 @@ def _lines(one: dict[str, Any], *, full: bool) -> list[str]:
     lines = ["", f"{head} {one['status']}{model}"]
     if one["repeated"]:
         lines.append(f"    ({one['repeated']} messages as before)")
-    lines += [f"{said['role']}: {_cut(said['text'], full=full)}" for said in one["new"]]
+    lines += [f"{part['role']}: {_cut(part['text'], full=full)}" for part in one["new"]]
     lines.append(f"reply: {_cut(one['reply'], full=full)}")
     tokens = ", ".join(f"{count:,} {name}" for name, count in one["tokens"].items())
     end = "" if one["end"] == "complete" else f", stream {one['end']}"
@@ -250,20 +252,20 @@ def convert(
         except (CassetteError, UsageError) as error:
             if len(files) == 1:
                 raise
-            done.append(_skipped(path, error))
+            done.append(_report_skip(path, error))
             continue
-        done.append(_converted(plan, backup, dry_run=dry_run))
-    statuses = [one["status"] for one in done]
+        done.append(_convert_file(plan, backup, dry_run=dry_run))
+    statuses = [result["status"] for result in done]
     if as_json:
         emit_json({"ok": not {"refused", "unreadable"} & set(statuses), "files": done})
     else:
-        _say_converted(done)
+        _say_results(done)
     if "unreadable" in statuses:
         raise typer.Exit(2)
     raise typer.Exit(1 if "refused" in statuses else 0)
 
 
-def _skipped(path: Path, error: "RegenError") -> dict[str, Any]:
+def _report_skip(path: Path, error: "RegenError") -> dict[str, Any]:
     from pytest_regen.errors import CassetteUnreadableError
 
     status = "unreadable" if isinstance(error, CassetteUnreadableError) else "refused"
@@ -277,12 +279,12 @@ def _backup_path(path: Path, folder: Path | None) -> Path:
     place = path if folder is None else folder / (name.name if name.parts[:1] == ("..",) else name)
     numbers = ("", *(f".{number}" for number in range(2, _BACKUPS)))
     free = (place.with_name(f"{place.name}.orig{number}") for number in numbers)
-    return next(one for one in free if not one.exists())
+    return next(path for path in free if not path.exists())
 
 
-def _converted(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> dict[str, Any]:
+def _convert_file(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> dict[str, Any]:
     is_done = plan.status == "convertible" and not dry_run
-    said: dict[str, Any] = {
+    row: dict[str, Any] = {
         "path": str(plan.path),
         "status": "converted" if is_done else plan.status,
         "written": str(plan.target) if is_done else None,
@@ -290,10 +292,10 @@ def _converted(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> dic
         "interactions": plan.interactions,
     }
     if plan.status == "refused":
-        return {**said, "why": plan.why, "next": plan.hint}
+        return {**row, "why": plan.why, "next": plan.hint}
     changes = plan.changes
     return {
-        **said,
+        **row,
         "changes": {
             "headers": list(changes.headers),
             "replaced_headers": list(changes.replaced_headers),
@@ -304,19 +306,19 @@ def _converted(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> dic
     }
 
 
-def _say_converted(done: list[dict[str, Any]]) -> None:
-    for one in done:
-        if one["status"] in {"refused", "unreadable"}:
-            say(f"{one['path']}: {one['status']}: {one['why']}\n  next: {one['next']}")
+def _say_results(done: list[dict[str, Any]]) -> None:
+    for result in done:
+        if result["status"] in {"refused", "unreadable"}:
+            say(f"{result['path']}: {result['status']}: {result['why']}\n  next: {result['next']}")
             continue
-        recordings = plural(one["interactions"], "recording")
-        place = one["written"] or one["path"]
-        say(f"{place}: {_WORDS[one['status']]}, {recordings}: {one['changes']['summary']}")
-    backups = [one["backup"] for one in done if one.get("backup")]
+        recordings = plural(result["interactions"], "recording")
+        place = result["written"] or result["path"]
+        say(f"{place}: {_WORDS[result['status']]}, {recordings}: {result['changes']['summary']}")
+    backups = [result["backup"] for result in done if result.get("backup")]
     if backups:
         more = f" and {len(backups) - 1} more" if len(backups) > 1 else ""
         say(f"the old files still hold what was removed: do not commit {backups[0]}{more}")
-    counts = Counter(one["status"] for one in done)
+    counts = Counter(result["status"] for result in done)
     if len(done) > 1:
         say(", ".join(f"{count} {status}" for status, count in counts.items()))
 

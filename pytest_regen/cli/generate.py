@@ -30,7 +30,7 @@ from pytest_regen.cli.output import (
     next_step,
     progress_bar,
     say,
-    shortened,
+    shorten,
     show_failures,
     show_issues,
     usage_line,
@@ -293,7 +293,9 @@ def generate(
             options = {"settings": settings, "attempts": turns.replies()}
             results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)
     if as_json:
-        reports = [_planned(one) if dry_run else _generated(one) for one in results.done]
+        reports = [
+            _plan_json(result) if dry_run else _result_json(result) for result in results.done
+        ]
         emit_json({"stores": reports, **results.others} if many else reports[0])
     else:
         for result in results.done:
@@ -306,17 +308,17 @@ def generate(
 
 def _check(results: "_Results", *, many: bool, again: str, as_json: bool) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
-    codes = [int(not one.is_current) for one in results.done]
+    codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
     if as_json:
-        reports = [_checked(one) for one in results.done]
+        reports = [_check_json(result) for result in results.done]
         emit_json({"stores": reports, **results.others} if many else reports[0])
         raise typer.Exit(code)
-    for one in results.done:
-        _show_check(one)
+    for result in results.done:
+        _show_check(result)
     if many:
-        old = sum(not one.is_current and not one.is_new for one in results.done)
-        new = sum(one.is_new for one in results.done)
+        old = sum(not result.is_current and not result.is_new for result in results.done)
+        new = sum(result.is_new for result in results.done)
         parts = [f"{plural(len(results.done) - old - new, 'store')} up to date"]
         parts += [f"{old} older than the document"] if old else []
         parts += [f"{plural(new, 'operation')} without a store"] if new else []
@@ -336,14 +338,14 @@ def _show_check(result: GenerateResult) -> None:
     for name in () if result.is_new else ("added", "changed", "removed"):
         types = getattr(result, name)
         if types:
-            fact(name, f"{plural(len(types), 'type')}: {shortened(types)}")
+            fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
     _show_pages(result)
     pages = f"{plural(len(result.asked), 'page')} to ask"
     why = "there is no store yet" if result.is_new else "older than the document"
     say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
 
 
-def _checked(result: GenerateResult) -> dict[str, Any]:
+def _check_json(result: GenerateResult) -> dict[str, Any]:
     return {
         "path": result.path.as_posix(),
         "ok": result.is_current,
@@ -478,7 +480,7 @@ def _exit_code(result: GenerateResult | RegenError) -> int:
     return int(any(found.has_errors for found in result.validation.values()))
 
 
-def _planned(result: GenerateResult) -> dict[str, Any]:
+def _plan_json(result: GenerateResult) -> dict[str, Any]:
     return {
         "ir": result.ir.to_json(),
         "prompts": [
@@ -489,7 +491,7 @@ def _planned(result: GenerateResult) -> dict[str, Any]:
     }
 
 
-def _generated(result: GenerateResult) -> dict[str, Any]:
+def _result_json(result: GenerateResult) -> dict[str, Any]:
     return {
         "path": result.path.as_posix(),
         "ok": _exit_code(result) == 0,
@@ -540,7 +542,7 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
     for name in ("added", "changed", "removed", "kept"):
         types = getattr(result, name)
         if types:
-            fact(name, f"{plural(len(types), 'type')}: {shortened(types)}")
+            fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
     source = result.path / result.source_file
     if namespace and source.is_file() and not _header_has(source, namespace):
         fact(
@@ -574,10 +576,10 @@ def _show_sum(results: _Results, *, dry_run: bool) -> None:
     """Tell what came of many operations, where that is not on the screen any more."""
     for kind, whose in groupby(results.skipped, key=lambda each: each.kind):
         names = [each.operation for each in whose]
-        fact("skipped", f"{plural(len(names), 'operation')} {kind}: {shortened(names)}")
+        fact("skipped", f"{plural(len(names), 'operation')} {kind}: {shorten(names)}")
     if results.excluded:
         names = [str(operation) for operation in results.excluded]
-        fact("excluded", f"{plural(len(names), 'operation')}: {shortened(names)}")
+        fact("excluded", f"{plural(len(names), 'operation')}: {shorten(names)}")
     failing = sum(_exit_code(result) > 0 for result in results.done)
     kept = sum(_exit_code(result) == 0 and _is_kept(result) for result in results.done)
     made = len(results.done) - failing - kept

@@ -51,7 +51,7 @@ __all__ = [
     "next_step",
     "progress_bar",
     "say",
-    "shortened",
+    "shorten",
     "show_diff",
     "show_failures",
     "show_issues",
@@ -162,7 +162,7 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def shortened(names: Sequence[str]) -> str:
+def shorten(names: Sequence[str]) -> str:
     """Return the first of many names, and how many more there are."""
     if len(names) <= _NAMES + 1:
         return ", ".join(names)
@@ -221,7 +221,9 @@ def show_diff(diff: str) -> None:
 
 def show_failures(failures: "Sequence[RegenError]") -> None:
     """Tell what ended the work, each thing once."""
-    for what, why, hint in dict.fromkeys((one.what, one.why, one.hint) for one in failures):
+    for what, why, hint in dict.fromkeys(
+        (failure.what, failure.why, failure.hint) for failure in failures
+    ):
         fail(what, why=why, hint=hint)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_regen.units.loading import ProjectKinds
     from pytest_regen.units.place import UnitFile
 
-__all__ = ["Project", "shown"]
+__all__ = ["Project", "short_path"]
 
 _MARKS = ("pyproject.toml", "pytest.ini", ".pytest.ini")
 _INI_SECTIONS = {
@@ -79,29 +79,30 @@ class Project:
             glob = found.unmatched[0] if found.unmatched else ""
             raise UsageError(
                 f"regen_stores: {glob!r} matches no store" if glob else "no store is named",
-                why=f"looked below {shown(self.root)}"
+                why=f"looked below {short_path(self.root)}"
                 if glob
                 else "neither on the command line nor by regen_stores in pytest's settings",
                 hint="name folders of stores, or make one with pytest-regen generate",
             )
-        return tuple(map(shown, found.stores))
+        return tuple(map(short_path, found.stores))
 
     def missing_line(self, store: Path) -> str:
         """Return what to add to the settings so that pytest collects a store; empty if it does."""
         from pytest_regen.stores import find_stores
 
         real = store.resolve()
-        if any(one.resolve() == real for one in find_stores(self.store_globs, self.root).stores):
+        if any(
+            store.resolve() == real for store in find_stores(self.store_globs, self.root).stores
+        ):
             return ""
         globs = [*self.store_globs, _glob_of(real.parent, self.root.resolve())]
         ini = next((name for name in _MARKS[1:] if (self.root / name).is_file()), None)
         if ini is not None:
             lines = " (one per line)" if len(globs) > 1 else ""
-            return (
-                f"regen_stores = {' '.join(globs)}{lines} to [pytest] of {shown(self.root / ini)}"
-            )
+            file = short_path(self.root / ini)
+            return f"regen_stores = {' '.join(globs)}{lines} to [pytest] of {file}"
         listed = ", ".join(f'"{glob}"' for glob in globs)
-        place = shown(self.root / "pyproject.toml")
+        place = short_path(self.root / "pyproject.toml")
         return f"regen_stores = [{listed}] to [tool.pytest.ini_options] of {place}"
 
     @cached_property
@@ -132,7 +133,7 @@ class Project:
             return open_units(kinds, path, ignore=self.settings.ignored)
         if units:
             raise UsageError(
-                f"--unit {units[0]} names nothing: no kind claims {shown(path)}",
+                f"--unit {units[0]} names nothing: no kind claims {short_path(path)}",
                 hint='name a file that one of the "kinds" in [tool.pytest-regen] claims',
             )
         return None
@@ -158,7 +159,7 @@ class Project:
         """What becomes of a stale type: the ini value ``regen_stale``, else the table's.
 
         Raises:
-            UsageError: the ini value is none of the words.
+            UsageError: the ini value is not one of the words.
         """
         value = self._ini("regen_stale")
         chosen = next((word for word in STALE_POLICIES if word == value), None)
@@ -216,7 +217,7 @@ def _has_ini_section(folder: Path) -> bool:
     return False
 
 
-def shown(path: Path) -> Path:
+def short_path(path: Path) -> Path:
     """Return a path as it is seen from the working directory, where that is the shorter way."""
     near = Path(os.path.relpath(path))
     return near if len(str(near)) < len(str(path)) else path

@@ -26,7 +26,7 @@ from pytest_regen.cli.output import (
     next_step,
     progress_bar,
     say,
-    shortened,
+    shorten,
     show_diff,
     show_failures,
     show_issues,
@@ -220,9 +220,9 @@ def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
     """Ask whether to go on with prompts made for another version of the document.
 
     Raises:
-        StaleStoreError: nobody can be asked, or the answer is no.
+        StaleStoreError: there is no terminal to ask, or the answer is no.
     """
-    names_stale = f"{plural(len(stale), 'type')}: {shortened(stale)}"
+    names_stale = f"{plural(len(stale), 'type')}: {shorten(stale)}"
     if is_terminal():
         say(f"warning: made for another version of the document: {names_stale}", "yellow")
         if confirm("Regenerate from the old prompts all the same?"):
@@ -275,7 +275,7 @@ def _show_plan(
         tokens = estimated_input_tokens(entry)
         say(f"  {entry.type_name:<{width}}  {page:<12}  about {tokens:,} tokens")
     if stale:
-        fact("stale", f"{plural(len(stale), 'type')}: {shortened(stale)}", "yellow")
+        fact("stale", f"{plural(len(stale), 'type')}: {shorten(stale)}", "yellow")
     say(f"{store.path}: {plural(len(asked), 'page')} to ask; nothing written")
 
 
@@ -328,7 +328,7 @@ def _advice(result: PartialRegenResult) -> str:
     reasons = set(result.stop_reasons.values())
     if "unfixable" in reasons:
         return "correct the document, then pytest-regen generate on it"
-    # A reply can mend nothing where what is left is an edit, or the file around the blocks.
+    # A reply cannot help where only an edit is left, or the file around the blocks.
     drifted = {issue.type_name for issue in result.validation.errors if issue.code == "DRIFT"}
     if result.skipped and drifted:
         has_errors = any(issue.type_name in drifted for issue in fixable(result.validation))

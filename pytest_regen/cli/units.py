@@ -22,7 +22,7 @@ from pytest_regen.cli.output import (
     next_step,
     progress_bar,
     say,
-    shortened,
+    shorten,
     show_diff,
     show_failures,
     usage_line,
@@ -377,7 +377,7 @@ def _answered(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) -> dict[
 def _show_results(done: UnitsResult) -> None:
     if done.regenerated:
         count = plural(len(done.regenerated), "unit")
-        fact("written", f"{count}: {shortened(done.regenerated)}", "green")
+        fact("written", f"{count}: {shorten(done.regenerated)}", "green")
     rejected = [entry for one in done.results for entry in one.rejected]
     if rejected:
         fact("rejected", f"{plural(len(rejected), 'text')}, kept in .regen/history")
@@ -440,7 +440,7 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
         emit_json({"adopted": [{"name": name} for name in done.names], "errors": errors})
         return int(bool(left))
     if done.names:
-        fact("adopted", f"{plural(len(done.names), 'unit')}: {shortened(done.names)}")
+        fact("adopted", f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
         _show_issues(units, left)
         next_step(_advice(units, left) or command("validate", file.here))
     else:
@@ -462,7 +462,7 @@ def rebuild_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) 
 
 def _show_changes(file: UnitFile, verb: str, done: UnitChanges) -> None:
     if done.names:
-        fact(verb, f"{plural(len(done.names), 'unit')}: {shortened(done.names)}")
+        fact(verb, f"{plural(len(done.names), 'unit')}: {shorten(done.names)}")
     if done.history:
         fact("kept", f"{plural(len(done.history), 'text')} in .regen/history")
     for note in done.notes:

@@ -1,9 +1,10 @@
-"""What a text says once it is decoded: escapes, base64, percent-encoding, and the way back.
+"""Text inside text: escapes, base64 and percent-encoding, decoded and encoded again.
 
-A leaf. Credentials are looked for in what is decoded and replaced in what is encoded.
+Standard library only. Credentials are found in decoded text and replaced in the encoded one.
 """
 
 import re
+import sys
 import zlib
 from base64 import b64decode, b64encode
 from bisect import bisect_right
@@ -24,10 +25,10 @@ __all__ = [
 
 
 Holds = Callable[[str], bool]
-"""Whether there is something in a text to be replaced."""
+"""Returns whether a text holds something to replace."""
 
 _ESCAPED = re.compile(
-    # JSON, YAML, Python, shells and HTML; a colour of a terminal; the end of a folded line.
+    # JSON, YAML, Python, shells and HTML; terminal colours; folded lines.
     r"\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|033"
     r"|[\\\"'`/abefnrtv0N_LP ]|\r?\n[ \t]*)"
     r"|\x1b\[[0-9;]*[A-Za-z]"
@@ -42,24 +43,25 @@ _MEANINGS: Final = {
                                                "&<>\"'\xa0", strict=True)},
 }  # fmt: skip
 _NUMBER = re.compile(r"[\\&][uUx#{]+([0-9A-Fa-f]+)")
+_SURROGATES: Final = range(0xD800, 0xE000)
 _NO_LETTER: Final = "\ufffd"
 _MANY: Final = 1_000
-"""Backslashes: in a text with more of them, the commonest escapes are undone without a pattern."""
+"""In backslashes: with more of them, the commonest escapes are undone by plain replacement."""
 _COMMONEST: Final = (r"\\", r"\"", r"\n", r"\t", r"\r", r"\/", r"\'")
-"""The backslash itself comes first: once no two stand in a row, each begins an escape."""
+"""The escaped backslash comes first: once no two are adjacent, each one begins an escape."""
 _FOLDED: Final = re.compile(r"\\\r?\n[ \t]*")
 _STAND_INS: Final = tuple(map(chr, range(0xD800, 0xD810)))
-"""Halves of pairs: they are part of no escape, and no escape means one."""
+"""Lone surrogates as placeholders: no escape contains or means one."""
 
 
 class UnescapedText(NamedTuple):
-    """A text whose escapes are undone."""
+    """A text with its escapes undone, and a map of positions."""
 
     escaped: str
     text: str
 
     def places(self) -> Callable[[int], int]:
-        """Return what gives for a place in ``text`` the place in ``escaped``."""
+        """Return a function from a position in ``text`` to the position in ``escaped``."""
         plain, escaped, ahead = [0], [0], 0
         for match in _ESCAPED.finditer(self.escaped):
             ahead += len(match[0]) - len(_meaning(match))
@@ -74,22 +76,22 @@ class UnescapedText(NamedTuple):
 
 
 def unescape(text: str) -> UnescapedText | None:
-    """Return ``text`` without its escapes; ``None`` where it has none.
+    """Return ``text`` without its escapes; ``None`` if it has none.
 
-    One level: what was escaped twice is escaped once then.
+    Undoes one level: what was escaped twice is escaped once afterwards.
     """
     if not ("\\" in text or "\x1b[" in text or ("&" in text and ";" in text)):
         return None
     plain = _plain(text) if text.count("\\") > _MANY else _ESCAPED.sub(_meaning, text)
-    # What is meant is always shorter.
+    # A character is always shorter than its escape.
     return UnescapedText(text, plain) if len(plain) < len(text) else None
 
 
 def _plain(text: str) -> str:
-    """Return ``text`` without its escapes, some ten times faster where they stand close together.
+    """Return ``text`` without its escapes, about ten times faster if they are close together.
 
-    What the commonest escapes mean is put in last: a line end of theirs, next to what else stands
-    there, could be read as an escape that nobody wrote.
+    The characters of the commonest escapes are inserted last: next to other text, an early line end
+    could form an escape that is not in the original.
     """
     free = [sign for sign in _STAND_INS if sign not in text]
     if len(free) <= len(_COMMONEST):
@@ -116,15 +118,15 @@ def _meaning(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _numeric_character(token: str) -> str:
-    """Return the character that an escape gives by its number."""
+    """Return the character of a numeric escape."""
     (digits,) = _NUMBER.findall(token)
     code = int(digits, 10 if token[0] == "&" and "x" not in token else 16)
-    is_letter = code < 0xD800 or 0xDFFF < code <= 0x10FFFF  # noqa: PLR2004 - halves of pairs
+    is_letter = code <= sys.maxunicode and code not in _SURROGATES
     return chr(code) if is_letter else _NO_LETTER
 
 
 class EncodedPart(NamedTuple):
-    """A part of a text that says something else when it is decoded."""
+    """A part of a text that is encoded, with its decoded text."""
 
     start: int
     end: int
@@ -134,41 +136,41 @@ class EncodedPart(NamedTuple):
 
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+")
 _BASE64 = re.compile(
-    # Lines may be ended, as mail has them, and indented, as YAML has.
+    # Lines may be broken, as in mail, and indented, as in YAML.
     r"[A-Za-z0-9+/_-]{20,}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{4,})*={0,2}"
 )
 _ONE_ALPHABET = str.maketrans("-_", "+/")
 _JOINTS = re.compile(r"[-_/+]")
 _WIDE = re.compile(rb"(?:[\t\n\r -~]\0){16}")
 _SHORTEST: Final = 20
-"""Digits of base64: below, nothing is long enough to hide a credential."""
+"""In digits of base64: less is too short to hide a credential."""
 _FIRST_LINES: Final = 3
 _SHORT: Final = 1 << 12
-"""Characters: in up to so many, base64 is also looked for behind another word."""
+"""In characters: only in shorter texts base64 is also looked for after another word."""
 _LARGEST: Final = 1 << 22
-"""Bytes that are looked at of what is compressed."""
+"""How many bytes of compressed data are searched."""
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _ENDS = r"""[\s"'<>\\&?;,{}]"""
 _BEFORE = re.compile(rf"(?s:.*){_ENDS}")
 _UP_TO = re.compile(_ENDS.replace("[", "[^", 1) + "*")
 _FARTHEST: Final = 1 << 12
-"""Characters before the first percent sign of a word that are looked at."""
+"""How many characters before the first percent sign of a word are searched."""
 
 
 def encoded_parts(text: str, long: str, holds: Holds) -> list[EncodedPart]:
-    """Return the parts of a text that are base64 or percent-encoded, in order, none twice.
+    """Return the parts of a text in base64 or percent-encoding, in order and without overlaps.
 
     Args:
         text: the text.
-        long: its long words; base64 is looked for only where they have some.
-        holds: asked of what is decoded. Base64 of which it says no is left out.
+        long: its long words; base64 is searched only if they contain some.
+        holds: whether a decoded text matters; other base64 is left out.
     """
     found = [*_in_base64(text, long, holds), *_in_percent(text)]
     kept: list[EncodedPart] = []
-    for one in sorted(found, key=lambda one: one[:2]):
-        # Where both readings are possible the one that begins first covers the other.
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
+    for part in sorted(found, key=lambda part: part[:2]):
+        # If both readings are possible, the part that begins first wins.
+        if not kept or part.start >= kept[-1].end:
+            kept.append(part)
     return kept
 
 
@@ -176,7 +178,7 @@ def _in_base64(text: str, long: str, holds: Holds) -> Iterator[EncodedPart]:
     at = 0
     for run in _RUN.findall(long):
         start = text.find(run, at)
-        # A word, a name or a number is none: base64 has letters of both sizes.
+        # Words, names and numbers are not base64, which has letters of both cases.
         if start < 0 or run.islower() or run.isupper():
             continue
         match = _BASE64.match(text, start)
@@ -201,7 +203,7 @@ def _from_base64(text: str, match: re.Match[str], holds: Holds) -> EncodedPart |
     for start in _starts(match):
         digits = "".join(text[start : match.end()].split()).rstrip("=")
         letters = b"-_" if "-" in digits or "_" in digits else b"+/"
-        # One digit more than whole bytes take says nothing; what follows may be of both alphabets.
+        # A single digit more than whole bytes need carries nothing; padding fits both alphabets.
         whole = digits[: len(digits) - (len(digits) % 4 == 1)].translate(_ONE_ALPHABET)
         data = b64decode(whole + "=" * (-len(whole) % 4))
         for plain, encode in _readings(data):
@@ -212,7 +214,7 @@ def _from_base64(text: str, match: re.Match[str], holds: Holds) -> EncodedPart |
 
 
 def _starts(match: re.Match[str]) -> Iterator[int]:
-    """Yield where base64 may begin: behind a word or a path it may begin later, or a line later."""
+    """Yield where base64 may begin; after a word, a path or a line break it may begin later."""
     start, run = match.start(), match[0]
     yield start
     if len(run) > _SHORT:
@@ -231,16 +233,16 @@ def _starts(match: re.Match[str]) -> Iterator[int]:
 
 
 def letters_in(data: bytes) -> str:
-    """Return what bytes have of letters in a row, in ASCII, eight and more, a line for each.
+    """Return the runs of eight or more ASCII letters in bytes, one per line.
 
-    An image has few; the few are searched first, and mostly last.
+    An image has few, so usually these are all that has to be searched.
     """
     spans = runs(data.translate(_LETTERS), _FEWEST_LETTERS)
     return b"\n".join([data[start:end] for start, end in spans]).decode("ascii")
 
 
 def runs(shades: bytes, least: int) -> Iterator[tuple[int, int]]:
-    """Yield where at least so many ``x`` stand in a row between blanks.
+    """Yield the runs of at least ``least`` ``x`` between blanks.
 
     Made with ``shade_table``, this finds runs of letters a hundred times as fast as a pattern.
     """
@@ -254,7 +256,7 @@ def runs(shades: bytes, least: int) -> Iterator[tuple[int, int]]:
 
 
 def shade_table(is_kept: Callable[[str], bool]) -> bytes:
-    """Return the table that makes ``x`` of the bytes that are kept, and blanks of the others."""
+    """Return a translation table: ``x`` for the bytes to keep, blanks for the others."""
     return bytes(ord("x" if is_kept(chr(code)) else " ") for code in range(256))
 
 
@@ -264,13 +266,13 @@ _FEWEST_WIDE: Final = 16
 
 
 def _is_wide(data: bytes) -> bool:
-    """Whether text in UTF-16 stands in bytes; of such every second is none."""
+    """Whether bytes are UTF-16 text, in which every second byte is zero."""
     zeros = bytes(_FEWEST_WIDE)
     return (zeros in data[1::2] or zeros in data[::2]) and _WIDE.search(data) is not None
 
 
 def _readings(data: bytes) -> Iterator[tuple[str | None, Callable[[str], bytes]]]:
-    """Yield what bytes say, and what makes bytes of it; ``None`` for themselves in Latin-1."""
+    """Yield readings of bytes with their encoders; ``None`` for the bytes themselves as Latin-1."""
     yield None, lambda clean: clean.encode("latin-1", "replace")
     if len(data) % 2 == 0 and _is_wide(data):
         yield data.decode("utf-16-le", "replace"), lambda clean: clean.encode("utf-16-le")

@@ -1,6 +1,6 @@
-"""What names and values say: which fields hold a credential, and which values stand for one.
+"""Names and values: which fields hold a credential, and which values only stand for one.
 
-A leaf: standard library only.
+Standard library only.
 """
 
 import itertools
@@ -27,13 +27,13 @@ __all__ = [
 
 PASSWORDS: Final = (
     *("password", "passwd", "passphrase", "passcode", "pwd"),
-    # In other languages, as they are written in names of fields: with and without their accents.
+    # In other languages, as in names of fields: with and without accents.
     *("passwort", "kennwort", "wachtwoord", "passord", "lösenord", "losenord", "adgangskode"),
     *("motdepasse", "mot_de_passe", "mot de passe", "contraseña", "contrasena", "contrasenha"),
     *("senha", "hasło", "haslo", "salasana", "jelszó", "jelszo", "lozinka", "şifre", "parola"),
     *("пароль", "密码", "密碼", "口令", "パスワード", "비밀번호"),
 )
-"""What names of fields that hold a password end with, in small letters."""
+"""Ends of names of fields that hold a password, in lower case."""
 _PRIVATE: Final = (
     *("key", "token", "secret", "credential", "credentials", "auth", "authorization"),
     *("authentication", "session", "sessionid", "private_key_id", "privatekeyid"),
@@ -41,14 +41,14 @@ _PRIVATE: Final = (
     *PASSWORDS,
 )
 _PASS = re.compile(r"(?:^|[^A-Za-z])(?i:pass|pw|mdp|clave|heslo|sifre)$|[a-z0-9]P(?:ass|ASS|W|w)$")
-"""``DB_PASS`` and ``dbPass``, and neither ``compass`` nor ``bypass``."""
+"""``DB_PASS`` and ``dbPass``, but not ``compass`` or ``bypass``."""
 _CODES: Final = frozenset(
     {"code", "codeverifier", "devicecode", "samlresponse", "assertion", "ticket", "jwt", "otp"}
     | {"hmac", "bearer", "sid", "session", "sessionid", "appid"}
 )
-"""Parameters by which somebody logs in or stays so, and that have other uses: ``?code=DE``."""
+"""Parameters for logging in or staying so, which also have other uses: ``?code=DE``."""
 _HARMLESS: Final = (
-    # What names a place, a page or a repetition, and opens nothing.
+    # Names of places, pages or repetitions, which grant no access.
     *(
         f"{what}key"
         for what in (
@@ -66,7 +66,7 @@ _HARMLESS: Final = (
             *("idempotency", "clientrequest", "eos", "bos", "pad"),
         )
     ),
-    # Of a description of media streams (SDP): drawn for one call, and gone with it.
+    # From descriptions of media streams (SDP): valid for one call only.
     "icepwd",
 )
 _SEPARATORS = re.compile(r"[-_.\s]+")
@@ -77,24 +77,24 @@ _JOINTS = re.compile(r"[-_./+=~%]+")
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _TOKEN = re.compile(f"{_SIGNS}{{16,}}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{0,22}", re.IGNORECASE)
-"""Or its beginning: base64 that is folded is also read line by line."""
+"""Or its beginning, because folded base64 is also read line by line."""
 _WORDY = re.compile(r"[A-Za-z]+(?:[-_./ ]+[A-Za-z]+)*[-_./]*[0-9]{0,4}")
 _CODE = re.compile(
     r"(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+)(?:\.(?:[a-z_]+[0-9]{1,3}[a-z_]*|[A-Za-z_]+))+"
 )
 """``usage.cache_write_5m_tokens``: a name with dots in it."""
 _PUBLISHED: Final = ("phc_", "pk_live_", "pk_test_", "pk.eyJ", "AWS4-HMAC-SHA256")
-"""Keys that stand in web pages (their vendors call them public), and the name of a scheme."""
+"""Keys that vendors call public, for use in web pages, and the name of a scheme."""
 _SHORTEST: Final = 16
-"""Characters: below, no word is long enough to be a credential without being named as one."""
+"""In characters: a shorter word is a credential only if it is named as one."""
 _SHORTEST_PASSWORD: Final = 4
 _SHORTEST_MIXED: Final = 8
 _BITS: Final = 3.0
-"""Shannon bits a character: below stand words, repetitions and counters."""
+"""In Shannon bits per character: words, repetitions and counters have less."""
 
 _WRAPPED = re.compile(r"[$%@#]{0,2}[<{\[(«].*[>}\])»]+|[$%]\w+%?|\{\{.*\}\}", re.DOTALL)
 _MASK = re.compile(r"[*xX.•·#_?\-…0]+")
-"""``****``, ``xxxx-xxxx``, ``…``: a value that was painted over."""
+"""``****``, ``xxxx-xxxx``, ``…``: masked values."""
 _PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[*•·#…]+|\.{3}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STAND_INS_TEXT: Final = """
@@ -104,7 +104,7 @@ _STAND_INS_TEXT: Final = """
     xxx whatever something dontcare notneeded
 """
 _STAND_INS: Final = frozenset(_STAND_INS_TEXT.split())
-"""Words of which one says that what is made of such words is no credential."""
+"""Words that mark a placeholder, among words of these two lists."""
 _FILLERS_TEXT: Final = """
     a an and api app apikey as auth authorization authentication azure aws anthropic openai
     gemini google mistral groq cohere bearer basic ci client cookie credential credentials csrf
@@ -125,7 +125,7 @@ _LABELS_TEXT: Final = """
     generated random unchanged provided supplied rejected accepted
 """
 _LABELS: Final = frozenset(_LABELS_TEXT.split())
-"""What stands behind ``password`` and says something of it: types, labels, what a check found."""
+"""Words that follow ``password`` without being one: types, labels, results of checks."""
 _SENTENCE_TEXT: Final = """
     a an and are as at be but by can cannot characters do does enter for forgot from has have
     here if in is it least length letters least long minimum must my new no not of on one or our
@@ -133,7 +133,7 @@ _SENTENCE_TEXT: Final = """
     was were will with you your
 """
 _SENTENCE: Final = frozenset(_SENTENCE_TEXT.split())
-"""Words of sentences about passwords, of which no passphrase is drawn."""
+"""Words of sentences about passwords; generated passphrases do not use them."""
 _FEWEST_WORDS: Final = 3
 _SHORTEST_WORD: Final = 6
 _SHORTEST_MASK: Final = 3
@@ -142,10 +142,10 @@ _LONGEST_PLACEHOLDER: Final = 120
 
 @lru_cache(maxsize=1024)
 def is_private_name(name: str) -> bool:
-    """Whether a field of this name is there to hold a credential: ``api_key``, ``authToken``.
+    """Whether a field of this name holds a credential: ``api_key``, ``authToken``.
 
-    A signature is none: it proves who made something, and opens nothing. A conversation goes on
-    only with the signatures of its model, so they have to stay as they came.
+    Signatures do not count: they prove an origin and grant no access. A conversation continues only
+    with the signatures of its model, so they have to stay unchanged.
     """
     lower = name.lower()
     return (lower.endswith(_PRIVATE) or _PASS.search(name) is not None) and not is_harmless_name(
@@ -155,15 +155,15 @@ def is_private_name(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_harmless_name(name: str) -> bool:
-    """Whether a name only sounds like that of a credential: ``prompt_cache_key``, ``pageToken``."""
+    """Whether a name only looks like that of a credential: ``prompt_cache_key``, ``pageToken``."""
     return _SEPARATORS.sub("", name.lower()).endswith(_HARMLESS)
 
 
 def is_password_of(name: str, value: str) -> bool:
     """Whether a field of this name holds a password or a token.
 
-    Behind ``password`` stands one of any length, unless it is a placeholder, a label or a sentence;
-    behind ``api_key`` and the like what looks random.
+    After ``password`` any value counts, unless it is a placeholder, a label or a sentence; after
+    ``api_key`` and the like, a value that looks random.
     """
     if len(value) < _SHORTEST_PASSWORD or not is_private_name(name):
         return False
@@ -174,26 +174,26 @@ def is_password_of(name: str, value: str) -> bool:
         return False
     if _PASS.search(name) and is_mixed(value):
         return True
-    # With the name of a scheme: "Token ...".
+    # With a scheme in front: "Token ...".
     *scheme, last = value.split(" ")
     is_id = lower.endswith(("session", "sessionid")) and is_uuid(last)
     if len(scheme) > 1 or _TOKEN.fullmatch(last) is None or is_id or is_placeholder(last):
         return False
-    # Of twenty letters and digits drawn at random every thirtieth has no digit.
+    # One in thirty random strings of twenty letters and digits has no digit.
     return looks_random(last) or (last.isalpha() and changes_often(last))
 
 
 def is_path(value: str) -> bool:
-    """Whether a value names a file, as the key of an object in a store does."""
+    """Whether a value is a path, like the key of an object in a store."""
     return _EXTENSION.search(value) is not None or (
         _PATH.fullmatch(value) is not None and _FOLDER.search(value) is not None
     )
 
 
 def is_mixed(value: str) -> bool:
-    """Whether a short value changes between small letters, large ones and digits as no name does.
+    """Whether a short value changes between cases and digits more often than names do.
 
-    ``newPassword2`` changes at every fourth letter, what was drawn at every second.
+    ``newPassword2`` changes at every fourth letter, random values at every second.
     """
     if len(value) < _SHORTEST_MIXED or not any(map(str.isdigit, value)):
         return False
@@ -201,23 +201,23 @@ def is_mixed(value: str) -> bool:
 
 
 def changes_often(value: str) -> bool:
-    """Whether two of five signs are of another sort than the one before: case, digit, sign."""
-    signs = [(one.islower(), one.isupper(), one.isdigit()) for one in value]
-    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    """Whether two of five characters differ in class (case, digit, sign) from the one before."""
+    signs = [(sign.islower(), sign.isupper(), sign.isdigit()) for sign in value]
+    changes = sum(before != after for before, after in itertools.pairwise(signs))
     return changes * 5 >= len(value) * 2
 
 
 def is_one_time_code(name: str, value: str) -> bool:
-    """Whether a parameter of an address or a form is there to log in with, or to stay so.
+    """Whether a parameter of an address or form is for logging in or staying so.
 
-    Going by its name it may be anything (``code=DE``): it has to look random, too, and be no id.
+    Its name may mean anything (``code=DE``), so its value must look random and not be an id.
     """
     plain = _SEPARATORS.sub("", name.lower())
     return plain in _CODES and looks_random(value) and not is_uuid(value)
 
 
 def is_uuid(value: str) -> bool:
-    """Whether a value is a UUID: what a session is called by, not what opens it."""
+    """Whether a value is a UUID: the name of a session, not the key to it."""
     return _UUID.fullmatch(value) is not None
 
 
@@ -239,7 +239,7 @@ def _is_password(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Whether a text is so irregular that somebody must have drawn it."""
+    """Whether a text is so irregular that it must have been generated."""
     if len(value) < _SHORTEST or _WORDY.fullmatch(value) or _CODE.fullmatch(value):
         return False
     if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
@@ -251,7 +251,7 @@ def looks_random(value: str) -> bool:
 
 
 def _is_spelt(value: str) -> bool:
-    """Whether a value is a name or a path: words, and between them no more than numbers."""
+    """Whether a value is a name or a path: words with only numbers between them."""
     pieces = _JOINTS.split(value)
     return any(len(piece) >= _SHORTEST_WORD and piece.islower() for piece in pieces) and all(
         len(piece) <= _SHORTEST_WORD or piece.isalpha() for piece in pieces
@@ -260,10 +260,10 @@ def _is_spelt(value: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_placeholder(value: str) -> bool:
-    """Whether a value only stands where a credential would: ``<token>``, ``***``, ``sk-fake-1``.
+    """Whether a value only stands in for a credential: ``<token>``, ``***``, ``sk-fake-1``.
 
-    It is made of words, masks and counters alone, and one of them says so. What has anything drawn
-    at random in it is none.
+    It consists only of words, masks and counters, and one of them marks it as a placeholder. A
+    value with any random part is not one.
     """
     if not value or _WRAPPED.fullmatch(value) or _MASK.fullmatch(value):
         return True
@@ -277,7 +277,7 @@ def is_placeholder(value: str) -> bool:
         elif not (
             word in _FILLERS
             or (word.isdigit() and len(word) < _SHORTEST_MASK)
-            or (len(word) >= _SHORTEST_MASK and any(word in one for one in _SEQUENCES))
+            or (len(word) >= _SHORTEST_MASK and any(word in sequence for sequence in _SEQUENCES))
         ):
             return False
     return says_so

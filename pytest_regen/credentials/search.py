@@ -1,4 +1,4 @@
-"""Credentials in a text, found and replaced. A leaf: standard library only."""
+"""Finding and replacing credentials in text. Standard library only."""
 
 import itertools
 import re
@@ -24,7 +24,7 @@ __all__ = ["ASSIGNED", "find_secrets", "scrub_text", "secrets_with_values"]
 
 
 ASSIGNED: Final = "assigned-secret"
-"""The kind of what has no shape of its own, but is random and stands behind ``key=``."""
+"""The kind of random values without a shape of their own, found after ``key=``."""
 
 _STEMS: Final = {
     "key": "(?:(?<=private_key)_id|(?<=privatekey)id|(?<=secret_key)_base)?",
@@ -38,7 +38,7 @@ _STEMS: Final = {
     "session": "(?:id)?",
     "sig": "(?:nature)?",
 }
-"""What private names begin with, and how they go on: few have to be looked for in all of a text."""
+"""Beginnings of private names, with their ends: only these few are searched in a whole text."""
 _OF_PASSWORDS: Final = ("pass", "pwd", "_pw")
 _FOREIGN: Final = (
     "kennwort",
@@ -50,10 +50,10 @@ _FOREIGN: Final = (
     "パスワード",
     "비밀",
 )
-"""Of the names in other languages those that are looked for in texts: each costs a look at all of
-it. Fields of JSON are known by all of them."""
+"""Names in other languages that are searched in texts, where each costs a pass over all of it;
+fields of JSON are recognized in all languages."""
 _ANY: Final = ((*_OF_PASSWORDS, *_FOREIGN), (*_STEMS, *_FOREIGN))
-"""What to look for in a text without long words, and in one with some."""
+"""Beginnings to search in texts without long words, and in texts with some."""
 _ASCII: Final = tuple(tuple(stem for stem in stems if stem.isascii()) for stems in _ANY)
 _NAMES: Final = {
     stem: re.compile(stem + rest)
@@ -65,30 +65,31 @@ _NAMES: Final = {
     }.items()
 }
 _SIGNATURES: Final = ("signature", "sig")
-"""They open what they stand in, if that is an address, and nothing else."""
+"""A signature grants access only as part of an address."""
 _SIGNS = "[A-Za-z0-9_+/.~=%-]"
 _VALUE = f"({_SIGNS}{{16,512}})"
-"""What is looked at of a value. Bounded: of many names in a row each would be read to the end."""
+"""The part of a value that is examined. Bounded, because with many names in a row each value would
+be read to the end of the text."""
 _REST = re.compile(f"{_SIGNS}*")
 _IS = r"[ \t](?:is|ist|lautet|est|es)[ \t]"
 _ATTRIBUTE = (
     r"""(?:["'][ \t]+(?:[\w-]{1,30}=["'][^"'<>]{0,60}["'][ \t]+){0,4}"""
     r"""(?i:value|val|default|content)(?=[ \t]*=)|["']?\r?\n[ \t]+value(?=:[ \t]))?"""
 )
-"""As XML and YAML have it: the name is the value of one attribute, the value that of a later."""
+"""As in XML and YAML: the name is the value of one attribute, and the value that of a later one."""
 _BLOCK = r"(?:[|>][+-]?\r?\n[ \t]+)?"
-"""A text of YAML that begins in the next line."""
+"""A YAML text that begins in the next line."""
 _BEHIND = re.compile(
-    # What closes a name, in code, JSON or Markdown, and the type it may be declared with.
+    # The end of a name in code, JSON or Markdown, and the type it may be declared with.
     _ATTRIBUTE + r"""["'`*\])]{0,4}(?:[ \t]*:[ \t]*&?[A-Za-z]{3,12}(?=[ \t]*=))?"""
     rf"""[ \t]*(?:=>|:=|[:=>]|%3[Dd]|{_IS})[ \t]*{_BLOCK}(?:<[a-z]{{1,10}}>)?"""
-    # What opens a value; a function that is given a name and what to take instead; a scheme.
+    # The start of a value; a function with a name and a default; a scheme.
     r"""["'`*({]{0,4}(?:[\w.]{2,30}\(["'][^"'\n]{1,60}["'],[ ]?["'])?"""
     r"""(?:(?i:token|apikey|api-key|key|bot|digest|sso-key)[ ]|base64:)?""" + _VALUE
 )
 _FLAG: Final = "--pass"
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
-    # Of a command; as .netrc has it; in an address in the place of a user.
+    # An option of a command; a line of .netrc; the user part of an address.
     (
         re.compile(
             r"(?<![\w-])--(?=[A-Za-z])[\w-]{0,40}?"
@@ -100,16 +101,16 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(rf"password[ \t]+{_VALUE}"), "password "),
     (re.compile(r"--pass(?:word|phrase|wd)[ \t]+[\"']?([^\s\"'`<>&;,]{8,200})"), _FLAG),
     (re.compile(rf"(?i:cookie)[\"']?:[ \t]*[\w.-]{{1,60}}={_VALUE}"), "cookie"),
-    # But for Sentry, whose addresses stand in web pages.
+    # Except those of Sentry, which appear in web pages.
     (re.compile(rf"://{_VALUE}(?=@(?!o[0-9]+\.ingest\.))"), "://"),
 )
-"""Where else a random value is a credential, each with what must stand there."""
+"""Other places where a random value is a credential, each with a text that must occur."""
 _PASSWORD = re.compile(
     _ATTRIBUTE + r"""["'`]?(?:[ \t]*(?:=>|[:=])[ \t]*|\((?=["']))"""
     rf"""{_BLOCK}["'`]?([^\s"'`<>&;,]{{8,200}})"""
 )
 _ELEMENT = re.compile(
-    # Of XML: text, or that of the next element, as a list of properties has it.
+    # XML: the text of an element, or of the next one, as in property lists.
     r"(?:\s[^<>]{0,200})?>\s{0,20}(?:<!\[CDATA\[)?([^<>\s][^<>]{2,500}?)\s{0,20}(?:\]\]>)?</"
     r"|</(?:key|name|th|td|dt)>\s{0,40}(?:<(?:string|value|td|dd)>\s{0,40}){1,2}"
     r"([^<>\s][^<>]{2,500})</",
@@ -121,18 +122,18 @@ _TAG = re.compile(
 )
 _VARIABLE = re.compile(rf"[ \t]+[\"']?{_VALUE}")
 _VARIABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+")
-"""Of a Dockerfile, of fish, of Windows, of a file of cookies: ``ENV API_KEY ...``."""
+"""As in Dockerfiles, fish, Windows, cookie files: ``ENV API_KEY ...``."""
 _ARGUMENT = re.compile(r"""["'][ ]?,[ ]?["']([^\s"'`]{8,500})["'][ ]?\)""")
-"""Of a function that is given a name and its value: ``define("DB_PASSWORD", "...")``."""
+"""A function with a name and its value: ``define("DB_PASSWORD", "...")``."""
 _MEMBER = re.compile(r'"[ \t]*:[ \t]*"([^"\\\n]{4,200})"')
-"""Of JSON in a text: there a password is recognized as in JSON itself."""
+"""JSON in a text, in which passwords are recognized as in JSON itself."""
 _PAIR = re.compile(r"""=([^\s"'`<>&;,]{4,200})""")
 _ADDRESS = re.compile(r"[?&;][A-Za-z0-9_. -]{0,60}\Z")
-"""What stands before a name that is one of several in an address, or in what opens a database."""
+"""Text before a name that is one of several in an address or connection string."""
 _LONGEST_NAME: Final = 64
 _NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
 _WORDS = re.compile(r"[A-Za-z0-9]+[^A-Za-z0-9]?")
-"""Words, each with the sign behind it."""
+"""Words, each with the character after it."""
 _LEAD = re.compile(r"[A-Za-z0-9]*")
 _BLANKED: Final = tuple(
     (mark, shape) for shape in SECRET_SHAPES if shape.has_blanks for mark in shape.marks
@@ -145,10 +146,11 @@ def _shapes_by_start() -> tuple[
     dict[str, list[tuple[str, SecretShape]]],
     dict[str, list[tuple[str, SecretShape]]],
 ]:
-    """Return marks and their shapes: those that begin no word, and the others by what they begin.
+    """Return marks with their shapes: those that may be inside a word, and the others by beginning.
 
-    Those whose mark begins with a whole word by that and the sign behind it (``ghp_``), the rest
-    (``AKIA``) by the first letters of one: two sets tell which of two hundred marks to look for.
+    Marks that begin with a whole word are indexed by it and the sign after it (``ghp_``), the rest
+    (``AKIA``) by their first letters. So the set of words in a text, computed once, tells which of
+    two hundred marks have to be searched at all.
     """
     anywhere: list[tuple[str, SecretShape]] = []
     by_word: defaultdict[str, list[tuple[str, SecretShape]]] = defaultdict(list)
@@ -169,35 +171,36 @@ def _shapes_by_start() -> tuple[
 
 
 _START: Final = 2
-"""Characters of a word by which it is told that no credential begins so."""
+"""How many characters of a word are enough to exclude most marks."""
 _ANYWHERE, _BY_WORD, _BY_START = _shapes_by_start()
 _DEFAULTS: Final = frozenset({"password", "passwd", "pass", "postgres", "guest", "pwd", "mysql"})
-"""Passwords of examples and of databases that nobody reaches."""
+"""Passwords of examples and of local databases."""
 _DENSE = re.compile(r"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
 _RUN_BEFORE: Final = 40
-"""Characters in one alphabet of base64: with so many before it, a shape is made by chance."""
+"""In characters of one base64 alphabet: after so many, a shape occurs by chance."""
 _MOST_JOINTS: Final = 5
 _FEWEST_LARGE: Final = 5
+_FEWEST_COLUMNS: Final = 2
 _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORT = re.compile("[:=]")
-"""What stands in a shorter text that holds one: ``pwd=``, or the ``://`` of an address."""
+"""What a shorter text needs to hold one: ``pwd=``, or the ``://`` of an address."""
 _DEEPEST = 6
-"""Times that a credential is looked for inside what is encoded inside what is encoded."""
+"""How many levels of encoding inside encoding are searched."""
 
 
 def find_secrets(text: str) -> tuple[str, ...]:
     """Return the names of the kinds of credential that ``text`` holds, never the values.
 
-    They are also found in what is escaped in it, as in JSON, in base64 or percent-encoded.
+    Text that is escaped, in base64 or percent-encoded is searched, too.
     """
     return tuple(dict.fromkeys(kind for edit in _edits(text, _DEEPEST) for kind in edit.kinds))
 
 
 def secrets_with_values(text: str) -> tuple[tuple[str, str], ...]:
-    """Return each kind of credential with what stands for it in ``text``, escaped or encoded.
+    """Return each kind of credential with its text as it is in ``text``, escaped or encoded.
 
-    To be hashed or compared; what is shown or written is made with ``find_secrets``.
+    Only for hashing and comparing; use ``find_secrets`` for what is shown or written.
     """
     return tuple(
         (kind, text[edit.start : edit.end])
@@ -213,7 +216,7 @@ def scrub_text(text: str) -> str:
 
 
 class _Edit(NamedTuple):
-    """A part of a text that is to be replaced."""
+    """A part of a text and its replacement."""
 
     start: int
     end: int
@@ -222,23 +225,23 @@ class _Edit(NamedTuple):
 
 
 def _edits(text: str, deepest: int) -> list[_Edit]:
-    """Return what is to be replaced, in order and without overlaps."""
+    """Return the replacements, in order and without overlaps."""
     if len(text) < _SHORTEST and not _SHORT.search(text):
         return []
     view = unescape(text) if deepest else None
     edits: list[_Edit] = []
     if view is not None:
-        # First: where a credential is escaped in part, the rest alone would not be all of it.
+        # Escapes first: of a credential that is partly escaped, the plain rest would be incomplete.
         within = _edits(view.text, deepest - 1)
         if within:
             place = view.places()
-            edits = [one._replace(start=place(one.start), end=place(one.end)) for one in within]
+            edits = [edit._replace(start=place(edit.start), end=place(edit.end)) for edit in within]
             text = _blank(text, edits)
     lean = _without_large_base64(text)
     long = _long_words(lean)
     for shape, marks in _possible(lean, long):
         for mark in marks:
-            # All of one mark at once: each time the whole text is copied.
+            # All matches of one mark at once, because each step copies the whole text.
             found_here = [
                 _Edit(start, end, f"[{shape.name}]", (shape.name,))
                 for start, end in shape.spans(text, mark)
@@ -276,7 +279,7 @@ def _apply(text: str, edits: Iterable[_Edit]) -> str:
 
 
 def _blank(text: str, edits: Iterable[_Edit]) -> str:
-    """Return a text of the same length that says nothing where it is to be replaced."""
+    """Return a text of the same length with NULs in place of what is to be replaced."""
     pieces, at = [], 0
     for start, end, *_ in sorted(edits):
         pieces += [text[at:start], "\0" * (end - start)]
@@ -285,23 +288,25 @@ def _blank(text: str, edits: Iterable[_Edit]) -> str:
 
 
 def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
-    """Return where random values stand behind private names, in order and without overlaps.
+    """Return the spans of random values after private names, in order and without overlaps.
 
-    Names are found one by one: a pattern that looks for all of them takes ten times as long.
+    Names are searched one by one: a single pattern for all of them takes ten times as long.
 
     Args:
         text: the text.
-        lean: the same without large files, which hold no names.
+        lean: the same without embedded files in base64, which hold no names.
         long: its long words.
     """
     is_long = any(map(str.isdigit, long))
     seen = lean.lower()
     known = (_ASCII if text.isascii() else _ANY)[is_long]
     stems = [stem for stem in known if stem in seen]
-    patterns = [one for one in _PATTERNS if one[1] in seen and (is_long or one[1] == _FLAG)]
+    patterns = [
+        pattern for pattern in _PATTERNS if pattern[1] in seen and (is_long or pattern[1] == _FLAG)
+    ]
     if not stems and not patterns:
         return []
-    # The one letter whose lower case is two would move all places behind it.
+    # The only letter whose lower case is two characters would shift all later positions.
     lowered = seen if lean is text and len(seen) == len(text) else _lower(text)
     found = {span for stem in stems for span in _behind(text, lowered, stem)}
     for pattern, _ in patterns:
@@ -320,7 +325,7 @@ def _lower(text: str) -> str:
 
 
 def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
-    """Whether what has the shape of a credential is one: no placeholder, and no part of base64."""
+    """Whether a match of a shape is a credential: not a placeholder, and not a part of base64."""
     found = text[start:end]
     if shape.name == "url-password":
         return not _is_default(found.partition(":")[2])
@@ -331,22 +336,22 @@ def _is_real(text: str, shape: SecretShape, start: int, end: int) -> bool:
 
 
 def _is_default(password: str) -> bool:
-    """Whether a password of an address or a command is that of an example."""
+    """Whether a password in an address or a command is an example."""
     return password.lower() in _DEFAULTS or is_placeholder(password) or password.startswith("$")
 
 
 def _is_dense(before: str) -> bool:
-    """Whether base64 of something else stands before a shape, and goes on in it."""
+    """Whether a shape is only the continuation of base64 data before it."""
     if len(before) < _RUN_BEFORE or _DENSE.fullmatch(before) is None:
         return False
     joints = sum(map(before.count, "+/-_"))
     large, digits = sum(map(str.isupper, before)), sum(map(str.isdigit, before))
-    # Of words and paths there are more joints; of silence nearly all is "A".
+    # Words and paths have more joints; encoded silence is nearly all "A".
     return joints <= _MOST_JOINTS and large >= _FEWEST_LARGE and (digits > 1 or "AAAA" in before)
 
 
 def _behind(text: str, lowered: str, stem: str) -> Iterator[tuple[int, int]]:
-    """Yield where a random value stands behind a name that begins with ``stem``."""
+    """Yield the spans of random values after a name that begins with ``stem``."""
     at = lowered.find(stem)
     while at >= 0:
         match = _NAMES[stem].match(lowered, at)
@@ -369,7 +374,7 @@ _MOST_ROWS: Final = 200
 
 
 def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the credentials of a column with this name: of a table whose rows are lines."""
+    """Yield the credentials in the column of this name, in a table whose rows are lines."""
     start = text.rfind("\n", max(0, at - _LONGEST_ROW), at) + 1
     stop = text.find("\n", end, start + _LONGEST_ROW)
     if stop < 0:
@@ -378,8 +383,8 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
     delimiter = max(_DELIMITERS, key=row.count)
     headings = row.split(delimiter)
     column = row.count(delimiter, 0, at - start)
-    # What stands before a table may stand in its first line, too.
-    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+    # Text before a table may share its first line.
+    if len(headings) < _FEWEST_COLUMNS or not all(map(_HEADING.fullmatch, headings[1:])):
         return
     name = headings[column].strip(' \t\r"')
     for _ in range(_MOST_ROWS if is_private_name(name) else 0):
@@ -390,7 +395,7 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
             return
         value = cells[column].strip(' \t\r"')
         if is_private_name(value):
-            # Another heading: of its rows it is the one to tell.
+            # Another heading: its rows belong to that one.
             return
         if is_password_of(name, value):
             before = start + sum(len(cell) + 1 for cell in cells[:column])
@@ -399,7 +404,7 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
-    """Return where what is a credential because of this name before it stands, if anywhere."""
+    """Return the span of the value that this name makes a credential, if there is one."""
     value = _BEHIND.match(text, end)
     if value and looks_random(value[1]):
         is_id = name in {"session", "sessionid"} and is_uuid(value[1])
@@ -416,16 +421,16 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
     value = _PASSWORD.match(text, end)
     if value is None:
         return None
-    # A variable of a shell: what stands behind it is no code.
+    # A shell variable: its value is not code.
     is_variable = text[end] == "=" and text[end - 1].isupper()
     is_one = _is_drawn(value[1]) or (is_variable and _is_literal(value[1]))
     return value.span(1) if is_one else None
 
 
 def _is_literal(value: str) -> bool:
-    """Whether what stands behind ``PASSWORD=`` is one, and no word, variable or expression."""
-    signs = [(one.islower(), one.isupper()) for one in value]
-    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    """Whether the value after ``PASSWORD=`` is a password, not a word, variable or expression."""
+    signs = [(sign.islower(), sign.isupper()) for sign in value]
+    changes = sum(sign != after for sign, after in itertools.pairwise(signs))
     has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return (
         (has_both or changes * 5 >= len(value) * 2)
@@ -435,7 +440,7 @@ def _is_literal(value: str) -> bool:
 
 
 def _names_file(text: str, at: int, name: str, span: tuple[int, int]) -> bool:
-    """Whether a name is ``key``, and the value that of an object in a store."""
+    """Whether a name is ``key`` and its value the path of an object in a store."""
     if name != "key" or text[at - 1 : at].isalnum() or text[at - 1 : at] in _JOINTS:
         return False
     return is_path(text[slice(*span)])
@@ -445,7 +450,7 @@ _JOINTS: Final = frozenset("_-.")
 
 
 def _span_in_markup(text: str, at: int, end: int) -> tuple[int, int] | None:
-    """Return where a credential stands in an element of XML or behind a variable, if anywhere."""
+    """Return the span of a credential in an XML element or after a variable, if there is one."""
     behind = text[end : end + 1]
     if behind in _ELEMENT_GOES_ON and text.rfind("<", max(0, at - _LONGEST_NAME), at) >= 0:
         element = _ELEMENT.match(text, end)
@@ -475,11 +480,11 @@ _QUOTES: Final = frozenset({'"', "'"})
 
 
 def _symbol_rich_span(text: str, end: int) -> tuple[int, int] | None:
-    """Return where a value of many signs stands, as frameworks draw theirs: ``SECRET_KEY=b$!2``."""
+    """Return the span of a value rich in symbols, as frameworks generate: ``SECRET_KEY=b$!2``."""
     value = _SIGNED.match(text, end)
     if value is None:
         return None
-    # A next parameter, or what is percent-encoded, is no sign of its own.
+    # The next parameter and percent-encoded bytes do not count as symbols.
     signs = sum(map(_QUOTED.sub("", value[1]).count, "!@#$%^&*"))
     digits = sum(map(str.isdigit, value[1]))
     enough = signs >= (2 if is_mixed(value[1]) else _FEWEST_SIGNS)
@@ -494,7 +499,7 @@ _FEWEST_SIGNS: Final = 4
 
 
 def _is_named(text: str, at: int, end: int, name: str) -> bool:
-    """Whether the whole name, of which the end was found, is that of a credential."""
+    """Whether the whole name around the part that was found is private."""
     if name in _SIGNATURES:
         return _ADDRESS.search(text, max(0, at - _LONGEST_NAME), end) is not None
     before = _NAME_BEFORE.search(text, max(0, at - _LONGEST_NAME), at)
@@ -505,7 +510,7 @@ def _is_named(text: str, at: int, end: int, name: str) -> bool:
 
 
 def _is_drawn(value: str) -> bool:
-    """Whether what stands behind ``password=`` in a text is one, and neither code nor prose."""
+    """Whether the value after ``password=`` in a text is a password, not code or prose."""
     digits = sum(map(str.isdigit, value))
     return (
         any(map(str.islower, value))
@@ -521,15 +526,15 @@ def _is_drawn(value: str) -> bool:
 
 
 def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
-    """Return the shapes whose marks stand in ``text``, or in its long words, in their order."""
-    found = [one for one in _BLANKED if one[0] in text]
+    """Return the shapes whose marks occur in ``text`` or its long words, in their order."""
+    found = [mark for mark in _BLANKED if mark[0] in text]
     if long:
-        # Two hundred marks need not be looked for where no word begins as they do.
+        # Marks need not be searched if no word begins like them.
         words = set(_WORDS.findall(long))
         starts = {word[:_START] for word in words}
-        begun = [one for word in _BY_WORD.keys() & words for one in _BY_WORD[word]]
-        begun += [one for start in _BY_START.keys() & starts for one in _BY_START[start]]
-        found += [one for one in (*_ANYWHERE, *begun) if one[0] in long]
+        begun = [mark for word in _BY_WORD.keys() & words for mark in _BY_WORD[word]]
+        begun += [mark for start in _BY_START.keys() & starts for mark in _BY_START[start]]
+        found += [mark for mark in (*_ANYWHERE, *begun) if mark[0] in long]
     marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
     for mark, shape in found:
         marks[shape].append(mark)
@@ -537,10 +542,10 @@ def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
 
 
 def _without_large_base64(text: str) -> str:
-    """Return a text without the inside of large files in base64; itself where it has none.
+    """Return a text without the inside of large files in base64; unchanged if it has none.
 
-    A shape that stands in it is made by chance, as ``_is_real`` says; what it hides is looked for
-    in what it is decoded to.
+    A shape inside occurs by chance (see ``_is_real``), and what the file hides is searched after
+    decoding.
     """
     if len(text) < _LARGE:
         return text
@@ -553,7 +558,7 @@ def _without_large_base64(text: str) -> str:
 
 
 def _is_data(run: bytes) -> bool:
-    """Whether all parts of what is long enough, wherever they are looked at, are data in base64."""
+    """Whether samples from all parts of a long text are base64 data."""
     for at in range(0, len(run) - _PART, _PART * 4):
         part = run[at : at + _PART]
         joints = part.count(b"+") + part.count(b"/")
@@ -571,10 +576,10 @@ _DIGITS: Final = shade_table(lambda sign: sign.isascii() and (sign.isalnum() or 
 
 
 def _long_words(text: str) -> str:
-    # Prose has few, and a credential is one: seventy marks need not be looked for in all of it.
+    # A credential is a long word, and prose has few of those, so only they are searched.
     if len(text) < _LARGE:
         return " ".join([word for word in text.split() if len(word) >= _SHORTEST])
-    # The same, but for blanks beyond ASCII, ten times as fast.
+    # The same for ASCII blanks, ten times as fast.
     data = text.encode("utf-8", "surrogatepass")
     spans = runs(data.translate(_NO_BLANKS), _SHORTEST)
     return b" ".join([data[start:end] for start, end in spans]).decode("utf-8", "surrogatepass")

@@ -1,8 +1,8 @@
-"""Shapes of credentials: what each kind looks like, wherever it stands. A leaf.
+"""Shapes of credentials: what each kind looks like, wherever it occurs.
 
-Each is written from what its vendor documents of the format, or prints in its own examples. The
-rules of gitleaks and the plugins of detect-secrets are no part of it: neither can be had as a
-package without a scanner around it (``benchmarks/secrets.py`` runs both beside this).
+Each is written from its vendor's documentation or examples. The rules of gitleaks and the plugins
+of detect-secrets are not used: neither is available as a package without its scanner
+(``benchmarks/secrets.py`` runs both beside this).
 """
 
 import re
@@ -15,11 +15,11 @@ __all__ = ["SECRET_SHAPES", "SecretShape"]
 
 
 _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"
-"""Nothing before it, or what is no letter, or one that is percent-encoded."""
+"""At the start, or after something other than a letter or digit, even percent-encoded."""
 _END = r"(?![A-Za-z0-9])"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _MIXED = r"(?=[A-Za-z_-]{0,60}[0-9])(?=[a-z0-9_-]{0,60}[A-Z])(?=[A-Z0-9_-]{0,60}[a-z])"
-"""Letters of both cases and digits: what is drawn at random, and no name."""
+"""Letters of both cases and digits: random, not a name."""
 _OPTIONS = r"(?:[ \t][^\n]{0,400}?)?"
 _ARGUMENT = r"[\"']?([^\s\"'`|\\\[][^\s\"'`|\\]{2,200})"
 
@@ -28,27 +28,27 @@ _ARGUMENT = r"[\"']?([^\s\"'`|\\\[][^\s\"'`|\\]{2,200})"
 class SecretShape:
     """One kind of credential.
 
-    Not slotted: the pattern is compiled when its mark is first met, most of them never.
+    Not slotted: a pattern is compiled when its mark is first found, most of them never.
     """
 
     name: str
     marks: tuple[str, ...]
-    """What must stand in a text for it to be there at all. Makes ordinary text cheap: one of them
-    is found far faster than any pattern."""
+    """Texts of which one must occur; searching for them is far faster than any pattern, which makes
+    ordinary text cheap."""
     regex: str
     ahead: int = 0
-    """Characters from the start of a match to its mark. Negative where the mark stands before what
-    is to be replaced."""
+    """Characters from the start of a match to its mark. Negative if the mark comes before the part
+    to replace."""
     has_blanks: bool = False
-    """Whether it may hold blanks, or be shorter than any other."""
+    """Whether it may contain blanks or be shorter than other kinds."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The pattern, compiled. Where it has a group, that is what is to be replaced."""
+        """The pattern, compiled. If it has a group, that is the part to replace."""
         return re.compile(self.regex)
 
     def spans(self, text: str, mark: str) -> Iterator[tuple[int, int]]:
-        """Yield where credentials of this kind stand whose mark is this one, in order."""
+        """Yield the spans of credentials of this kind with this mark, in order."""
         pattern, at = self.pattern, text.find(mark)
         while at >= 0:
             match = pattern.match(text, max(0, at - self.ahead))
@@ -57,7 +57,7 @@ class SecretShape:
             at = text.find(mark, match.end() if match and match.end() > at else at + 1)
 
     def random_part(self, found: str) -> str:
-        """Return what of a found text differs from one credential of this kind to the next."""
+        """Return the part of a match that differs between credentials of this kind."""
         start = next((mark for mark in self.marks if found.startswith(mark)), "")
         return found.removeprefix(start)
 
@@ -65,7 +65,7 @@ class SecretShape:
 def _shape(
     name: str, marks: str, regex: str, *, ahead: int = 0, has_blanks: bool = False
 ) -> SecretShape:
-    """Return the shape of what starts where a word does; ``marks`` are separated by commas."""
+    """Return a shape that starts where a word does; ``marks`` are separated by commas."""
     return SecretShape(name, tuple(marks.split(",")), _WORD_START + regex, ahead, has_blanks)
 
 
@@ -80,8 +80,8 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     SecretShape(
         "private-key",
         ("-----BEGIN ",),
-        # Line ends may be real or escaped. An end that is missing hides nothing; one behind the
-        # beginning of another key is none of this one.
+        # Line ends may be real or escaped. A missing end marker does not hide the key; an end
+        # marker after another key's beginning belongs to that one.
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:[^-]*+(?:-(?!----(?:BEGIN|END) )[^-]*+)*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY"
         r"(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s]|\\+[rn])*)",
@@ -99,11 +99,11 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _shape(
         "basic-credentials",
         "Basic,basic,BASIC",
-        # A long word of prose is no base64, which has large letters.
+        # A long word of prose is not base64, which has capital letters.
         r"(?i:basic)[ \t]+(?![a-z]+\b)[A-Za-z0-9+/]{20,}={0,2}",
         has_blanks=True,
     ),
-    # An id of exactly so many characters: in base64 of silence the same letters go on.
+    # An id of exactly this length: in base64 of silence the same letters continue.
     _prefix("aws-key", "AKIA ASIA ABIA ACCA", rf"[A-Z0-9]{{16}}{_END}"),
     _prefix("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{20,}"),
     _prefix("github-token", "github_pat_", r"[A-Za-z0-9_]{22,}"),
@@ -185,7 +185,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("elevenlabs-key", "sk_", r"[0-9a-f]{40,}"),
     _prefix("cartesia-key", "sk_car_", r"[A-Za-z0-9_-]{20,}"),
     _prefix("fireworks-key", "fw_", r"(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}"),
-    # A slug in an address begins with these two letters as well, but is in small ones.
+    # Slugs in addresses begin with these two letters as well, but are in lower case.
     _prefix(
         "voyage-key",
         "pa-",
@@ -266,7 +266,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     _prefix("spaces-key", "DO00", rf"[A-Z0-9]{{16}}{_END}"),
     _prefix("salesforce-session", "00D", r"[A-Za-z0-9]{12,15}![A-Za-z0-9._]{80,}"),
     _prefix("square-token", "EAAA", rf"[A-Za-z0-9_-]{{60}}{_END}"),
-    # "Z" is itself an escape in them, so that some of these pairs stand in every one.
+    # "Z" is an escape in them, so every one contains some of these pairs.
     _prefix("facebook-token", "EAA", r"(?=[0-9A-Za-z]{0,90}Z[A-D])[0-9A-Za-z]{90,}"),
     _prefix("adafruit-key", "aio_", rf"(?=[A-Za-z]{{0,60}}[0-9])[A-Za-z0-9]{{28}}{_END}"),
     _prefix("adobe-secret", "p8e- p8e_", r"[A-Za-z0-9_-]{30,}"),
@@ -327,7 +327,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         "rapidapi-key", "jsn", rf"[0-9a-z]{{10}}msh[0-9a-z]{{23}}jsn[0-9a-z]{{12}}{_END}", ahead=36
     ),
     _shape("deepl-key", ":fx", rf"{_UUID}:fx{_END}", ahead=36),
-    # Of a file of users, of a shadow file, of a database: a hash can be tried at leisure.
+    # From htpasswd files, shadow files or databases: hashes can be attacked offline.
     _shape(
         "password-hash",
         "$",
@@ -351,7 +351,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         )
         for digits in (8, 9, 10)
     ),
-    # By the path alone, too: a request is compared without its host.
+    # Also by the path alone, because requests are compared without their host.
     SecretShape(
         "slack-webhook",
         ("hooks.slack.com", "/services/T"),
@@ -372,7 +372,7 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
     SecretShape(
         "url-password",
         ("://",),
-        # A port is no password, nor is what follows it.
+        # A port is not a password, nor is what follows it.
         r"[^\s/:@\"'\\\[\]<>]{0,80}:(?![0-9]{1,5}[?#])[^\s/\"'\\<>]{3,200}(?=@)",
         -len("://"),
         has_blanks=True,
@@ -431,4 +431,4 @@ SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
         for mark in ("AccountKey=", "AccessKey=")
     ),
 )
-"""Of each kind its shape. Order matters: the more specific first."""
+"""All shapes; order matters: the more specific ones first."""

@@ -29,8 +29,10 @@ _VERSIONS = ("2023-06-01", "2026-10-21")
 MAX_BYTES = 32 * 1024 * 1024
 MAX_BATCH_BYTES = 256 * 1024 * 1024
 _BATCHES = "/v1/messages/batches"
+_REFUSALS = range(400, 429)
+"""Statuses of invalid requests; 429 is that of a limit."""
 _DEEPEST = 200
-"""Levels of a body: nothing real comes near, and Python's own stack ends not far behind."""
+"""How deep a body may nest: far deeper than real ones, a little less than Python's stack."""
 _TOO_DEEP = "The request body is nested too deeply."
 _NO_GZIP = re.compile(r"gzip\s*;\s*q\s*=\s*0(?:\.0*)?\s*(?:,|$)")
 _ORGANIZATION = "00000000-0000-4000-8000-000000000000"
@@ -40,10 +42,10 @@ class MessagesApi:
     """Routes, credentials, envelopes and headers.
 
     Args:
-        responder: gives the replies.
-        clock: what the API takes for now.
-        keys: accepted API keys; any non-empty one where ``None``.
-        limits: enforced per minute; none where ``None``.
+        responder: returns the replies.
+        clock: the API's idea of the current time.
+        keys: accepted API keys; any non-empty one if ``None``.
+        limits: enforced per minute; no limits if ``None``.
         batch_seconds: how long a batch takes by ``clock``.
         padding: pad the lines of streams.
         compress: answer in gzip where the client accepts it.
@@ -74,14 +76,14 @@ class MessagesApi:
         )
 
     def refuse(self, status: int, message: str) -> HttpResponse:
-        """Return the response to what is no request that ``handle`` could be given."""
+        """Return the response to bytes that are not a request for ``handle``."""
         request = HttpRequest("", "", id=derived_id("req_emu", str(status), message))
         error = error_response(ApiError(message, status=status), request.id)
         return self._with_headers(request, error)
 
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Return the response to one request; never raises."""
-        # The same request gets the same id, whichever worker asks first; a retry differs.
+        # The same request gets the same id, whichever worker sends it first; a retry gets another.
         retry = request.headers.get("x-stainless-retry-count", "0")
         body = request.body.decode("utf-8", "replace")
         request_id = derived_id("req_emu", request.method, request.path, retry, body)
@@ -122,8 +124,8 @@ class MessagesApi:
             )
         except ApiError as error:
             response = error_response(error, request.id)
-        # What is refused for itself never comes as far as the limits.
-        if model is None or 400 <= response.status < 429:  # noqa: PLR2004 - refusals but the last
+        # An invalid request does not count against the limits.
+        if model is None or response.status in _REFUSALS:
             return response
         return replace(response, headers={**self._limiter.headers(model), **response.headers})
 
@@ -201,13 +203,13 @@ def _json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
     """Return the body of a request as a JSON object.
 
     Raises:
-        ApiError: it is none, or larger than ``limit`` bytes.
+        ApiError: it is not a JSON object, or larger than ``limit`` bytes.
     """
     if len(request.body) > limit:
         raise ApiError("Request exceeds the maximum size", status=413)
     try:
         text = request.body.decode("utf-8")
-        # The API itself takes a key given twice.
+        # The real API accepts duplicate keys.
         body = strict_loads(text, unique_keys=False, large_numbers=False)
     except TooDeepError:
         raise ApiError(_TOO_DEEP) from None
@@ -221,7 +223,7 @@ def _json_body(request: HttpRequest, limit: int) -> dict[str, Any]:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether a JSON value is nested deeper than anything may be."""
+    """Whether a JSON value is nested too deeply."""
     level: list[Any] = [value]
     for _ in range(_DEEPEST):
         level = [
@@ -236,12 +238,12 @@ def _is_deep(value: object) -> bool:
 
 
 def _takes_gzip(accepted: str) -> bool:
-    """Whether an ``accept-encoding`` header allows gzip; nothing else is ever preferred to it."""
+    """Whether an ``accept-encoding`` header allows gzip, the only encoding that is offered."""
     return "gzip" in accepted.lower() and not _NO_GZIP.search(accepted.lower())
 
 
 def key_of(headers: Mapping[str, str]) -> str:
-    """Return the credential of a request, empty where there is none."""
+    """Return the credential of a request; empty if there is none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 

@@ -1,4 +1,4 @@
-"""Message batches: created, polled, cancelled, read, deleted, as the emulator's clock says."""
+"""Message batches and lists of models: created, polled, cancelled and deleted by the clock."""
 
 import hashlib
 import re
@@ -90,7 +90,7 @@ _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
 
 Answer = Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, Any]]
-"""Returns the message for one request of a batch, raises ApiError where there is none."""
+"""Returns the message for one request of a batch, or raises ApiError."""
 
 
 @dataclass(slots=True)
@@ -105,13 +105,14 @@ class _Batch:
 
 
 class Batches:
-    """Every batch that was not deleted. Safe for several threads.
+    """All batches that were not deleted. Safe in several threads.
 
     Args:
-        answer: makes the message for one request.
+        answer: returns the message for one request.
         clock: a batch ends ``seconds`` after it was created by this clock.
-        seconds: how long a batch takes; 24 hours or more and it expires.
-        admit: called with the requests that would wait at once; raises ApiError if too many.
+        seconds: how long a batch takes; with 24 hours or more it expires.
+        admit: called with the number of requests that would wait; raises ApiError if it is too
+            large.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Batches:
     def create(
         self, body: Mapping[str, Any], headers: Mapping[str, str], host: str
     ) -> dict[str, Any]:
-        """Take a batch in; its requests are checked only when it is processed.
+        """Create a batch; its requests are validated only when it is processed.
 
         Raises:
             ApiError: 400, a custom id is missing, repeated or malformed; 429, too many wait.
@@ -139,7 +140,7 @@ class Batches:
             current = [self._current(id_) for id_ in self._known]
             waiting = [len(batch.requests) for batch in current if batch.ended_at is None]
             self._admit(sum(waiting) + len(requests))
-            # Only a repetition of the very same batch needs a number to tell it apart.
+            # Only a repetition of the very same batch needs a number.
             repetition = self._created.get(text, 0)
             self._created[text] = repetition + 1
             id_ = derived_id("msgbatch_01Emu", text, str(repetition))
@@ -147,7 +148,7 @@ class Batches:
             return self._description(self._known[id_], host)
 
     def get(self, id_: str, host: str) -> dict[str, Any]:
-        """Return one batch as it stands now.
+        """Return the current state of one batch.
 
         Raises:
             ApiError: 404.
@@ -162,7 +163,7 @@ class Batches:
         return page_of(shown, query)
 
     def cancel(self, id_: str, host: str) -> dict[str, Any]:
-        """Stop a batch: it ends at the next moment of the clock, its requests cancelled.
+        """Cancel a batch: it ends at the next tick of the clock.
 
         Raises:
             ApiError: 404.
@@ -174,7 +175,7 @@ class Batches:
             return self._description(batch, host)
 
     def delete(self, id_: str) -> dict[str, Any]:
-        """Forget a batch that has ended.
+        """Delete a batch that has ended.
 
         Raises:
             ApiError: 404, or 400 while it is processed.
@@ -204,7 +205,7 @@ class Batches:
             return b"".join(dump(result) + b"\n" for result in batch.results)
 
     def _current(self, id_: str) -> _Batch:
-        """Return a batch, processed if its time has come."""
+        """Return a batch, processed first if it is due."""
         batch = self._known.get(id_)
         if batch is None:
             raise ApiError(f"Message Batch {id_} not found", status=404)
@@ -239,7 +240,7 @@ class Batches:
         return self._clock.now() >= batch.created_at + _KEPT
 
     def _description(self, batch: _Batch, host: str) -> dict[str, Any]:
-        # A client sends its key wherever results_url points: to the host it asked, no other.
+        # A client sends its key to results_url, so that has to be the host it asked.
         url = f"http://{host}/v1/messages/batches/{batch.id}/results"
         cancelled, ended = batch.cancelled_at, batch.ended_at
         archived = self._is_archived(batch)

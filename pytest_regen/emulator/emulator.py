@@ -19,7 +19,7 @@ from pytest_regen.emulator.values import (
     HttpResponse,
     ReceivedRequest,
     Responder,
-    Said,
+    ResponderResult,
 )
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
@@ -30,15 +30,15 @@ __all__ = ["Emulator", "serve"]
 class Emulator:
     """An emulated Messages API; a context manager, or ``start`` and ``stop``.
 
-    Nothing it says comes from a model, and every response says so in its ``server`` header.
-    Message ids, signatures and token counts follow from what is asked and answered alone, so
-    a recording does not depend on the order of tests.
+    No reply comes from a model, and every response says so in its ``server`` header. Message ids,
+    signatures and token counts depend only on the request and the reply, so a recording does not
+    depend on the order of tests.
 
     Args:
         responder: called as ``responder(body, headers=headers)`` for each valid request, from
             several threads at once.
-        script: replies by rule, or the YAML file that holds them; asked before ``responder``.
-        clock: what the API takes for now; the system's clock by default.
+        script: rules for replies, or a YAML file of them; consulted before ``responder``.
+        clock: the API's clock; the system's by default.
         keys: accepted API keys; any non-empty one by default.
         port: 0 takes a free one.
         limits: requests and tokens per minute, enforced; unlimited by default.
@@ -64,9 +64,9 @@ class Emulator:
         self.clock = clock or Clock()
         self.script = load_script(script) if isinstance(script, Path) else script
         self.requests: list[ReceivedRequest] = []
-        """Every request that arrived, in order, without credentials."""
+        """All requests that arrived, in order, without credentials."""
         self.answered: Callable[[ReceivedRequest, int], None] | None = None
-        """Called with each request and the status it gets, from several threads."""
+        """Called with each request and its status, from several threads."""
         self._port = port
         self._server: LoopbackServer | None = None
         self._thread: threading.Thread | None = None
@@ -89,14 +89,14 @@ class Emulator:
 
     @property
     def failures(self) -> list[BaseException]:
-        """What the responder raised, in order; each was answered with status 500."""
+        """Exceptions of the responder, in order; each was answered with status 500."""
         return self._api.service.failures
 
     def start(self) -> Self:
-        """Listen; returns at once, ready to answer.
+        """Start listening; returns at once.
 
         Raises:
-            UsageError: the port is taken, or may not be used.
+            UsageError: the port is in use, or not permitted.
         """
         if self._server is None:
             self._server = self._start_server()
@@ -147,10 +147,10 @@ class Emulator:
             self.answered(received, response.status)
         return response
 
-    def _next_reply(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:
-        said = self.script.find(body) if self.script else None
-        if said is not None:
-            return said
+    def _next_reply(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:
+        answer = self.script.find(body) if self.script else None
+        if answer is not None:
+            return answer
         if self.responder is not None:
             return call_responder(self.responder, body, headers)
         if self.script:
@@ -181,16 +181,16 @@ def serve(
     """Run an emulator and return when ``until`` is set or on Ctrl-C.
 
     Args:
-        port: to listen on, on 127.0.0.1; 0 takes a free one.
-        replies: a script (docs/emulator.md); without one every request gets the same sentence.
-        ready: called once with the base URL, when requests are answered.
+        port: the port on 127.0.0.1; 0 takes a free one.
+        replies: a script (docs/emulator.md); by default every request gets the same sentence.
+        ready: called once with the base URL, as soon as requests are answered.
         answered: called with a line for each request, from several threads.
-        until: set it from another thread to stop.
+        until: set by another thread to stop the emulator.
 
     Raises:
         UsageError: the script is wrong, or the port is taken.
     """
-    # Ctrl-C is how it is meant to be stopped, from the moment its address is told: no error.
+    # Ctrl-C is the normal way to stop it once its address is printed, so it is no error.
     with Emulator(script=replies, port=port) as emulator, suppress(KeyboardInterrupt):
         if answered is not None:
             tell = answered

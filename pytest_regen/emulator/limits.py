@@ -1,4 +1,4 @@
-"""Rate limits as token buckets, per class of model, and the headers that report them."""
+"""The clock, and rate limits as token buckets per class of model, with their headers."""
 
 import math
 import threading
@@ -19,7 +19,7 @@ class Clock:
     """Seconds since the epoch; follows the system's clock until it is set.
 
     Args:
-        at: where given, time stands still there until it is moved.
+        at: if given, time stands still there until it is moved.
     """
 
     def __init__(self, at: float | None = None) -> None:
@@ -52,7 +52,7 @@ class Clock:
 _MINUTE = 60.0
 
 _PoolName = Literal["count_tokens", "batches"]
-"""Pools that no class of models shares."""
+"""Pools that are not per class of models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class RateLimits:
     """Reads from the prompt cache do not count."""
     output_tokens: int = 400_000
     count_requests: int = 2_000
-    """Of ``count_tokens``, which has a pool of its own."""
+    """For ``count_tokens``, which has a pool of its own."""
     batch_requests: int = 1_000
-    """Of everything that has to do with batches, which have a pool of their own."""
+    """For all calls about batches, which have a pool of their own."""
     batch_queue: int = 200_000
-    """Requests of batches that wait to be processed, at any time."""
+    """How many requests of batches may wait at any time."""
 
     def __post_init__(self) -> None:
         """Check the limits.
@@ -101,7 +101,7 @@ class _Bucket:
         self.level, self.at = min(self.limit, self.level + gained), now
 
     def seconds_until(self, amount: float) -> float:
-        """Return how long until ``amount`` is there; 0 if it is."""
+        """Return how long until ``amount`` is available; 0 if it is."""
         return max(0.0, amount - self.level) * _MINUTE / self.limit
 
     @property
@@ -110,7 +110,7 @@ class _Bucket:
 
 
 class Limiter:
-    """Grants requests and tokens. Safe for several threads."""
+    """Grants requests and tokens. Safe in several threads."""
 
     def __init__(self, limits: RateLimits | None, clock: Clock) -> None:
         self._limits = limits or UNLIMITED
@@ -133,7 +133,7 @@ class Limiter:
             pool["input-tokens"].level -= input_tokens
 
     def admit_other(self, name: _PoolName) -> None:
-        """Take one request that is answered by no model.
+        """Take one request that no model answers.
 
         Raises:
             ApiError: 429 with ``retry-after``.
@@ -144,10 +144,10 @@ class Limiter:
             pool["requests"].level -= 1
 
     def admit_queued(self, waiting: int) -> None:
-        """Let so many requests of batches wait to be processed.
+        """Admit requests of batches to the queue.
 
         Raises:
-            ApiError: 429, they are too many.
+            ApiError: 429, too many are waiting.
         """
         if waiting > self._limits.batch_queue:
             raise ApiError(
@@ -157,7 +157,7 @@ class Limiter:
             )
 
     def spend(self, model: Model, output_tokens: int) -> None:
-        """Take the output of a reply; the bucket may fall below zero, as output is not foreseen."""
+        """Take the output of a reply, unknown before; the bucket may fall below zero."""
         with self._lock:
             self._pool(_class_of(model))["output-tokens"].level -= output_tokens
 
@@ -221,5 +221,5 @@ def timestamp(seconds: float) -> str:
 
 
 def _class_of(model: Model) -> str:
-    """Return the class whose models share limits: a line in one major version."""
+    """Return the class whose models share limits: one line of models in one major version."""
     return f"{model.line}-{model.version[0]}"

@@ -1,4 +1,4 @@
-"""The message object: content, stop reason, usage; ids derived from what was asked and said."""
+"""Messages and their events: content, stop reason, usage; ids depend on request and reply only."""
 
 import base64
 import hashlib
@@ -38,7 +38,7 @@ class Call:
 
     @property
     def thinking(self) -> Mapping[str, Any]:
-        """The ``thinking`` field, empty where there is none."""
+        """The ``thinking`` field; empty if absent."""
         return self.body.get("thinking") or {}
 
     @property
@@ -69,7 +69,7 @@ _MARK = EMULATOR_NAME.encode()
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One request that passed validation, with what the cache made of it."""
+    """A valid request, with its use of the prompt cache."""
 
     body: Mapping[str, Any]
     model: Model
@@ -85,7 +85,7 @@ class Turn:
 
 
 def derived_id(prefix: str, *parts: str) -> str:
-    """Return an id that depends on nothing but ``parts``."""
+    """Return an id that depends only on ``parts``."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
     number = int.from_bytes(digest, "big")
     letters = []
@@ -96,15 +96,15 @@ def derived_id(prefix: str, *parts: str) -> str:
 
 
 def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]]) -> str:
-    """Return the signature of a thinking block; it proves itself, so none need be remembered.
+    """Return the signature of a thinking block; it verifies itself, so none is stored.
 
     Args:
-        thinking: the text as it goes out, empty where it is omitted.
-        model: a signature holds for one model.
-        earlier: the messages before the block's own; part of it where the model binds them.
+        thinking: the text as it is sent; empty if it is omitted.
+        model: the model, to which the signature is bound.
+        earlier: the messages before the block's own, which some models bind it to.
     """
-    said = [_plain(message) for message in earlier] if model.binds_thinking else []
-    proof = canonical_json([thinking, model.id, said]).encode("utf-8", "surrogatepass")
+    bound = [_plain(message) for message in earlier] if model.binds_thinking else []
+    proof = canonical_json([thinking, model.id, bound]).encode("utf-8", "surrogatepass")
     return "Emu" + base64.b64encode(_MARK + hashlib.sha512(proof).digest()).decode()
 
 
@@ -137,7 +137,7 @@ def message_of(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
 
 
 def _apply_limits(turn: Turn, reply: EmulatedReply) -> tuple[str, str, str | None]:
-    """Return the text as the limits of the request leave it, and why it ends."""
+    """Return the text within the limits of the request, and why it ends."""
     text, reason, sequence = reply.text, reply.stop_reason, None
     if turn.body["max_tokens"] == 0:  # a request that only warms the cache
         return "", "max_tokens", None
@@ -188,7 +188,7 @@ def _usage(turn: Turn, reply: EmulatedReply, content: list[dict[str, Any]]) -> d
     limit = turn.body["max_tokens"]
     thought = min(limit, text_tokens(reply.thinking or "", turn.model))
     spoken = sum(_output_tokens(block, turn.model) for block in content)
-    # Even an empty reply costs a token, as the real one does.
+    # Even an empty reply costs a token, as in the real API.
     output = min(limit, max(1, thought + spoken))
     if reply.output_tokens is not None and limit:
         output = reply.output_tokens
@@ -220,7 +220,7 @@ def _output_tokens(block: Mapping[str, Any], model: Model) -> int:
 
 
 TEXT_DELTA = b'"text_delta"'
-"""Found in the events that carry text, and in no other."""
+"""Part of exactly the events that carry text."""
 _LENGTHS = (4, 11, 27, 3, 18, 45, 8)
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 _DELTA_USAGE = (
@@ -236,8 +236,8 @@ def events_of(message: Mapping[str, Any], reply: EmulatedReply, *, padding: bool
     """Return the events of ``message`` in order.
 
     Args:
-        message: the body that a plain request would get.
-        reply: says how the text is split and how slowly it comes.
+        message: the body that a request without streaming would get.
+        reply: how the text is split, and its pauses.
         padding: add white space before the last brace of each line, as the real API does.
     """
     events: list[bytes] = [event("message_start", _start(message), padding=padding)]
@@ -265,7 +265,7 @@ def event(name: str, data: Mapping[str, Any], *, padding: bool = False) -> bytes
 def split_text(text: str, chunks: int | list[str] | tuple[str, ...] | None) -> list[str]:
     """Return the pieces in which ``text`` arrives.
 
-    A text that was cut short of its given pieces ends in the middle of one.
+    A text shorter than its given pieces ends inside one of them.
     """
     if isinstance(chunks, int):
         return [text[at : at + chunks] for at in range(0, len(text), chunks)]
@@ -308,7 +308,7 @@ def _block_events(
 def _deltas(
     block: Mapping[str, Any], reply: EmulatedReply
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a block as it starts, empty, and the deltas that fill it."""
+    """Return the empty block as it starts, and the deltas that fill it."""
     if block["type"] == "text":
         pieces = split_text(block["text"], _pieces(reply))
         return {"type": "text", "text": ""}, [{"type": "text_delta", "text": p} for p in pieces]

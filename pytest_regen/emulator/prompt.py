@@ -1,4 +1,4 @@
-"""A request as the prompt cache sees it: one chain of blocks, tools, then system, then messages."""
+"""Prompts as the cache sees them: a chain of blocks (tools, system, messages), tokens, lookups."""
 
 import hashlib
 import threading
@@ -67,7 +67,7 @@ def block_tokens(block: Mapping[str, Any], model: Model) -> int:
 
 
 def _text_of(block: Mapping[str, Any]) -> str | None:
-    """Return the text that makes up a block, ``None`` where it is something else."""
+    """Return the text of a block; ``None`` if it is not text."""
     match block:
         case (
             {"type": "text", "text": str(text)}
@@ -85,10 +85,10 @@ _UNCACHEABLE = ("thinking", "redacted_thinking")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One block of a request and where it stands."""
+    """One block of a request and its place."""
 
     where: str
-    """As the API words it: ``system.0``, ``messages.2.content.1``."""
+    """As in the API's messages: ``system.0``, ``messages.2.content.1``."""
     section: str
     """``tools``, ``system`` or ``messages``."""
     role: str
@@ -96,18 +96,18 @@ class Place:
 
     @property
     def ttl(self) -> str | None:
-        """Lifetime of the breakpoint on this block, ``None`` where there is none."""
+        """Lifetime of the breakpoint on this block; ``None`` without one."""
         return ttl_of(self.block.get("cache_control"))
 
     @property
-    def is_told_in_system(self) -> bool:
-        """Whether this is web search, which the system prompt describes; it is no definition."""
+    def is_in_system_prompt(self) -> bool:
+        """Whether this is web search: the system prompt describes it, so it is not a tool block."""
         kind = str(self.block.get("type"))
         return self.section == "tools" and kind.startswith("web_search") and self.ttl is None
 
     @property
     def cites(self) -> bool:
-        """Whether citations of this block are asked for."""
+        """Whether the request asks for citations of this block."""
         citations = self.block.get("citations")
         return isinstance(citations, Mapping) and bool(citations.get("enabled"))
 
@@ -123,7 +123,7 @@ class PromptBlock:
     """One link of the chain."""
 
     data: bytes
-    """What the prefix hash covers: everything but the breakpoint."""
+    """The hashed content: everything but the breakpoint."""
     tokens: int
     ttl: str | None
     section: str
@@ -143,7 +143,7 @@ class Prompt:
 
 
 def ttl_of(cache_control: object) -> str | None:
-    """Return the lifetime that ``cache_control`` asks for, ``None`` where it is absent."""
+    """Return the lifetime that ``cache_control`` asks for; ``None`` if absent."""
     if not isinstance(cache_control, Mapping):
         return None
     return str(cache_control.get("ttl") or "5m")
@@ -180,7 +180,7 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
             place.section,
         )
         for number, place in enumerate(found)
-        if not place.is_told_in_system
+        if not place.is_in_system_prompt
     ]
     return Prompt(model, tuple(_with_overhead(blocks, body, model)))
 
@@ -188,13 +188,13 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
 def _with_overhead(
     blocks: list[PromptBlock], body: Mapping[str, Any], model: Model
 ) -> list[PromptBlock]:
-    """Fold what is rendered into the prompt besides its blocks into the first block it reaches."""
-    told = sum(block_tokens(tool, model) for tool in web_search(body))
+    """Add what the API renders into the prompt beside its blocks to the first block it affects."""
+    overhead = sum(block_tokens(tool, model) for tool in web_search(body))
     if _format(body):
-        told += FORMAT_OVERHEAD + text_tokens(canonical_json(_format(body)), model)
+        overhead += FORMAT_OVERHEAD + text_tokens(canonical_json(_format(body)), model)
     salts: tuple[tuple[str, dict[str, Any], int], ...] = (
         ("tools", {}, TOOLS_OVERHEAD if body.get("tools") else 0),
-        ("system", _system_salt(body), told),
+        ("system", _system_salt(body), overhead),
         ("messages", _messages_salt(body, model), 0),
     )
     order = ("tools", "system", "messages")
@@ -210,7 +210,7 @@ def _with_overhead(
 
 def web_search(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the tools that the system prompt describes."""
-    return [bare(place.block) for place in places(body) if place.is_told_in_system]
+    return [bare(place.block) for place in places(body) if place.is_in_system_prompt]
 
 
 def _format(body: Mapping[str, Any]) -> Any:
@@ -254,7 +254,7 @@ def bare(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 WINDOW = 20
-"""Positions looked at from each breakpoint backwards, the breakpoint itself included."""
+"""How many positions are looked up backwards from each breakpoint, including it."""
 LIFETIMES = {"5m": 300, "1h": 3600}
 
 
@@ -263,31 +263,31 @@ class CachedBlock(Protocol):
 
     @property
     def data(self) -> bytes:
-        """What the prefix hash covers."""
+        """The hashed content."""
 
     @property
     def tokens(self) -> int:
-        """Its size."""
+        """Its number of tokens."""
 
     @property
     def ttl(self) -> str | None:
-        """``5m`` or ``1h`` where a breakpoint stands on it."""
+        """``5m`` or ``1h`` if it has a breakpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """Tokens of one request by what the cache did with them; they add up to the blocks' total."""
+    """Tokens of one request by their use of the cache; they add up to the blocks' total."""
 
     read: int
     write_5m: int
     write_1h: int
     plain: int
     commit: Callable[[], None]
-    """Makes the writes visible to others; called when the response begins."""
+    """Makes the writes visible to other requests; called when the response begins."""
 
     @property
     def write(self) -> int:
-        """Tokens written, whatever their lifetime."""
+        """Tokens written, with any lifetime."""
         return self.write_5m + self.write_1h
 
 
@@ -298,7 +298,7 @@ class _Entry:
 
 
 class PromptCache:
-    """The prefixes that earlier requests have written. Safe for several threads."""
+    """The prefixes that earlier requests wrote. Safe in several threads."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, _Entry] = {}
@@ -311,8 +311,8 @@ class PromptCache:
 
         Args:
             blocks: the whole prompt in order.
-            now: when the request started, in seconds; lifetimes are counted from here.
-            minimum: fewest tokens of a prefix that is cached.
+            now: when the request started, in seconds; lifetimes count from here.
+            minimum: the smallest prefix that is cached, in tokens.
             scope: prefixes are shared only within one scope: organization and model.
         """
         prefixes, sums = _chain(blocks, scope)
@@ -336,7 +336,7 @@ class PromptCache:
         return CacheUse(read, last - hour, hour - read, total - last, commit)
 
     def _deepest_hit(self, prefixes: Sequence[bytes], marks: Sequence[int], now: float) -> int:
-        """Return the last block of the longest live prefix, -1 where there is none."""
+        """Return the last block of the longest live prefix; -1 if there is none."""
         deepest = -1
         for mark in marks:
             for index in range(mark, max(-1, mark - WINDOW), -1):
@@ -365,7 +365,7 @@ def _chain(blocks: Sequence[CachedBlock], scope: str) -> tuple[list[bytes], list
 
 @dataclass(frozen=True, slots=True)
 class _Fingerprint:
-    """An earlier request, by hashes."""
+    """The hashes of an earlier request."""
 
     model: str
     tools: tuple[bytes, ...]
@@ -375,7 +375,7 @@ class _Fingerprint:
     tokens: int
 
     def first_difference(self, later: "_Fingerprint") -> str | None:
-        """Return the first difference that costs the cache, in the order of the prompt."""
+        """Return the first difference that invalidates the cache, in the order of the prompt."""
         if later.model != self.model:
             return "model_changed"
         if later.tools != self.tools:
@@ -390,19 +390,19 @@ class _Fingerprint:
 
 
 class PromptHistory:
-    """Fingerprints of answered requests by message id. Safe for several threads."""
+    """Fingerprints of answered requests by message id. Safe in several threads."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Fingerprint] = {}
         self._lock = threading.Lock()
 
     def remember(self, message_id: str, body: Mapping[str, Any], prompt: Prompt) -> None:
-        """Keep the fingerprint of a request that was answered with ``message_id``."""
+        """Store the fingerprint of a request that was answered with ``message_id``."""
         with self._lock:
             self._known[message_id] = _fingerprint(body, prompt)
 
     def compare(self, body: Mapping[str, Any], prompt: Prompt) -> dict[str, Any] | None:
-        """Return the ``diagnostics`` of the response, ``None`` where nothing was lost."""
+        """Return the ``diagnostics`` of the response; ``None`` if nothing was missed."""
         previous = (body.get("diagnostics") or {}).get("previous_message_id")
         if previous is None:
             return None

@@ -1,6 +1,6 @@
-"""What the real API refuses, refused here: one function per rule, tried in order.
+"""Validation as in the real API: one function per rule, tried in order.
 
-Wording follows messages seen in recordings and reports where there are any; the rest is ours.
+Messages follow those seen in recordings and reports, if any; the others are our own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ def check_shape(body: Mapping[str, Any], *, counting: bool) -> None:
         if name not in _FIELDS:
             raise ApiError(f"{name}: Extra inputs are not permitted")
         accepts, complaint = _FIELDS[name]
-        # A field that is null counts as absent, except where it must be there.
+        # A null field counts as absent, unless it is required.
         if not accepts(value) and (value is not None or name in required):
             raise ApiError(f"{name}: {complaint}")
     _check_ranges(body)
@@ -188,11 +188,11 @@ def check_request(
     Args:
         body: the JSON body.
         version: value of the ``anthropic-version`` header.
-        batched: the body stands inside a batch.
+        batched: the body is part of a batch.
         counting: the body is one of ``count_tokens``, which has no ``max_tokens``.
 
     Raises:
-        ApiError: the first rule that is broken, as the API words it.
+        ApiError: the first broken rule, in the API's words.
     """
     check_shape(body, counting=counting)
     model = find_model(body["model"])
@@ -205,7 +205,7 @@ def check_request(
 
 
 def _check_sampling(call: Call) -> None:
-    """On API version 2026-10-21, and on models from 4.7 on, no sampling parameter is accepted."""
+    """On API version 2026-10-21, and on models from 4.7 on, sampling parameters are refused."""
     if call.version < "2026-10-21" and not call.model.is_modern:
         return
     for name in _SAMPLING:
@@ -225,7 +225,7 @@ def _output_limit(call: Call) -> None:
 
 
 def _check_warm_up(call: Call) -> None:
-    """``max_tokens: 0`` warms the cache, and goes with nothing that shapes an answer."""
+    """``max_tokens: 0`` only warms the cache, so fields that shape an answer are refused."""
     if call.counting or call.body["max_tokens"] != 0:
         return
     reasons = {
@@ -295,7 +295,7 @@ def _format(call: Call) -> None:
 
 
 def _schemas(call: Call) -> Iterator[tuple[str, object]]:
-    """Yield every schema that the reply will be held to."""
+    """Yield every schema that the reply has to satisfy."""
     if call.format is not None:
         yield "output_config.format.schema", call.format.get("schema")
     for number, tool in enumerate(call.body.get("tools") or ()):

@@ -1,4 +1,4 @@
-"""Messages and their blocks: roles, known kinds, tool results that answer, thinking left alone."""
+"""Rules for messages, tools and breakpoints: roles, blocks, tool results, unchanged thinking."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def check_content(call: Call) -> None:
         ApiError: 400, naming the message or block.
     """
     messages = call.body["messages"]
-    # System turns inside a conversation came with the newer version of the API.
+    # System turns inside a conversation are new in the later version of the API.
     roles = ("user", "assistant", *(("system",) if call.version >= "2026-10-21" else ()))
     for number, message in enumerate(messages):
         if message["role"] not in roles:
@@ -97,13 +97,13 @@ def _check_block(block: Mapping[str, Any], where: str) -> None:
             if not isinstance(part, dict):
                 raise ApiError(f"{where}.tool_result.content.{index}: Input should be an object")
             _check_block(part, f"{where}.tool_result.content.{index}")
-    # An empty text is refused by the rule on breakpoints first, where it carries one.
+    # An empty text with a breakpoint is refused by the rule on breakpoints.
     if kind == "text" and not block["text"] and "cache_control" not in block:
         raise ApiError("messages: text content blocks must be non-empty")
 
 
 def check_tool_results(call: Call) -> None:
-    """Check that each tool call is answered in the next message, and nothing else is.
+    """Check that the next message answers each tool call and nothing else.
 
     Raises:
         ApiError: 400, naming the message and the ids.
@@ -141,10 +141,10 @@ def _ids(message: Mapping[str, Any], kind: str, name: str) -> list[str]:
 
 
 def check_signatures(call: Call) -> None:
-    """Check that thinking comes back as it went out.
+    """Check that thinking comes back unchanged.
 
-    Models that bind their thinking to a conversation look at every block, and at what stood
-    before it; the others look at the latest assistant message only.
+    Models that bind thinking to a conversation check every block and the messages before it; the
+    others check only the latest assistant message.
 
     Raises:
         ApiError: 400, naming the block.
@@ -166,13 +166,13 @@ def check_signatures(call: Call) -> None:
 def _is_untouched(
     model: Model, block: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Whether a block is no thinking, or thinking that came from here."""
+    """Whether a block is not thinking, or is thinking that this emulator sent."""
     if block.get("type") != "thinking":
-        # Redacted thinking is never issued here, so it can only be forged.
+        # The emulator never sends redacted thinking, so this is forged.
         return block.get("type") != "redacted_thinking"
     issuers = (model,) if model.binds_thinking else MODELS
-    said = str(block["thinking"])
-    return any(block["signature"] == signature(said, issuer, earlier) for issuer in issuers)
+    text = str(block["thinking"])
+    return any(block["signature"] == signature(text, issuer, earlier) for issuer in issuers)
 
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -187,7 +187,7 @@ def check_tools(call: Call) -> None:
     """
     tools = call.body.get("tools") or ()
     for number, tool in enumerate(tools):
-        # The vendor's own tools are known by their type, and need no schema.
+        # The vendor's own tools are identified by their type and need no schema.
         if tool.get("type") in (None, "custom"):
             _check_custom(tool, f"tools.{number}.custom")
     if len({tool["name"] for tool in tools}) < len(tools):
@@ -207,10 +207,10 @@ def _check_custom(tool: Mapping[str, Any], where: str) -> None:
 
 
 def check_tool_choice(call: Call) -> None:
-    """Check what is said about using tools.
+    """Check ``tool_choice``.
 
     Raises:
-        ApiError: 400, there are none, or none may be forced.
+        ApiError: 400, there are no tools, or none may be forced.
     """
     choice, tools = call.tool_choice, call.body.get("tools") or ()
     if choice is not None and not tools:
@@ -236,7 +236,7 @@ _MAX_BREAKPOINTS = 4
 
 
 def check_breakpoints(call: Call) -> None:
-    """Check every ``cache_control``, the one at the top included.
+    """Check every ``cache_control``, including the one at the top.
 
     Raises:
         ApiError: 400, naming the block.
@@ -258,7 +258,7 @@ def check_breakpoints(call: Call) -> None:
 
 
 def _add_automatic(call: Call, found: list[Place], marked: dict[int, str | None]) -> None:
-    """Enter the automatic breakpoint beside the explicit ones."""
+    """Add the automatic breakpoint to the explicit ones."""
     index = automatic_place(call.body, found)
     if index is None:
         return
@@ -294,7 +294,7 @@ def _check_value(value: object, where: str) -> None:
 
 
 def _check_order(found: list[Place], marked: Mapping[int, str | None]) -> None:
-    """Long lifetimes come first."""
+    """Longer lifetimes have to come first."""
     seen_short = False
     for index in sorted(marked):
         if marked[index] == "1h" and seen_short:

@@ -1,4 +1,4 @@
-"""JSON schemas of structured output: which the API takes, and whether an answer satisfies one."""
+"""JSON schemas of structured output: which ones the API accepts, and whether a reply fits."""
 
 import json
 import re
@@ -69,10 +69,10 @@ def check_schemas(schemas: Iterable[tuple[str, object]]) -> None:
     """Check that the API would compile the schemas of one request, which share its limits.
 
     Args:
-        schemas: each with the place where it stands.
+        schemas: each with its place in the request.
 
     Raises:
-        ApiError: 400, with what it does not support.
+        ApiError: 400, naming what is not supported.
     """
     optional = unions = 0
     for where, schema in schemas:
@@ -138,7 +138,7 @@ def _check_node(node: Mapping[str, Any], root: Mapping[str, Any], where: str) ->
 
 
 def _check_keywords(node: object, where: str) -> None:
-    """Check the types of what the keywords hold, so that the rest may rely on them."""
+    """Check the types of keyword values, so that other checks can rely on them."""
     if not isinstance(node, dict):
         raise ApiError(f"{where}: a schema should be an object, not {json.dumps(node)[:60]}")
     for keyword, types in _KEYWORD_TYPES.items():
@@ -164,7 +164,7 @@ def _target(root: Mapping[str, Any], reference: object) -> Mapping[str, Any] | N
 
 
 def _check_recursion(root: Mapping[str, Any], where: str) -> None:
-    """Refuse a definition that reaches itself."""
+    """Refuse recursive definitions."""
     used = {
         reference: {str(node["$ref"]) for node in _nodes(target) if "$ref" in node}
         for node in _nodes(root)
@@ -182,12 +182,12 @@ def _check_recursion(root: Mapping[str, Any], where: str) -> None:
 
 
 def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
-    """Check that a reply is what structured output promises.
+    """Check that a reply keeps the promise of structured output.
 
-    Refusals and replies cut short promise nothing, and ``check_schema=False`` asks for none.
+    Refusals and truncated replies promise nothing, and ``check_schema=False`` turns this off.
 
     Raises:
-        ApiError: 500, not to be retried: the fault is the script's.
+        ApiError: 500, without a retry: the script is wrong.
     """
     wanted = (body.get("output_config") or {}).get("format")
     if not wanted or not reply.check_schema or reply.stop_reason != "end_turn":
@@ -209,7 +209,7 @@ def check_answer(body: Mapping[str, Any], reply: EmulatedReply) -> None:
 
 
 def mismatch(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str = "$") -> str:
-    """Return where and why ``value`` breaks ``schema``; empty where it does not."""
+    """Return where and why ``value`` breaks ``schema``; empty if it does not."""
     if "$ref" in schema:
         return mismatch(value, _target(root, schema["$ref"]) or {}, root, at)
     branches = schema.get("anyOf")

@@ -1,4 +1,4 @@
-"""Replies by rule: what a request must look like, and what it is answered, time after time."""
+"""Scripts: rules that match requests, and the replies they get in turn; read from YAML."""
 
 import dataclasses
 import fnmatch
@@ -12,7 +12,14 @@ from typing import Any, Literal, TypeVar, get_args
 import yaml
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator.values import ApiError, EmulatedReply, Fault, FaultKind, Said, ToolUse
+from pytest_regen.emulator.values import (
+    ApiError,
+    EmulatedReply,
+    Fault,
+    FaultKind,
+    ResponderResult,
+    ToolUse,
+)
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
@@ -24,23 +31,24 @@ Count = Literal["rule", "request"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a request must look like; every field that is given must hold."""
+    """Conditions for a request; every given field must match."""
 
     model: str | None = None
-    """A shell pattern over the name of the model."""
+    """A shell pattern for the model's name."""
     system: str | None = None
-    """Stands in the system prompt."""
+    """Part of the system prompt."""
     user: str | None = None
-    """Stands in the last message."""
+    """Part of the last message."""
     text: str | None = None
-    """Stands anywhere in the system prompt or the messages."""
+    """Part of the system prompt or any message."""
     pattern: str | None = None
-    """A regular expression, searched where ``text`` is; ``.`` also matches line ends."""
+    """A regular expression, searched in the same places as ``text``; ``.`` also matches line
+    ends."""
     turn: int | None = None
     """Number of user messages in the conversation, from 1."""
 
     def accepts(self, body: Mapping[str, Any]) -> bool:
-        """Say whether ``body`` is such a request."""
+        """Return whether ``body`` meets the conditions."""
         messages = body["messages"]
         system, last = _text(body.get("system")), _text(messages[-1]["content"])
         whole = "\n".join([system, *(_text(message["content"]) for message in messages)])
@@ -61,32 +69,32 @@ class Match:
 class Step:
     """One reply or fault, given ``times`` times in a row."""
 
-    said: Said
+    answer: ResponderResult
     times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Requests that match get the steps in order; the last one repeats for ever."""
+    """Matching requests get the steps in order; the last step repeats."""
 
     steps: Sequence[Step]
     match: Match = field(default_factory=Match)
     name: str = ""
     count: Count = "rule"
-    """Whether all matching requests walk through the steps together, or each different request
-    on its own; with ``request``, threads in any order get the same answers."""
+    """Whether all matching requests advance through the steps together, or each distinct request on
+    its own. With ``request`` the answers do not depend on the order of threads."""
 
-    def step(self, number: int) -> Said:
+    def step(self, number: int) -> ResponderResult:
         """Return the reply to request ``number``, from 0."""
         for step in self.steps:
             if number < step.times:
-                return step.said
+                return step.answer
             number -= step.times
-        return self.steps[-1].said
+        return self.steps[-1].answer
 
 
 class Script:
-    """A responder made of rules; the first that matches answers. Safe for several threads.
+    """A responder made of rules; the first match answers. Safe in several threads.
 
     Args:
         rules: in order of precedence.
@@ -99,19 +107,19 @@ class Script:
         self._counts: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:  # noqa: ARG002 - a responder's signature
+    def __call__(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:  # noqa: ARG002 - a responder's signature
         """Answer one request.
 
         Raises:
             ApiError: 400, no rule matches.
         """
-        said = self.find(body)
-        if said is None:
+        answer = self.find(body)
+        if answer is None:
             raise no_match(body, self.path)
-        return said
+        return answer
 
-    def find(self, body: Mapping[str, Any]) -> Said | None:
-        """Return the answer to one request and count it, ``None`` where no rule matches."""
+    def find(self, body: Mapping[str, Any]) -> ResponderResult | None:
+        """Return the answer to one request and count it; ``None`` if no rule matches."""
         for number, rule in enumerate(self.rules):
             if rule.match.accepts(body):
                 key = (number, canonical_hash(body) if rule.count == "request" else "")
@@ -123,7 +131,7 @@ class Script:
 
 
 def no_match(body: Mapping[str, Any], path: Path | None) -> ApiError:
-    """Return the refusal of a request that the script does not foresee."""
+    """Return the error for a request that no rule matches."""
     asked = _text(body["messages"][-1]["content"])[:80]
     return ApiError(
         f"{EMULATOR_NAME}: no rule of {path or 'the script'} matches this request "
@@ -144,7 +152,7 @@ def _text(content: object) -> str:
     )
 
 
-_Said = TypeVar("_Said", EmulatedReply, Fault)
+_Built = TypeVar("_Built", EmulatedReply, Fault)
 _SCRIPT_KEYS = {"version", "rules"}
 _RULE_KEYS = {"name", "match", "count", "replies"}
 _REPLY_KEYS = {f.name for f in dataclasses.fields(EmulatedReply)} | {"file", "times"}
@@ -173,10 +181,10 @@ def load_script(path: Path) -> Script:
     """Read a script.
 
     Args:
-        path: YAML, ``version: 1``; files it names are found beside it.
+        path: a YAML file, ``version: 1``; files it names are relative to it.
 
     Raises:
-        UsageError: it cannot be read, or a key or value is wrong; the message says where.
+        UsageError: it cannot be read, or a key or value is wrong, with its place.
     """
     try:
         data = yaml.safe_load(path.read_text("utf-8"))
@@ -194,13 +202,13 @@ def load_script(path: Path) -> Script:
 
 
 class _Reader:
-    """Turns parts of one file into values, and knows how to complain about them."""
+    """Builds values from parts of one file, with errors that name their place."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def wrong(self, where: str, what: str) -> UsageError:
-        """Return the error about one place of the file."""
+        """Return an error for one place in the file."""
         return UsageError(f"{self._path}: {where} {what}", hint=_HINT)
 
     def keys(self, data: object, known: set[str], where: str) -> None:
@@ -213,7 +221,7 @@ class _Reader:
                 raise self.wrong(at, f"is unknown; known are {', '.join(sorted(known))}")
 
     def items(self, data: object, where: str) -> list[Any]:
-        """Return a list that has something in it."""
+        """Return a non-empty list."""
         if not isinstance(data, list) or not data:
             raise self.wrong(where, "must be a list with at least one item")
         return data
@@ -230,7 +238,7 @@ class _Reader:
         return Rule(steps, match, str(data.get("name", "")), count)
 
     def match(self, data: Any, where: str) -> Match:
-        """Return what a request must look like."""
+        """Return the conditions of a rule."""
         self.keys(data, {f.name for f in dataclasses.fields(Match)}, where)
         return Match(**self.check_values(data, where))
 
@@ -240,14 +248,14 @@ class _Reader:
             return Step(EmulatedReply(data))
         if isinstance(data, dict) and "fault" in data:
             self.keys(data, {"fault", "times"}, where)
-            said: Said = self.fault(data["fault"], f"{where}.fault")
+            answer: ResponderResult = self.fault(data["fault"], f"{where}.fault")
         else:
             self.keys(data, _REPLY_KEYS, where)
-            said = self.reply({k: v for k, v in data.items() if k != "times"}, where)
+            answer = self.reply({k: v for k, v in data.items() if k != "times"}, where)
         times = data.get("times", 1)
         if not isinstance(times, int) or isinstance(times, bool) or times < 1:
             raise self.wrong(f"{where}.times", f"is {times!r}, expected a number from 1 on")
-        return Step(said, times)
+        return Step(answer, times)
 
     def reply(self, data: Mapping[str, Any], where: str) -> EmulatedReply:
         """Return one reply."""
@@ -288,8 +296,8 @@ class _Reader:
             fields["reply"] = self.reply(inner, f"{where}.reply")
         return self.build(Fault, fields, where)
 
-    def build(self, kind: type[_Said], fields: Mapping[str, Any], where: str) -> _Said:
-        """Return the value of these fields."""
+    def build(self, kind: type[_Built], fields: Mapping[str, Any], where: str) -> _Built:
+        """Return a value with these fields."""
         try:
             return kind(**self.check_values(fields, where))
         except ValueError as error:
@@ -303,7 +311,7 @@ class _Reader:
             raise self.wrong(where, f"cannot be read: {error}") from error
 
     def check_values(self, data: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Return ``data``, each value of the type that its key takes."""
+        """Return ``data`` after checking the type of each value."""
         for key, value in data.items():
             takes, words = _VALUES[key]
             if not isinstance(value, takes) or (isinstance(value, bool) and bool not in takes):

@@ -22,7 +22,7 @@ _TRAILERS = 100
 
 
 class BadRequestError(Exception):
-    """A request that is no HTTP, or not of the size it claims; the connection ends after it."""
+    """A request that is not HTTP or not of its claimed size; the connection is closed after it."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -36,13 +36,13 @@ def read_body(
     """Return the body of a request.
 
     Args:
-        stream: stands behind the head.
+        stream: the stream after the head.
         lengths: every ``content-length``.
         encodings: every ``transfer-encoding``.
-        limit: bytes; a longer body is not read.
+        limit: in bytes; a longer body is not read.
 
     Raises:
-        BadRequestError: the headers contradict each other, or the body is not what they promise.
+        BadRequestError: the headers contradict each other or the body.
     """
     if encodings:
         if lengths:
@@ -51,14 +51,14 @@ def read_body(
             raise BadRequestError(400, "transfer-encoding: the only one known is chunked")
         return _chunked(stream, limit)
     length = _length(lengths)
-    # Numbers of thousands of digits are more than Python would read.
+    # Python refuses to parse numbers of thousands of digits.
     if len(length) > len("999999999999") or int(length) > limit:
         raise BadRequestError(413, "Request exceeds the maximum size")
     return _exactly(stream, int(length))
 
 
 def _length(lengths: Sequence[str]) -> str:
-    """Return the digits of the one length that is given, without leading zeros."""
+    """Return the digits of the only length given, without leading zeros."""
     found = {value.strip() for value in lengths} or {"0"}
     value = found.pop()
     if found or not _NUMBER.fullmatch(value):
@@ -104,7 +104,7 @@ def _line(stream: BufferedIOBase) -> bytes:
 
 
 HOST = "127.0.0.1"
-"""The only address ever bound: what listens here answers to this machine alone."""
+"""The only address that is bound, so only this machine can connect."""
 _LONGEST_LINE = 65_536
 _DRAIN = 1 << 16
 _DEFECTS = (
@@ -114,14 +114,14 @@ _DEFECTS = (
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Hands each request to ``handle`` in a thread per connection.
+    """Passes each request to ``handle``, with one thread per connection.
 
     Args:
         handle: returns the response; must not raise.
-        refuse: returns the response to what is no request, from a status and a message.
+        refuse: returns the response to a malformed request, from a status and a message.
         port: 0 takes a free one.
-        max_bytes: of a body; a longer one is not read.
-        patience: seconds that a request may pause once it has begun.
+        max_bytes: the longest body that is read.
+        patience: how many seconds a request may pause after it has begun.
     """
 
     daemon_threads = True
@@ -153,22 +153,22 @@ class LoopbackServer(ThreadingHTTPServer):
         return int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for one connection, and remember it."""
+        """Start a thread for one connection and keep track of it."""
         with self._lock:
             self._open.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget and close one connection."""
+        """Close one connection."""
         with self._lock:
             self._open.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client that goes away is no error of a test double."""
+        """Print nothing: a client that disconnects is no error of the emulator."""
 
     def stop(self) -> None:
-        """Stop listening and end every open connection."""
+        """Stop listening and close every open connection."""
         self.stopping.set()
         self.shutdown()
         self.server_close()
@@ -182,7 +182,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Reads one request after another from one connection."""
+    """Reads the requests of one connection."""
 
     server: LoopbackServer
     rfile: BufferedReader
@@ -191,7 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def handle_one_request(self) -> None:
-        """Answer one request, whatever its method; end the connection after what is none."""
+        """Answer one request of any method; close the connection after a malformed one."""
         self.close_connection = True
         self.command, self.request_version = "", self.protocol_version
         try:
@@ -210,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(request)
 
     def handle_expect_100(self) -> bool:
-        """Tell a client that waits to be asked that its body is welcome."""
+        """Tell a client that waits for ``100 Continue`` to send its body."""
         super().handle_expect_100()
         self.wfile.flush()
         return True
@@ -233,10 +233,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Write no access log."""
 
     def _read_first_line(self) -> bytes:
-        """Return the first line of the next request, empty where there is none."""
+        """Return the first line of the next request; empty if there is none."""
         line = b"\n"
-        while line in {b"\n", b"\r\n"}:  # old clients put one behind a body
-            self.connection.settimeout(None)  # a connection may be kept for as long as they like
+        while line in {b"\n", b"\r\n"}:  # old clients send an empty line after a body
+            self.connection.settimeout(None)  # an idle connection may stay open without limit
             if not self.rfile.peek(1):
                 return b""
             self.connection.settimeout(self.server.patience)
@@ -275,7 +275,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(response)
 
     def _refuse(self, refused: BadRequestError) -> None:
-        """Say why, then let the client finish: hung up on, it would not read the answer."""
+        """Send the answer, then read on: a client that is cut off would not read it."""
         self.close_connection, self.request_version = True, self.protocol_version
         self._send(self.server.refuse(refused.status, refused.message))
         try:
@@ -312,7 +312,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _send_parts(self, response: HttpResponse) -> None:
-        # A client of HTTP/1.0 knows no chunks; for it the body ends with the connection.
+        # HTTP/1.0 has no chunks; there the body ends with the connection.
         chunked = self.request_version != "HTTP/1.0"
         self.close_connection = self.close_connection or not chunked
         if chunked:

@@ -1,4 +1,4 @@
-"""One call of the Messages API: checked, accounted for, answered by the responder."""
+"""Calls of the Messages API: validated, counted, answered by the responder or a fault."""
 
 import copy
 import inspect
@@ -20,7 +20,7 @@ from pytest_regen.emulator.values import (
     HttpResponse,
     Part,
     Responder,
-    Said,
+    ResponderResult,
     dump,
     error_response,
 )
@@ -57,23 +57,23 @@ def status_fault(fault: Fault, request_id: str) -> HttpResponse:
 
 
 def drop_connection(fault: Fault) -> HttpResponse:
-    """Return the response that never begins."""
+    """Return the response for a connection that is dropped before it begins."""
     return HttpResponse(fault.status, delay=fault.delay, end="drop")
 
 
 def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Part, ...]:
-    """Return the parts that still arrive of a stream, and its error event if it ends in one."""
+    """Return the parts of a stream that still arrive, with its error event if it ends in one."""
     kept: list[Part] = []
-    said = 0
+    deltas = 0
     for part in parts:
         is_text = TEXT_DELTA in part.data
-        if is_text and said == fault.after:
+        if is_text and deltas == fault.after:
             break
-        if part.data.startswith(b"event: content_block_stop") and said == fault.after > 0:
+        if part.data.startswith(b"event: content_block_stop") and deltas == fault.after > 0:
             break
         if part.data.startswith(b"event: message_delta"):
             break
-        said += is_text
+        deltas += is_text
         kept.append(part)
     if fault.kind == "error_event":
         kept.append(Part(event("error", fault_error(fault).envelope(request_id))))
@@ -81,7 +81,7 @@ def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Pa
 
 
 def fault_headers(fault: Fault) -> dict[str, str]:
-    """Return the headers by which a fault tells the client what to do next."""
+    """Return the headers of a fault that tell the client whether and when to retry."""
     headers = {str(name).lower(): str(value) for name, value in fault.headers.items()}
     if fault.retry_after is not None:
         headers["retry-after"] = str(fault.retry_after)
@@ -108,11 +108,11 @@ Headers = Mapping[str, str]
 
 
 class MessageService:
-    """Answers calls; holds the prompt cache and the history that diagnostics compare with.
+    """Answers calls; holds the prompt cache and the history for diagnostics.
 
     Args:
-        responder: gives the replies; may be exchanged at any time.
-        clock: counts the lifetimes of cache entries.
+        responder: returns the replies; may be replaced at any time.
+        clock: the clock for the lifetimes of cache entries.
         limiter: grants or refuses tokens per minute.
         padding: pad the lines of streams with white space.
     """
@@ -122,7 +122,7 @@ class MessageService:
     ) -> None:
         self.responder = responder
         self.failures: list[BaseException] = []
-        """What the responder raised, in order."""
+        """Exceptions of the responder, in order."""
         self._clock = clock
         self._limiter = limiter
         self._padding = padding
@@ -138,14 +138,14 @@ class MessageService:
         model = check_request(body, version=headers["anthropic-version"])
         turn = self._turn(body, model, "standard")
         self._limiter.admit(model, turn.use.plain + turn.use.write)
-        said = self._ask(body, headers)
-        if isinstance(said, EmulatedReply):
-            return self._response(turn, said, None, request_id)
-        if said.kind == "drop":
-            return drop_connection(said)
-        if said.kind == "status" or (said.kind == "error_event" and not body.get("stream")):
-            return status_fault(said, request_id)
-        return self._response(turn, said.reply, said, request_id)
+        answer = self._ask(body, headers)
+        if isinstance(answer, EmulatedReply):
+            return self._response(turn, answer, None, request_id)
+        if answer.kind == "drop":
+            return drop_connection(answer)
+        if answer.kind == "status" or (answer.kind == "error_event" and not body.get("stream")):
+            return status_fault(answer, request_id)
+        return self._response(turn, answer.reply, answer, request_id)
 
     def answer_in_batch(self, body: Body, *, headers: Headers) -> dict[str, Any]:
         """Return the message that answers one request of a batch.
@@ -155,10 +155,10 @@ class MessageService:
         """
         model = check_request(body, version=headers["anthropic-version"], batched=True)
         turn = self._turn(body, model, "batch")
-        said = self._ask(body, headers)
-        if isinstance(said, Fault):
-            raise fault_error(said)
-        message = self._message(turn, said)
+        answer = self._ask(body, headers)
+        if isinstance(answer, Fault):
+            raise fault_error(answer)
+        message = self._message(turn, answer)
         turn.use.commit()
         return message
 
@@ -180,7 +180,7 @@ class MessageService:
             )
         except ApiError:
             raise
-        except BaseException as error:  # pytest.fail() in a responder is no Exception
+        except BaseException as error:  # pytest.fail() in a responder raises no Exception
             self.failures.append(error)
             raise ApiError(
                 f"{EMULATOR_NAME}: the responder raised {type(error).__name__}: {error}",
@@ -197,7 +197,7 @@ class MessageService:
     def _response(
         self, turn: Turn, reply: EmulatedReply, fault: Fault | None, request_id: str
     ) -> HttpResponse:
-        """Return the message, whole or ended early by a fault."""
+        """Return the message, complete or ended early by a fault."""
         message = self._message(turn, reply)
         self._limiter.spend(turn.model, message["usage"]["output_tokens"])
         response = HttpResponse(
@@ -217,7 +217,7 @@ class MessageService:
 
 
 def count_tokens(body: Body, *, version: str) -> int:
-    """Return the input tokens of a request, whatever of it is cached.
+    """Return the input tokens of a request, cached or not.
 
     Raises:
         ApiError: the request would be refused.
@@ -232,15 +232,17 @@ def _end_of(fault: Fault | None, *, streamed: bool) -> End:
     return "cut" if breaks else "whole"
 
 
-def _reply_or_fault(said: object) -> EmulatedReply | Fault:
-    if isinstance(said, str):
-        return EmulatedReply(said)
-    if isinstance(said, EmulatedReply | Fault):
-        return said
-    raise TypeError(f"a responder returns str, EmulatedReply or Fault, not {type(said).__name__}")
+def _reply_or_fault(answer: object) -> EmulatedReply | Fault:
+    if isinstance(answer, str):
+        return EmulatedReply(answer)
+    if isinstance(answer, EmulatedReply | Fault):
+        return answer
+    raise TypeError(f"a responder returns str, EmulatedReply or Fault, not {type(answer).__name__}")
 
 
-def call_responder(responder: Callable[..., Said], body: dict[str, Any], headers: Headers) -> Said:
+def call_responder(
+    responder: Callable[..., ResponderResult], body: dict[str, Any], headers: Headers
+) -> ResponderResult:
     """Call ``responder`` with the headers if it takes them, without if it does not."""
     parameters = inspect.signature(responder).parameters.values()
     takes_headers = any(

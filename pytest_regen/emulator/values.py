@@ -1,9 +1,10 @@
-"""What a responder hands to the emulator, and what the emulator keeps of a request."""
+"""Replies, faults, requests and responses as values; JSON bodies and errors of the API."""
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Literal
 
 __all__ = [
@@ -17,7 +18,7 @@ __all__ = [
     "Part",
     "ReceivedRequest",
     "Responder",
-    "Said",
+    "ResponderResult",
     "ToolUse",
     "dump",
     "error_response",
@@ -25,12 +26,13 @@ __all__ = [
 ]
 
 
+_ERRORS = range(400, 600)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """One call of a tool that the emulated model makes."""
+    """One tool call of the emulated model."""
 
     name: str
     input: Mapping[str, Any] = field(default_factory=dict)
@@ -38,40 +40,41 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class EmulatedReply:
-    """What the emulated model says to one request.
+    """The emulated model's reply to one request.
 
-    Tokens are estimated from ``text``, ``thinking`` and ``tools``. A reply longer than the
-    request's ``max_tokens`` is cut there, and ends at the first of its ``stop_sequences``.
+    Tokens are estimated from ``text``, ``thinking`` and ``tools``. A reply is cut at the request's
+    ``max_tokens`` and at the first of its ``stop_sequences``.
     """
 
     text: str = ""
     stop_reason: str = "end_turn"
-    """``end_turn`` becomes ``tool_use`` by itself where ``tools`` are given."""
+    """``end_turn`` becomes ``tool_use`` if ``tools`` are given."""
     thinking: str | None = None
-    """Where ``None``, a model whose thinking is on thinks nothing that costs tokens."""
+    """With ``None`` a model whose thinking is on thinks without tokens."""
     output_tokens: int | None = None
     """Reported as given; the text is then not cut at ``max_tokens``."""
     delay: float = 0.0
     """Seconds before the first byte of the response."""
     chunks: int | Sequence[str] | None = None
-    """Text deltas of a stream: characters per delta, or the very pieces; uneven by default."""
+    """Text deltas of a stream: characters per delta, or the exact pieces; uneven by default."""
     chunk_delay: float = 0.0
     """Seconds between two events of a stream."""
     tools: Sequence[ToolUse | Mapping[str, Any]] = ()
-    """Calls of tools; a mapping with ``name`` and ``input`` stands for a ``ToolUse``."""
+    """Tool calls; a mapping with ``name`` and ``input`` becomes a ``ToolUse``."""
     category: str | None = None
-    """Of a refusal: ``cyber``, ``bio``, … or ``None``."""
+    """For refusals: ``cyber``, ``bio``, … or ``None``."""
     explanation: str | None = None
-    """Of a refusal, in words."""
+    """For refusals: the explanation."""
     check_schema: bool = True
-    """Whether text that breaks the request's ``output_config.format`` is a fault of the script."""
+    """Whether text that breaks the request's ``output_config.format`` is an error of the script."""
 
     def __post_init__(self) -> None:
         """Check the pieces and the tool uses.
 
         Raises:
-            ValueError: ``chunks`` is below 1, or pieces that are empty or do not make the text.
-            TypeError: one of ``tools`` is no tool use.
+            ValueError: ``chunks`` is below 1, or has empty pieces, or pieces that do not add up to
+                the text.
+            TypeError: an item of ``tools`` is not a tool use.
         """
         _ = self.tool_uses
         if isinstance(self.chunks, int):
@@ -84,16 +87,16 @@ class EmulatedReply:
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
-        """``tools``, each of them a ``ToolUse``."""
+        """``tools``, each as a ``ToolUse``."""
         return tuple(map(_tool_use, self.tools))
 
 
-def _tool_use(said: object) -> ToolUse:
-    if isinstance(said, ToolUse):
-        return said
-    if not isinstance(said, Mapping) or "name" not in said or set(said) - {"name", "input"}:
-        raise TypeError(f"a tool use has a name and an input, not {said!r}")
-    return ToolUse(**said)
+def _tool_use(given: object) -> ToolUse:
+    if isinstance(given, ToolUse):
+        return given
+    if not isinstance(given, Mapping) or "name" not in given or set(given) - {"name", "input"}:
+        raise TypeError(f"a tool use has a name and an input, not {given!r}")
+    return ToolUse(**given)
 
 
 FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event"]
@@ -101,20 +104,20 @@ FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong instead of a reply.
+    """A failure instead of a reply.
 
     - ``status``: an error response with ``status``.
     - ``drop``: the connection is closed before the first byte.
     - ``cut``: the connection is closed in the middle of ``reply``.
-    - ``unfinished``: a stream that ends politely, but before its message does; not streamed, it
-      is ``cut``.
-    - ``error_event``: a stream that ends in ``event: error``; not streamed, it is ``status``.
+    - ``unfinished``: a stream that ends cleanly, but before its message does; without streaming,
+      ``cut``.
+    - ``error_event``: a stream that ends in ``event: error``; without streaming, ``status``.
     """
 
     status: int = 529
     kind: FaultKind = "status"
     type: str | None = None
-    """``error.type``; follows from ``status`` where not given."""
+    """``error.type``; by default derived from ``status``."""
     message: str | None = None
     error_code: str | None = None
     """``error.details.error_code``, as in ``enforced_spend_limit_reached``."""
@@ -129,26 +132,26 @@ class Fault:
     delay: float = 0.0
     """Seconds before the first byte, or before the connection is dropped."""
     reply: EmulatedReply = field(default_factory=lambda: EmulatedReply("An answer cut short."))
-    """What had begun when the stream was cut."""
+    """The reply that was being sent when the stream was cut."""
     after: int = 1
-    """Text deltas of ``reply`` that still arrive."""
+    """How many text deltas of ``reply`` still arrive."""
 
     def __post_init__(self) -> None:
-        """Check what would break the response itself.
+        """Check what would make the response invalid.
 
         Raises:
-            ValueError: ``status`` is no error, or a header cannot be sent.
+            ValueError: ``status`` is not an error, or a header cannot be sent.
         """
-        if not 400 <= self.status <= 599:  # noqa: PLR2004 - the errors of HTTP
+        if self.status not in _ERRORS:
             raise ValueError(f"a fault has a status from 400 to 599, not {self.status}")
         for name, value in (*self.headers.items(), ("retry-after", str(self.retry_after))):
             if not _HEADER.fullmatch(f"{name}:{value}"):
                 raise ValueError(f"the header {name!r} cannot be sent with the value {value!r}")
 
 
-Said = str | EmulatedReply | Fault
-Responder = Callable[..., Said]
-"""Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no more."""
+ResponderResult = str | EmulatedReply | Fault
+Responder = Callable[..., ResponderResult]
+"""Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class ReceivedRequest:
     headers: Mapping[str, str]
     """By lower-case name; credentials and cookies are left out."""
     body: Any
-    """The JSON body, ``None`` where there is none or it is no JSON."""
+    """The JSON body; ``None`` if there is none or it is not JSON."""
 
 
 End = Literal["whole", "cut", "drop"]
@@ -192,7 +195,7 @@ class ApiError(Exception):
     Args:
         message: ``error.message``.
         status: HTTP status.
-        type_: ``error.type``; follows from ``status`` where not given.
+        type_: ``error.type``; by default derived from ``status``.
         headers: further response headers.
         error_code: ``error.details.error_code``.
     """
@@ -214,7 +217,7 @@ class ApiError(Exception):
         self.error_code = error_code
 
     def envelope(self, request_id: str) -> dict[str, Any]:
-        """Return the error body, which names the request it answers."""
+        """Return the error body, with the id of the request."""
         error: dict[str, Any] = {"type": self.type, "message": self.message}
         if self.error_code is not None:
             error["details"] = {"error_code": self.error_code}
@@ -234,7 +237,7 @@ class HttpRequest:
 
     @property
     def host(self) -> str:
-        """Host and port by which the client knows this server."""
+        """The host and port that the client used for this server."""
         return self.headers.get("host", "127.0.0.1")
 
 
@@ -249,7 +252,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """One response: ``parts`` where it is streamed, else ``body``."""
+    """One response: ``parts`` if it is streamed, else ``body``."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -264,7 +267,7 @@ class HttpResponse:
 
 
 def dump(value: object) -> bytes:
-    """Return ``value`` as compact JSON in UTF-8; what UTF-8 cannot say is escaped."""
+    """Return ``value`` as compact JSON in UTF-8; lone surrogates are escaped."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -277,8 +280,9 @@ def json_response(value: object, *, status: int = 200) -> HttpResponse:
 
 
 def error_response(error: ApiError, request_id: str) -> HttpResponse:
-    """Return the response that says ``error``."""
-    # Sent with every 400 that was recorded, though clients do not retry one anyway.
-    hopeless = {"x-should-retry": "false"} if error.status == 400 else {}  # noqa: PLR2004 - bad request
+    """Return the response for ``error``."""
+    # Every recorded 400 had this header, although clients do not retry those anyway.
+    is_bad = error.status == HTTPStatus.BAD_REQUEST
+    hopeless = {"x-should-retry": "false"} if is_bad else {}
     headers = {"content-type": "application/json", **hopeless, **error.headers}
     return HttpResponse(error.status, headers, dump(error.envelope(request_id)))

@@ -33,8 +33,8 @@ __all__ = [
     "cassette_arguments",
     "cassette_mark",
     "choices_of",
+    "hosts_argument",
     "ini_choice",
-    "named_hosts",
     "regen_mark",
 ]
 
@@ -286,10 +286,10 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
     Raises:
         pytest.UsageError: an argument is of the wrong kind.
     """
-    said: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    for key, value in said.items():
+    arguments: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    for key, value in arguments.items():
         if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
-            said[key] = _names(item, "cassette", key, value)
+            arguments[key] = _names(item, "cassette", key, value)
         elif key == "normalize":
             if not callable(value):
                 raise _wrong(item, f"cassette({key}={value!r})", "it is a function")
@@ -299,10 +299,10 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
             near = _near(value, _WORDS[key])
             words = ", ".join(_WORDS[key])
             raise _wrong(item, f"cassette({key}={value!r})", f"{near}it is one of {words}")
-    return CassetteMark(**said)
+    return CassetteMark(**arguments)
 
 
-def named_hosts(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
+def hosts_argument(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:
     """Return the hosts that a mark or fixture names as ``passthrough_hosts``.
 
     Raises:
@@ -331,7 +331,7 @@ def _names(item: pytest.Item, mark: str, key: str, value: object) -> tuple[str, 
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence | set | frozenset) and all(isinstance(v, str) for v in value):
-        return tuple(str(one) for one in value)
+        return tuple(str(item) for item in value)
     raise _wrong(item, f"{mark}({key}={value!r})", "it is a name or a list of names")
 
 

@@ -46,13 +46,13 @@ class Flows:
                 why="a transcript tells one flow; branches of it are further second turns",
                 hint="call flow.answer(…) again, or write another test",
             )
-        make, provider = self._taken_apart(agent)
+        make, provider = self._factory_and_provider(agent)
         self.flow = ClarificationFlow(
             make, provider, recorded=self._recorded, record_command=self._command
         )
         return self.flow
 
-    def _taken_apart(self, agent: Any) -> tuple[AgentFactory, Provider]:
+    def _factory_and_provider(self, agent: Any) -> tuple[AgentFactory, Provider]:
         if not isinstance(agent, type) and hasattr(agent, "turn"):
             provider = getattr(agent, "provider", None)
             if provider is None:

@@ -9,11 +9,11 @@ import pytest
 from pytest_regen.errors import RegenError, StoreError
 from pytest_regen.pytest_plugin.names import (
     adopt_command,
-    can_be_kept,
+    is_adoptable,
     is_edited,
-    mending_command,
     rebuild_command,
     regenerate_command,
+    repair_command,
 )
 from pytest_regen.pytest_plugin.selection import Selection, from_rootdir, text_from_here
 from pytest_regen.pytest_plugin.stores import StoreCheck, check_of
@@ -32,9 +32,9 @@ __all__ = [
     "StoreNode",
     "TypeItem",
     "UnitError",
+    "failure_repr",
     "findings_json",
     "issue_place",
-    "shown",
     "store_nodes",
 ]
 
@@ -58,7 +58,7 @@ class UnitError(AssertionError):
         parts = [f"{self.check.here}::{self.type_name}: {plural(len(self.issues), 'error')}"]
         pages = list(dict.fromkeys(issue.page for issue in self._first))
         for page in pages:
-            parts += [_issue_text(self.check, one) for one in self._first if one.page == page]
+            parts += [_issue_text(self.check, issue) for issue in self._first if issue.page == page]
             # Below the last issue of a page, so that what to do is said once; an edit is kept or
             # dropped with all its pages.
             is_last = page == pages[-1]
@@ -90,9 +90,9 @@ class UnitError(AssertionError):
     def _commands(self, page: int | None) -> Iterator[str]:
         """Yield what may be run about the page, or the type."""
         here, name = self.check.here, self.type_name
-        command = mending_command(self.check, name, self.issues)
+        command = repair_command(self.check, name, self.issues)
         if is_edited(self.issues):
-            if can_be_kept(self.issues):
+            if is_adoptable(self.issues):
                 yield f"  keep:          {adopt_command(here, name)}"
             yield f"  drop:          {rebuild_command(here, name)}"
         elif not fixable(ValidationResult.of(self.issues)):
@@ -111,10 +111,10 @@ class UnitError(AssertionError):
         return f"{first.code}: {first.message}{more}"
 
 
-def shown(
+def failure_repr(
     excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config
 ) -> "TerminalRepr | None":
-    """Return our text for an exception of ours, ``None`` for any other.
+    """Return our own text for our exceptions, ``None`` for any other.
 
     The crash location is set to the generated file, which is what report readers annotate.
     """
@@ -152,11 +152,11 @@ def findings_json(
 ) -> list[dict[str, Any]]:
     """Return issues as reports have them: with the file, and the line in it.
 
-    A test's own words are told as an issue without a code. Nothing stands twice.
+    A test's own words become an issue without a code. Duplicates are dropped.
     """
     found = []
-    for one in dict.fromkeys(findings):
-        issue = Issue("", one) if isinstance(one, str) else one
+    for finding in dict.fromkeys(findings):
+        issue = Issue("", finding) if isinstance(finding, str) else finding
         path, line = issue_place(check, issue) if check and issue.code else ("", issue.line)
         found.append({**issue.to_json(), "path": path, "line": line})
     return found
@@ -215,6 +215,7 @@ def store_nodes(session: pytest.Session, selection: Selection) -> list["StoreNod
 class StoreNode(pytest.Directory):
     """One store. A directory, so that the conftest files around it are loaded."""
 
+    holds_regen_items = True
     asked: set[str] | None = None
     """The types to run; ``None`` for all."""
 
@@ -258,10 +259,10 @@ class TypeItem(pytest.Item):
             StoreError: the store cannot be opened.
         """
         check = self.check
-        failing, told = check.gate(self.name)
-        is_stale = any(issue.code == "STALE" for issue in (*failing, *told))
+        failing, warnings = check.gate(self.name)
+        is_stale = any(issue.code == "STALE" for issue in (*failing, *warnings))
         command = update_command(check.store) if is_stale else ""
-        add_warnings(self, told, note=check.format_note, command=command)
+        add_warnings(self, warnings, note=check.format_note, command=command)
         if failing:
             raise UnitError(check, self.name, failing)
 
@@ -271,7 +272,7 @@ class TypeItem(pytest.Item):
         style: Any = None,
     ) -> "str | TerminalRepr":
         """Return our own text without a traceback; anything unforeseen as pytest shows it."""
-        return shown(excinfo, self.config) or super().repr_failure(excinfo, style)
+        return failure_repr(excinfo, self.config) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the generated file and the line on which the type begins."""

@@ -1,8 +1,8 @@
-"""Marks that cannot mean anything, refused while tests are collected.
+"""Marks that cannot work, refused while tests are collected.
 
-A misspelt store or type would else be found when the test first fails under ``--regen``, and paid
-for. Nothing heavy is imported: names of types are read from the artifacts as plain JSON. Marks that
-hooks add later are checked when the test is set up.
+Otherwise a misspelt store or type would be found when the test first fails under ``--regen``, and
+paid for. Nothing heavy is imported: names of types are read from the artifacts as plain JSON. Marks
+that hooks add later are checked when the test is set up.
 """
 
 import json
@@ -14,58 +14,46 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import RegenMark, cassette_mark, regen_mark
-from pytest_regen.pytest_plugin.items import StoreNode
 from pytest_regen.pytest_plugin.names import own_cassette
-from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import (
-    configured_stores,
     from_rootdir,
     is_store,
     store_path,
+    stores_in_config,
     type_names_of,
 )
+from pytest_regen.pytest_plugin.stash import our_marks
 
 __all__ = ["check_late_marks", "wrong_marks"]
 
 _CHECKED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
-"""The marks of ours that a test had when they were checked."""
+"""Our marks of a test, as they were when they were checked."""
 
 _SHOWN = 8
 """Names that a message lists before it counts the rest."""
 
 
-def wrong_marks(collector: pytest.Collector, items: Sequence[pytest.Item]) -> str:
-    """Return what is wrong with the marks of collected tests; empty where nothing is.
-
-    Args:
-        collector: what the items were collected from.
-        items: the tests that have a mark of ours.
-    """
-    # Nodes of ours mark their items themselves.
-    if isinstance(collector, StoreNode) or type(collector).__name__ == "UnitFileNode":
-        return ""
-    return "\n".join(dict.fromkeys(found for item in items for found in _found(item)))
+def wrong_marks(items: Sequence[pytest.Item]) -> str:
+    """Return what is wrong with the marks of collected tests; empty where all are right."""
+    return "\n".join(dict.fromkeys(found for item in items for found in _problems(item)))
 
 
 def check_late_marks(item: pytest.Item) -> None:
     """Check the marks of a test, unless they are those that it was collected with.
 
     Raises:
-        pytest.UsageError: one of them can mean nothing.
+        pytest.UsageError: one of them cannot work.
     """
-    if item.stash.get(_CHECKED, None) == _ours(item):
+    if item.stash.get(_CHECKED, None) == our_marks(item):
         return
-    wrong = list(_found(item))
+    wrong = list(_problems(item))
     if wrong:
-        raise told_whole("\n".join(wrong))
+        raise plain_usage_error("\n".join(wrong))
 
 
-def _ours(item: pytest.Item) -> list[pytest.Mark]:
-    return [mark for mark in item.iter_markers() if mark.name in {"regen", "cassette"}]
-
-
-def _found(item: pytest.Item) -> Iterator[str]:
-    item.stash[_CHECKED] = _ours(item)
+def _problems(item: pytest.Item) -> Iterator[str]:
+    item.stash[_CHECKED] = our_marks(item)
     for check in (_check_regen, cassette_mark, own_cassette):
         try:
             check(item)
@@ -93,29 +81,29 @@ def _check_regen(item: pytest.Item) -> None:
             raise usage_error(
                 f"{item.nodeid}: regen(types={name!r}): "
                 f"{from_rootdir(store, item.config.rootpath)} has no such type",
-                why=_meant(near, f"it has {_listed(names)}"),
+                why=_did_you_mean(near, f"it has {_list(names)}"),
                 hint="name types of the store, by their declared names or those of their schemas",
             )
 
 
 def _no_store(item: pytest.Item, mark: RegenMark, store: Path) -> pytest.UsageError:
     root = item.config.rootpath
-    there = [from_rootdir(one, root) for one in configured_stores(item.config)]
+    there = [from_rootdir(entry, root) for entry in stores_in_config(item.config)]
     named = os.path.normpath(mark.store or from_rootdir(store, root))
     near = get_close_matches(named, there, n=1)
     place = f"stores are named from {root}"
     return usage_error(
         f"{item.nodeid}: regen(store={named!r}): there is no store",
-        why=_meant(near, f"{place}; there is {_listed(there)}" if there else place),
+        why=_did_you_mean(near, f"{place}; there is {_list(there)}" if there else place),
         hint="name the folder of a store, or make it with pytest-regen generate",
     )
 
 
-def _meant(near: Sequence[str], why: str) -> str:
+def _did_you_mean(near: Sequence[str], why: str) -> str:
     return f"did you mean {near[0]!r}? {why}" if near else why
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list(names: Sequence[str]) -> str:
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
@@ -124,7 +112,7 @@ def _schema_names(store: Path) -> Iterator[str]:
     """Yield the words by which a user may know the schemas of a store's types."""
     try:
         types = json.loads((store / "ir.json").read_text("utf-8"))["types"]
-        ids = [str(one["schema_id"]) for one in types]
+        ids = [str(entry["schema_id"]) for entry in types]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return
     for schema_id in ids:

@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adopt_command",
-    "again_command",
-    "can_be_kept",
     "cassette_of_test",
     "cassette_of_type",
     "heal_command",
+    "is_adoptable",
     "is_edited",
     "is_stale",
-    "mending_command",
     "mode_to_record",
     "node_command",
     "own_cassette",
@@ -38,6 +36,8 @@ __all__ = [
     "rebuild_command",
     "recording_command",
     "regenerate_command",
+    "repair_command",
+    "rerun_command",
     "vcr_cassettes",
     "vcr_file_name",
 ]
@@ -65,7 +65,7 @@ def cassette_of_test(item: pytest.Item, named: str | None = None) -> Path:
     folder = item.path.parent / "cassettes"
     named = cassette_mark(item).name or named
     if named is not None:
-        return _named_cassette(item, folder / item.path.stem, named)
+        return _explicit_cassette(item, folder / item.path.stem, named)
     name = plain_cassette_name(item, lambda: folder / item.path.stem)
     if len(name.encode()) > _LONGEST_NAME:
         name = safe_file_name(name)
@@ -129,7 +129,7 @@ def vcr_file_name(name: str, suffix: str) -> str:
     return name
 
 
-def _named_cassette(item: pytest.Item, folder: Path, name: str) -> Path:
+def _explicit_cassette(item: pytest.Item, folder: Path, name: str) -> Path:
     if not name.rpartition("/")[2].strip():
         raise usage_error(
             f"{item.nodeid}: cassette(name={name!r}) names no file",
@@ -180,7 +180,7 @@ def vcr_cassettes(item: pytest.Item) -> tuple[Path, ...]:
         else plain_cassette_name(item, lambda: folder)
     )
     named = vcr_file_name(named, ".yaml")
-    names = [named, *(str(one) for each in item.iter_markers("vcr") for one in each.args)]
+    names = [named, *(str(arg) for each in item.iter_markers("vcr") for arg in each.args)]
     # With and without a suffix: the suite's own configuration chooses it.
     return tuple(folder / f"{name}{end}" for name in names for end in ("", ".yaml", ".json"))
 
@@ -200,7 +200,7 @@ def heal_command(config: pytest.Config, nodeid: str, cassette: Path) -> str:
     return node_command(config, nodeid, options=("--regen", *record))
 
 
-def again_command(
+def rerun_command(
     config: pytest.Config, nodeid: str, cassette: Path, *options: str, budget: int | None = None
 ) -> str:
     """Return the command that tries once more to heal a node, as this run did.
@@ -260,8 +260,8 @@ def rebuild_command(place: str, type_name: str) -> str:
     return f"pytest-regen rebuild {shlex.quote(place)} --type {shlex.quote(type_name)}"
 
 
-def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
-    """Return the command that mends a type with these errors; empty where only an editor can.
+def repair_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
+    """Return the command that repairs a type with these errors; empty where only an editor can.
 
     An edit by hand is not regenerated, but kept or dropped; one that has errors itself is dropped.
     A stale type is updated first, for its stored prompt is the old one.
@@ -273,7 +273,7 @@ def mending_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]
     issues = tuple(issues)
     result = ValidationResult.of(issues)
     if is_edited(issues):
-        keep = can_be_kept(issues) and not fixable(result)
+        keep = is_adoptable(issues) and not fixable(result)
         return (adopt_command if keep else rebuild_command)(check.here, type_name)
     if is_stale(issues) or any(issue.code == "EDITED_PROMPT" for issue in issues):
         return update_command(check.store)
@@ -291,7 +291,7 @@ def is_stale(issues: Iterable[Issue]) -> bool:
     return any(issue.code == "STALE" for issue in issues)
 
 
-def can_be_kept(issues: Iterable[Issue]) -> bool:
+def is_adoptable(issues: Iterable[Issue]) -> bool:
     """Return whether an edit by hand can be adopted: where the block is gone, nothing can be."""
     drift = [issue for issue in issues if issue.code == "DRIFT"]
     return all(issue.line is not None or issue.file is not None for issue in drift)

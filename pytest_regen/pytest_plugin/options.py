@@ -14,10 +14,10 @@ __all__ = [
     "FailOn",
     "add_markers",
     "add_options",
+    "is_plain",
     "is_reported",
-    "is_told_whole",
     "is_used",
-    "told_whole",
+    "plain_usage_error",
     "usage_error",
 ]
 
@@ -187,7 +187,7 @@ def is_reported(config: pytest.Config) -> bool:
 
 
 def is_used(config: pytest.Config) -> bool:
-    """Return whether this run has anything to do with us: a store, or an option of ours."""
+    """Return whether this run uses the plugin: a store, units, or one of its options."""
     option = config.option
     return bool(
         config.getini("regen_stores")
@@ -197,7 +197,7 @@ def is_used(config: pytest.Config) -> bool:
         or option.regen_record
         or option.regen_budget
         or option.regen_report is not None
-        # Tests of sessions are counted although nothing else of ours is asked for.
+        # Tests of sessions are counted without any other option.
         or config.getini("regen_fail_on") == "regenerated"
         or any(map(_names_a_store, config.args))
         or has_kinds(config)
@@ -218,11 +218,13 @@ def has_kinds(config: pytest.Config) -> bool:
 def _has_kind_packages(folder: str) -> bool:
     """Return whether a package that registers kinds is installed in a folder of ``sys.path``.
 
-    ``importlib.metadata`` tells the same ten times as slowly, in every run of every suite.
+    ``importlib.metadata`` does the same ten times as slowly, in every run of every suite.
     """
     try:
         with os.scandir(folder or ".") as entries:
-            found = [one.path for one in entries if one.name.endswith((".dist-info", ".egg-info"))]
+            found = [
+                entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))
+            ]
     except OSError:
         return False
     return any(_registers_kinds(f"{path}/entry_points.txt") for path in found)
@@ -248,16 +250,16 @@ def usage_error(what: str, *, why: str = "", hint: str) -> pytest.UsageError:
     """Return pytest's own error with our three lines: what happened, why, and what to do next."""
     from pytest_regen.errors import UsageError
 
-    return told_whole(str(UsageError(what, why=why, hint=hint)))
+    return plain_usage_error(str(UsageError(what, why=why, hint=hint)))
 
 
-def told_whole(text: str) -> pytest.UsageError:
+def plain_usage_error(text: str) -> pytest.UsageError:
     """Return pytest's own error; its text is all there is to show of it."""
     error = pytest.UsageError(text)
     setattr(error, _WHOLE, True)
     return error
 
 
-def is_told_whole(error: BaseException | None) -> bool:
-    """Return whether an error is one of these: lines of ours would tell nobody more."""
+def is_plain(error: BaseException | None) -> bool:
+    """Return whether an error is one of these, which need no traceback."""
     return getattr(error, _WHOLE, False)

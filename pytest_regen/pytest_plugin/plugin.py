@@ -16,16 +16,11 @@ from pytest_regen.pytest_plugin.fixtures import (
     cassette_config,
     clarification_flow,
     generator_session,
+    recheck_marks,
     regen_provider,
     regen_store,
     scenario_session,
-)
-from pytest_regen.pytest_plugin.marked_fixtures import (
-    OTHERS,
-    RECORDING_PLUGIN,
-    given_what_marks_ask_for,
-    look_again,
-    other_that_serves,
+    setup_with_marked_fixtures,
 )
 from pytest_regen.pytest_plugin.options import (
     add_markers,
@@ -38,7 +33,14 @@ from pytest_regen.pytest_plugin.stash import (
     CALL_FAILED,
     CALL_PASSED,
     RECORD_KEY,
+    RECORDING_PLUGIN,
     SESSION_MAKERS,
+    VCR_PLUGINS,
+    is_regen_item,
+    is_regen_node,
+    other_vcr_plugin,
+    our_marks,
+    uses_cassette,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
-    """Serve the marks of pytest-recording unless another does by now: options are read next."""
+    """Serve the marks of pytest-recording unless another plugin does: options are read next."""
     result = yield
     _serve_recording(early_config.pluginmanager, decides=True)
     return result
@@ -82,9 +84,9 @@ def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> N
         decides: whether it is too late for another plugin to be loaded; until then it may be,
             by an option, the environment, a conftest or because it is installed.
     """
-    if manager.has_plugin(RECORDING_PLUGIN) or other_that_serves(manager) is not None:
+    if manager.has_plugin(RECORDING_PLUGIN) or other_vcr_plugin(manager) is not None:
         return
-    if decides or not any(_may_be_loaded(module, manager) for module in OTHERS):
+    if decides or not any(_may_be_loaded(module, manager) for module in VCR_PLUGINS):
         from pytest_regen.pytest_plugin import recording_plugin
 
         manager.register(recording_plugin, RECORDING_PLUGIN)
@@ -93,14 +95,15 @@ def _serve_recording(manager: pytest.PytestPluginManager, *, decides: bool) -> N
 def _may_be_loaded(module: str, manager: pytest.PytestPluginManager) -> bool:
     """Whether another plugin is installed, and nothing blocks it."""
     return (
-        not manager.is_blocked(OTHERS[module]) and find_spec(module.partition(".")[0]) is not None
+        not manager.is_blocked(VCR_PLUGINS[module])
+        and find_spec(module.partition(".")[0]) is not None
     )
 
 
 def _is_of_a_conftest(manager: pytest.PytestPluginManager) -> bool:
     """Whether a conftest loads this plugin, and not another one after it."""
-    loaded = [one for name, one in manager.list_name_plugin() if name.endswith("conftest.py")]
-    others = [name for conftest in loaded for name in _plugins_of(conftest) if name in OTHERS]
+    loaded = [module for name, module in manager.list_name_plugin() if name.endswith("conftest.py")]
+    others = [name for conftest in loaded for name in _plugins_of(conftest) if name in VCR_PLUGINS]
     return bool(loaded) and not others
 
 
@@ -133,12 +136,12 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what a worker has to say about cassettes."""
-    said = getattr(node, "workeroutput", {}).get("regen_cassettes")
-    if said:
+    """Take over what a worker noted about cassettes."""
+    notes = getattr(node, "workeroutput", {}).get("regen_cassettes")
+    if notes:
         from pytest_regen.pytest_plugin.recording.log import cassette_log
 
-        cassette_log(node.config).take_over(said)
+        cassette_log(node.config).take_over(notes)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -172,16 +175,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 class _Watch:
-    """Begins the log of a run in which nothing is asked of us, where a marked test has a story.
+    """Begins the log of a run without stores and options once a marked test has something to log.
 
-    A test that holds a session needs no option: its mark, and a recording or a provider, will do.
+    A test of a session needs no option, only its mark and a recording or a provider.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Look for what the item has to tell."""
+        """Look for the record of an item."""
         if RECORD_KEY not in report.__dict__:
             return
         from pytest_regen.pytest_plugin.choices import choices_of
@@ -201,11 +204,19 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Add the stores to what pytest collects at the top; refuse marks that mean nothing."""
     report = yield
-    marked = [one for one in report.result or () if isinstance(one, pytest.Item) and _is_ours(one)]
+    marked = (
+        []
+        if is_regen_node(collector)
+        else [
+            node
+            for node in report.result or ()
+            if isinstance(node, pytest.Item) and our_marks(node)
+        ]
+    )
     if marked:
         from pytest_regen.pytest_plugin.mark_checks import wrong_marks
 
-        wrong = wrong_marks(collector, marked)
+        wrong = wrong_marks(marked)
         if wrong:
             report.outcome, report.longrepr, report.result = "failed", wrong, []
     selection = collector.config.stash.get(_SELECTION, None)
@@ -228,7 +239,7 @@ def pytest_collection_modifyitems(
     """Note who uses which cassette, with the marks of all hooks, before any test is deselected."""
     collected = list(items)
     result = yield
-    if any(map(_uses_cassettes, collected)):
+    if any(map(uses_cassette, collected)):
         from pytest_regen.pytest_plugin.recording.log import cassette_log
 
         cassette_log(config).claim(collected)
@@ -238,7 +249,7 @@ def pytest_collection_modifyitems(
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Give a test the fixtures that its marks ask for by now."""
-    return (yield from given_what_marks_ask_for(item))
+    return (yield from setup_with_marked_fixtures(item))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -248,22 +259,8 @@ def pytest_fixture_setup(
     """Look at the marks again when a fixture of a wider scope is there."""
     result = yield
     if fixturedef.scope != "function":
-        look_again(request.config)
+        recheck_marks(request.config)
     return result
-
-
-def _is_ours(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ("regen", "cassette"))
-
-
-def _uses_cassettes(item: pytest.Item) -> bool:
-    return _has_cassette(item) or item.get_closest_marker("vcr") is not None
-
-
-def _has_cassette(item: pytest.Item) -> bool:
-    # The mark alone is enough: without the fixture its test would send what is to be replayed.
-    names = getattr(item, "fixturenames", ())
-    return "cassette" in names or item.get_closest_marker("cassette") is not None
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -272,15 +269,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     try:
         return (yield)
     except (Exception, pytest.fail.Exception) as error:
-        if item.get_closest_marker("regen") is None:
+        if not is_regen_item(item):
             raise
         failure: BaseException = error
     # Outside the handler, so that what is raised now has no older failure as its context.
-    from pytest_regen.pytest_plugin.healing.retry import left_after_healing
+    from pytest_regen.pytest_plugin.healing.retry import heal_item
 
-    left = left_after_healing(item, failure)
-    if left is not None:
-        raise left
+    remaining = heal_item(item, failure)
+    if remaining is not None:
+        raise remaining
     return None
 
 
@@ -290,25 +287,24 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Send along what happened to the item."""
     if call.excinfo is not None and SESSION_MAKERS in item.stash:
-        from pytest_regen.pytest_plugin.healing.retry import without_our_lines
+        from pytest_regen.pytest_plugin.healing.retry import trim_traceback
 
-        call.excinfo = without_our_lines(item, call.excinfo)
+        call.excinfo = trim_traceback(item, call.excinfo)
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, pytest.UsageError):
-        from pytest_regen.pytest_plugin.options import is_told_whole
+        from pytest_regen.pytest_plugin.options import is_plain
 
-        if is_told_whole(error):
+        if is_plain(error):
             report.longrepr = str(error)
     if report.when == "call":
         item.stash[CALL_PASSED], item.stash[CALL_FAILED] = report.passed, report.failed
-    is_marked = item.get_closest_marker("regen") is not None
-    if is_marked:
+    if is_regen_item(item):
         from pytest_regen.pytest_plugin.summary import attach
 
         attach(item, report)
-    is_told = _SELECTION in item.config.stash and is_reported(item.config)
-    if is_told and (is_marked or _uses_cassettes(item)):
+    in_report = _SELECTION in item.config.stash and is_reported(item.config)
+    if in_report and (is_regen_item(item) or uses_cassette(item)):
         from pytest_regen.pytest_plugin.report_log import describe
 
         describe(item, report, error)

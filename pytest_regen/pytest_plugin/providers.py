@@ -14,7 +14,7 @@ from pytest_regen.errors import ProviderError, RefusedError
 from pytest_regen.pytest_plugin.choices import cassette_mark, choices_of
 from pytest_regen.pytest_plugin.names import recording_command
 from pytest_regen.pytest_plugin.options import usage_error
-from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, shared_ledger
+from pytest_regen.pytest_plugin.stash import CASSETTE, scrubber_of, worker_ledger
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.settings import Price
 from pytest_regen.turns import AnthropicProvider, Budget, cost_of
@@ -28,13 +28,13 @@ __all__ = [
     "hooks_of",
     "provider_of",
     "provider_of_run",
-    "recorded_in",
+    "record_turns",
     "turn_settings",
 ]
 
 
 @contextmanager
-def recorded_in(
+def record_turns(
     provider: Provider,
     path: Path,
     mode: RecordMode,
@@ -48,7 +48,7 @@ def recorded_in(
     cassette's, which would record them, or block them where it only replays.
 
     What was recorded is kept unless a call failed: replaying that would fail for ever, and ``once``
-    would never record over it. A refusal is no failure: it is what the model said.
+    would never record over it. A refusal is no failure: it is an answer.
     """
     is_spoilt = False
 
@@ -72,7 +72,7 @@ _BUDGET: pytest.StashKey[Budget] = pytest.StashKey()
 def budget_of(config: pytest.Config) -> Budget:
     """Return the budget of the run, one for all items of this process and all workers."""
     if _BUDGET not in config.stash:
-        config.stash[_BUDGET] = Budget(choices_of(config).budget, shared_ledger(config))
+        config.stash[_BUDGET] = Budget(choices_of(config).budget, worker_ledger(config))
     return config.stash[_BUDGET]
 
 
@@ -115,7 +115,7 @@ def turn_settings(item: pytest.Item, cassette: Path, unit: str) -> Iterator["Reg
     choices = choices_of(config)
     before, after = hooks_of(config)
 
-    with _recorded_provider(item, cassette, unit) as (provider, run):
+    with _cassette_provider(item, cassette, unit) as (provider, run):
         settings = TurnSettings(
             provider,
             model=choices.model,
@@ -148,7 +148,7 @@ class RegenerationTurns:
 
 
 @contextmanager
-def _recorded_provider(
+def _cassette_provider(
     item: pytest.Item, path: Path, unit: str
 ) -> Iterator[tuple[Provider, "CassetteRun"]]:
     provider = provider_of(item)
@@ -158,12 +158,12 @@ def _recorded_provider(
     mode = choices_of(item.config).record_mode(cassette_mark(item).record)
     command = recording_command(item.config, unit, path)
     scrub = scrubber_of(item.config)
-    with recorded_in(provider, path, mode, record_command=command, scrub=scrub) as recorded:
+    with record_turns(provider, path, mode, record_command=command, scrub=scrub) as recorded:
         yield recorded
 
 
 def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:
-    """Return what ``usage`` costs in US dollars, or ``None`` where nobody knows a price.
+    """Return what ``usage`` costs in US dollars, or ``None`` where no price is known.
 
     Raises:
         pytest.UsageError: the hook ``pytest_regen_prices`` answers with something else.

@@ -125,9 +125,9 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def allowed_hosts(request: pytest.FixtureRequest) -> Any:
     """Hosts that may be reached all the same, as regular expressions."""
-    from pytest_regen.pytest_plugin.recording.network import hosts_said
+    from pytest_regen.pytest_plugin.recording.network import hosts_of
 
-    return hosts_said(request.node) or request.getfixturevalue("vcr_config").get("allowed_hosts")
+    return hosts_of(request.node) or request.getfixturevalue("vcr_config").get("allowed_hosts")
 
 
 @pytest.fixture
@@ -140,9 +140,9 @@ def block_network(
     mark = request.node.get_closest_marker("block_network")
     check_mark(request.node, mark)
     if vcr_markers and request.config.option.record_mode is None:
-        from pytest_regen.pytest_plugin.recording.vcr import merged
+        from pytest_regen.pytest_plugin.recording.vcr import merge_config
 
-        config = merged(request.getfixturevalue("vcr_config"), vcr_markers)
+        config = merge_config(request.getfixturevalue("vcr_config"), vcr_markers)
         record_mode = config.get("record_mode", record_mode)
     asked = mark is not None or request.config.getoption("--block-network")
     if not asked or (vcr_markers and record_mode != "none"):

@@ -16,7 +16,7 @@ __all__ = [
     "Entry",
     "Json",
     "append_job_summary",
-    "cleaned",
+    "clean_report",
     "job_summary_file",
     "report_of",
 ]
@@ -54,15 +54,15 @@ class Entry:
     issues: list[Json] = field(default_factory=list)
     heals: list[Heal] = field(default_factory=list)
     command: str = ""
-    """What mends it, where nothing was tried."""
+    """The command that repairs it, where nothing was tried."""
     rerun: str = ""
     """What runs it again."""
 
-    def hear(self, category: str, text: str) -> None:
+    def add_phase(self, category: str, text: str) -> None:
         """Take in how a phase ended; of several phases the worst counts.
 
         Args:
-            category: pytest's word for it, empty for a phase that has nothing to tell.
+            category: pytest's word for it, empty for a phase that is not counted.
             text: what pytest shows of it.
         """
         outcome = _OF_CATEGORY.get(category, "unfinished")
@@ -88,9 +88,9 @@ class Entry:
         }
 
     def _next(self, advice: str) -> str:
-        told = next((heal.next for heal in self.heals if heal.next), advice)
-        mending = "" if self.heals else self.command
-        return told or mending or self.rerun
+        after_heal = next((heal.next for heal in self.heals if heal.next), advice)
+        repair = "" if self.heals else self.command
+        return after_heal or repair or self.rerun
 
 
 def report_of(
@@ -101,10 +101,10 @@ def report_of(
     ordered = sorted(entries, key=lambda entry: entry.id)
     items = [entry.to_json(advice.get(entry.id, "")) for entry in ordered]
     heals = [heal for item in items for heal in item["heals"]]
-    failed = [one for one in items if one["outcome"] == "failed"]
+    failed = [item for item in items if item["outcome"] == "failed"]
     # What was tried and failed first, as in the terminal.
-    tried = [one for one in failed if any(heal["next"] for heal in one["heals"])]
-    failing = next((one["next"] for one in (*tried, *failed)), "")
+    tried = [item for item in failed if any(heal["next"] for heal in item["heals"])]
+    failing = next((item["next"] for item in (*tried, *failed)), "")
     changed = sorted({path for heal in heals for path in heal["changed"]})
     return {
         "format": "pytest-regen/report",
@@ -124,7 +124,9 @@ def report_of(
 
 def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
     counts = Counter(item["outcome"] for item in items)
-    warnings = [one for item in items for one in item["issues"] if one["severity"] == "warning"]
+    warnings = [
+        issue for item in items for issue in item["issues"] if issue["severity"] == "warning"
+    ]
     costs = [Decimal(heal["cost_usd"]) for heal in heals if heal["cost_usd"] is not None]
     summed = ("calls", "tokens_in", "tokens_out", "cache_read")
     return {
@@ -158,14 +160,14 @@ def _heal(heal: Heal) -> Json:
     }
 
 
-def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+def clean_report(value: Any, clean: Callable[[str], str]) -> Any:
     """Return a JSON value with every text in it cleaned; keys are ours, and stay."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
-        return {key: cleaned(one, clean) for key, one in value.items()}
+        return {key: clean_report(part, clean) for key, part in value.items()}
     if isinstance(value, Sequence):
-        return [cleaned(one, clean) for one in value]
+        return [clean_report(part, clean) for part in value]
     return value
 
 
@@ -182,7 +184,7 @@ def job_summary_file() -> Path | None:
 
 
 def append_job_summary(file: Path, report: Json) -> None:
-    """Append what a red run, or one that regenerated something, has to tell.
+    """Append the report of a run that failed or regenerated something.
 
     Args:
         file: see ``job_summary_file``; other steps write to it as well.
@@ -204,18 +206,18 @@ def _lines(report: Json) -> Iterator[str]:
     if not (failing or heals or errors or run["why_failed"] or run["stopped"]):
         return
     totals = report["totals"]
-    counts = [f"{totals[one]} {one}" for one in OUTCOMES if totals[one]]
+    counts = [f"{totals[outcome]} {outcome}" for outcome in OUTCOMES if totals[outcome]]
     yield f"### pytest-regen: {', '.join(counts) or 'nothing ran'}"
-    for told in (run["why_failed"], run["stopped"]):
-        if told:
+    for reason in (run["why_failed"], run["stopped"]):
+        if reason:
             yield ""
-            yield f"pytest exits with {run['exit_code']}: {_code(told)}"
+            yield f"pytest exits with {run['exit_code']}: {_code(reason)}"
     rows = [(item["id"], _what(item), _where(item), item["next"]) for item in failing]
     yield from _table(("failing", "what is wrong", "where", "next"), rows)
-    yield from _table(("not collected", "why"), [(one["id"], one["text"]) for one in errors])
+    yield from _table(("not collected", "why"), [(error["id"], error["text"]) for error in errors])
     work = [
-        (one["unit"], one["outcome"], one["stop_reason"], one["calls"], _tokens(one))
-        for one in heals
+        (heal["unit"], heal["outcome"], heal["stop_reason"], heal["calls"], _tokens(heal))
+        for heal in heals
     ]
     yield from _table(("unit", "outcome", "reason", "calls", "tokens"), work)
     yield ""
@@ -259,22 +261,22 @@ def _tokens(heal: Json) -> int:
 
 
 def _errors(item: Json) -> list[Json]:
-    return [one for one in item["issues"] if one["severity"] == "error"]
+    return [issue for issue in item["issues"] if issue["severity"] == "error"]
 
 
 def _what(item: Json) -> str:
     errors = _errors(item)
     if errors:
         first = errors[0]
-        said = ": ".join(filter(None, (first["code"], first["message"])))
-        return f"{said} (and {len(errors) - 1} more)" if len(errors) > 1 else said
+        description = ": ".join(filter(None, (first["code"], first["message"])))
+        return f"{description} (and {len(errors) - 1} more)" if len(errors) > 1 else description
     lines = [line for line in item["text"].splitlines() if line.strip()]
-    told = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
-    return next(iter(told or lines[-1:]), "")
+    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
+    return next(iter(errors or lines[-1:]), "")
 
 
 def _where(item: Json) -> str:
-    for one in _errors(item):
-        if one["path"]:
-            return f"{one['path']}:{one['line']}" if one["line"] else str(one["path"])
+    for error in _errors(item):
+        if error["path"]:
+            return f"{error['path']}:{error['line']}" if error["line"] else str(error["path"])
     return str(item["id"]).partition("::")[0]

@@ -1,4 +1,4 @@
-"""Hears of the run what the report tells, and writes it at the end; never in a worker."""
+"""Collects the report of a run, and writes it at the end; never in a worker."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from pytest_regen.errors import RegenError
 from pytest_regen.files import replace_file
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.items import DAMAGED, TypeItem, UnitError, findings_json
-from pytest_regen.pytest_plugin.names import mending_command, node_command
+from pytest_regen.pytest_plugin.names import node_command, repair_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
 from pytest_regen.pytest_plugin.report import (
     Entry,
     Json,
     append_job_summary,
-    cleaned,
+    clean_report,
     job_summary_file,
     report_of,
 )
@@ -43,16 +43,16 @@ _KEY = "regen_item"
 
 
 def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
-    """Put on a report of an item of ours what kind it is, and what is wrong with it."""
+    """Put the kind of one of our items on its report, and what is wrong with it."""
     kind, issues, command = "test", None, ""
     if isinstance(item, TypeItem):
         kind = "store" if item.name == DAMAGED else "type"
         if report.when == "call" and kind == "type":
             issues = _issues_of(item)
             if isinstance(error, UnitError):
-                command = mending_command(error.check, item.name, error.issues)
+                command = repair_command(error.check, item.name, error.issues)
     elif isinstance(error, FeedbackError):
-        issues = _told_by(item, error)
+        issues = _issues_from_test(item, error)
     # pytest-xdist carries what stands here as it is.
     report.__dict__[_KEY] = {"kind": kind, "issues": issues, "next": command}
 
@@ -70,9 +70,9 @@ def _issues_of(item: TypeItem) -> list[dict[str, Any]]:
         return []
 
 
-def _told_by(item: pytest.Item, error: FeedbackError) -> list[dict[str, Any]]:
-    """Return the issues that a test failed with; their file, where its store can be told."""
-    issues = [one for one in error.feedback if isinstance(one, Issue)]
+def _issues_from_test(item: pytest.Item, error: FeedbackError) -> list[dict[str, Any]]:
+    """Return the issues that a test failed with; with their file, if its store is known."""
+    issues = [note for note in error.feedback if isinstance(note, Issue)]
     try:
         return findings_json(issues, check_of(item.config, store_path(item)))
     except (RegenError, pytest.UsageError):
@@ -101,13 +101,13 @@ def report_path(config: pytest.Config) -> Path:
         )
     try:
         if path.is_dir():
-            raise _refused(given, "it is a folder")
+            raise _unwritable(given, "it is a folder")
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Only writing tells whether one may write; hours later is too late to learn it.
+        # Only writing shows whether one may write; after hours of tests it would be too late.
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise _refused(given, error.strerror or str(error)) from None
+        raise _unwritable(given, error.strerror or str(error)) from None
     return path
 
 
@@ -122,7 +122,7 @@ def write_report(path: Path, text: str) -> None:
     replace_file(path, text)
 
 
-def _refused(given: str, why: str) -> pytest.UsageError:
+def _unwritable(given: str, why: str) -> pytest.UsageError:
     return usage_error(
         f"--regen-report {given} cannot be written",
         why=why,
@@ -135,12 +135,12 @@ _STOPPED = {3: "internal error", 4: "usage error"}
 
 
 def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
-    """Let the run end with the report that was asked for, and tell the page of its job.
+    """Let the run end with the report that was asked for, and with the summary of its job.
 
     Args:
         config: pytest's configuration.
         stores: the stores of the run.
-        summary: tells the terminal what became of the report.
+        summary: shows in the terminal what became of the report.
 
     Raises:
         pytest.UsageError: it could not be written where it is to go.
@@ -158,7 +158,7 @@ class _ReportLog:
         config: pytest's configuration.
         path: the file, if one was asked for; its ending chooses the format.
         stores: the stores of the run, as node ids spell them.
-        summary: tells the terminal what became of the report.
+        summary: shows in the terminal what became of the report.
     """
 
     def __init__(
@@ -180,27 +180,29 @@ class _ReportLog:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
         if report.failed:
-            error = {"id": report.nodeid, "text": _shown(report)}
+            error = {"id": report.nodeid, "text": _text_of_failure(report)}
             self._collection_errors[report.nodeid] = error
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note how a phase of an item of ours ended."""
-        said = description_on(report)
+        """Note how a phase of one of our items ended."""
+        description = description_on(report)
         # A worker that crashed sends a report that no item of its own has described.
-        if said is None and report.nodeid.partition("::")[0] not in self._stores:
+        if description is None and report.nodeid.partition("::")[0] not in self._stores:
             return
         if report.when == "setup" or report.nodeid not in self._entries:
-            # An item that another plugin starts again is told as it ended at last.
+            # An item that another plugin starts again is reported as it ended the last time.
             rerun = node_command(self._config, report.nodeid)
             self._entries[report.nodeid] = Entry(report.nodeid, rerun=rerun)
         entry = self._entries[report.nodeid]
-        if said is not None:
-            entry.kind = said["kind"]
-            entry.issues = said["issues"] if said["issues"] is not None else entry.issues
-            entry.command = said["next"] or entry.command
+        if description is not None:
+            entry.kind = description["kind"]
+            entry.issues = (
+                description["issues"] if description["issues"] is not None else entry.issues
+            )
+            entry.command = description["next"] or entry.command
         record = record_on(report)
         entry.heals = record.heals if record is not None else entry.heals
-        entry.hear(self._category(report), _text_of(report))
+        entry.add_phase(self._category(report), _text_of(report))
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Note that the run ended before its end."""
@@ -208,9 +210,9 @@ class _ReportLog:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Write the report, when all others have said what they know and how the run ends."""
+        """Write the report, after all other plugins have decided how the run ends."""
         yield
-        report = cleaned(self._report(session), self._clean)
+        report = clean_report(self._report(session), self._clean)
         if self._path is not None:
             self._write(session, self._path, report)
         job = job_summary_file()
@@ -224,7 +226,7 @@ class _ReportLog:
     def _write(self, session: pytest.Session, path: Path, report: Json) -> None:
         place = os.path.relpath(path, self._config.invocation_params.dir)
         try:
-            write_report(path, _rendered(report, path.suffix.lower()))
+            write_report(path, _render(report, path.suffix.lower()))
         except OSError as error:
             # Whoever asked for a report must not take a green run for one that has it.
             why = f"{error.strerror or error}: {place}"
@@ -288,7 +290,7 @@ class _ReportLog:
 def _text_of(report: pytest.TestReport) -> str:
     """Return what pytest shows of a phase that went wrong, or why it was skipped."""
     if report.failed:
-        return _shown(report)
+        return _text_of_failure(report)
     if not report.skipped:
         return ""
     reason = getattr(report, "wasxfail", None)
@@ -296,12 +298,12 @@ def _text_of(report: pytest.TestReport) -> str:
     return str(reason or (where[-1] if isinstance(where, tuple) else ""))
 
 
-def _shown(report: pytest.TestReport | pytest.CollectReport) -> str:
+def _text_of_failure(report: pytest.TestReport | pytest.CollectReport) -> str:
     # Not `longreprtext`, which starts with the worker and its interpreter.
     return str(report.longrepr).strip("\n")
 
 
-def _rendered(report: Json, suffix: str) -> str:
+def _render(report: Json, suffix: str) -> str:
     if suffix == ".json":
         return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     from pytest_regen.pytest_plugin.report_page import page_of

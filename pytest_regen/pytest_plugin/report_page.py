@@ -81,12 +81,12 @@ def _reason(item: Json) -> str:
     if reason:
         return visible(_REASONS.get(reason, reason))
     errors = _errors(item["issues"])
-    codes = list(dict.fromkeys(one["code"] for one in errors if one["code"]))
+    codes = list(dict.fromkeys(error["code"] for error in errors if error["code"]))
     return visible(", ".join(codes[:3])) + (" …" if len(codes) > 3 else "")  # noqa: PLR2004
 
 
 def _errors(issues: Iterable[Json]) -> list[Json]:
-    return [one for one in issues if one["severity"] == "error"]
+    return [issue for issue in issues if issue["severity"] == "error"]
 
 
 def _body(item: Json) -> Iterator[Child]:
@@ -109,7 +109,7 @@ def _body(item: Json) -> Iterator[Child]:
 def _issues(title: str, issues: Sequence[Json]) -> Child:
     if not issues:
         return None
-    rows = [element("li", _issue(one)) for one in issues]
+    rows = [element("li", _issue(issue)) for issue in issues]
     return (element("h3", title), element("ul", rows, class_="issues"))
 
 
@@ -133,7 +133,7 @@ def _detail(text: str) -> Html:
 
 def _heal(item: Json, heal: Json, known: Sequence[Json]) -> Iterator[Child]:
     """Yield what was done about a type, which need not be the item itself."""
-    before = [one for one in _errors(heal["findings"]) if one not in known]
+    before = [error for error in _errors(heal["findings"]) if error not in known]
     yield _issues("What was wrong before", before)
     of = () if heal["unit"] == item["id"] else (" of ", name_of(heal["unit"]))
     yield element("h3", ("Regeneration", of))
@@ -184,36 +184,36 @@ def _block(text: str) -> Html:
 
 
 def warnings_list(warnings: Iterable[tuple[Json, Json]]) -> Html:
-    """Return warnings, each with the item that told it."""
-    rows = [element("li", (_issue(one), name_of(item["id"]))) for item, one in warnings]
+    """Return warnings, each with its item."""
+    rows = [element("li", (_issue(issue), name_of(item["id"]))) for item, issue in warnings]
     return element("ul", rows, class_="issues")
 
 
 def cause_boxes(causes: Iterable[Json]) -> Iterator[Html]:
     """Yield what several tests have in common: a box for each cause, with its tests."""
-    for one in causes:
-        tests = one["tests"]
+    for cause in causes:
+        tests = cause["tests"]
         if len(tests) > 1:
-            kind = element("span", visible(one["kind"]), class_="code")
-            said = element("span", visible(one["cause"]), class_="message")
+            kind = element("span", visible(cause["kind"]), class_="code")
+            text = element("span", visible(cause["cause"]), class_="message")
             count = element("span", plural(len(tests), "test"), class_="reason")
             rows = [element("li", name_of(test)) for test in tests]
-            content = (element("summary", (kind, said, count)), element("ul", rows, class_="names"))
+            content = (element("summary", (kind, text, count)), element("ul", rows, class_="names"))
             yield element("details", content, class_="item drifted")
 
 
 def cassette_boxes(notes: Sequence[Json]) -> Iterator[Html]:
-    """Yield what is to be told of cassettes: a box for each one that a test uses."""
+    """Yield the notes about cassettes: a box for each one that a test uses."""
     used = [note for note in notes if note["test"]]
     for test, cassette in dict.fromkeys((note["test"], note["cassette"]) for note in used):
-        mine = [one for one in used if (one["test"], one["cassette"]) == (test, cassette)]
+        mine = [note for note in used if (note["test"], note["cassette"]) == (test, cassette)]
         yield _cassette_box(test, cassette, mine)
     for note in notes:
         if not note["test"]:
-            said = f"{note['what']}; {note['next']}" if note["next"] else note["what"]
+            text = f"{note['what']}; {note['next']}" if note["next"] else note["what"]
             place = element("span", visible(note["cassette"]), class_="place")
             kind = element("span", visible(note["kind"]), class_="code")
-            yield element("p", (kind, visible(said), place), class_="item drifted")
+            yield element("p", (kind, visible(text), place), class_="item drifted")
 
 
 def _cassette_box(test: str, cassette: str, notes: Sequence[Json]) -> Html:
@@ -222,15 +222,17 @@ def _cassette_box(test: str, cassette: str, notes: Sequence[Json]) -> Html:
     commands = dict.fromkeys(note["next"] for note in notes if note["next"])
     content = (
         element("summary", (name_of(test), reason)),
-        element("ul", [element("li", _told(note)) for note in notes], class_="issues"),
+        element("ul", [element("li", _notes(note)) for note in notes], class_="issues"),
         element("p", visible(cassette), class_="place"),
-        (element("h3", "Next"), [command_line(one) for one in commands]) if commands else None,
+        (element("h3", "Next"), [command_line(command) for command in commands])
+        if commands
+        else None,
     )
     kind = "failed" if failed else "drifted"
     return element("details", content, class_=f"item {kind}", open=True)
 
 
-def _told(note: Json) -> Child:
+def _notes(note: Json) -> Child:
     first, _, rest = note["what"].partition("\n")
     return (
         element("span", visible(note["kind"]), class_="code"),
@@ -275,7 +277,7 @@ def page_of(report: Json) -> str:
         element("style", Html(style)),
     )
     body = (
-        element("header", (_verdict(report), _banners(report), _shares(report), _spent(report))),
+        element("header", (_verdict(report), _banners(report), _shares(report), _costs(report))),
         element("main", (_next_box(report["run"]["next"]), list(_sections(report)))),
         element("footer", _facts(report)),
     )
@@ -284,12 +286,15 @@ def page_of(report: Json) -> str:
 
 def _in_short(report: Json) -> str:
     totals = report["totals"]
-    return ", ".join(f"{totals[one]} {one}" for one in OUTCOMES if totals[one]) or "nothing ran"
+    return (
+        ", ".join(f"{totals[outcome]} {outcome}" for outcome in OUTCOMES if totals[outcome])
+        or "nothing ran"
+    )
 
 
 def _verdict(report: Json) -> Child:
     totals, run = report["totals"], report["run"]
-    tone = next((one for one in OUTCOMES if totals[one]), "skipped")
+    tone = next((outcome for outcome in OUTCOMES if totals[outcome]), "skipped")
     if report["collection_errors"]:
         tone = "failed"
     turns = "replaying only" if run["record"] == "none" else f"recording: {run['record']}"
@@ -337,20 +342,20 @@ def _banners(report: Json) -> Iterator[Child]:
     """Say what makes the report incomplete, or needs a footnote."""
     run = report["run"]
     if run["stopped"]:
-        told = f"Stopped before the end: {visible(run['stopped'])}. This is what was known then."
-        yield element("p", told, class_="banner bad")
+        text = f"Stopped before the end: {visible(run['stopped'])}. This is what was known then."
+        yield element("p", text, class_="banner bad")
     for note in run["notes"]:
         yield element("p", visible(note), class_="banner")
     if run["emulated"]:
-        told = "Emulated: replies came from the emulator or its recordings, not from a model."
-        yield element("p", told, class_="banner")
+        text = "Emulated: replies came from the emulator or its recordings, not from a model."
+        yield element("p", text, class_="banner")
 
 
 def _shares(report: Json) -> Iterator[Child]:
     """Show what became of the items, as a bar and in numbers."""
     totals = report["totals"]
-    there = [one for one in OUTCOMES if totals[one]]
-    widths = [max(_NARROWEST, _WIDTH * totals[one] // totals["items"]) for one in there]
+    there = [outcome for outcome in OUTCOMES if totals[outcome]]
+    widths = [max(_NARROWEST, _WIDTH * totals[store] // totals["items"]) for store in there]
     starts = [sum(widths[:number]) for number in range(len(widths))]
     parts = [
         element("rect", class_=one, x=start, width=width, height=1)
@@ -366,8 +371,8 @@ def _shares(report: Json) -> Iterator[Child]:
         role="img",
         aria_label=_in_short(report),
     )
-    always = [one for one in OUTCOMES if one != "unfinished" or totals[one]]
-    numbers = [_number(totals[one], one, one) for one in always]
+    always = [outcome for outcome in OUTCOMES if outcome != "unfinished" or totals[outcome]]
+    numbers = [_number(totals[alway], alway, alway) for alway in always]
     for key, noun in (("warnings", "warning"), ("drifted", "drifted cassette")):
         numbers.append(_number(totals[key], noun if totals[key] == 1 else f"{noun}s", key))
     yield element("ul", numbers, class_="totals")
@@ -378,22 +383,22 @@ def _number(count: int, label: str, class_: str) -> Html:
     return element("li", words, class_=class_ if count else f"{class_} none")
 
 
-def _spent(report: Json) -> Child:
+def _costs(report: Json) -> Child:
     """Say what was asked of models; nothing, where nothing was."""
     totals = report["totals"]
     if not totals["calls"]:
         return None
-    told = [
+    figures = [
         (f"{totals['calls']:,}", "request" if totals["calls"] == 1 else "requests"),
         (f"{totals['tokens_in']:,}", "tokens in"),
         (f"{totals['tokens_out']:,}", "tokens out"),
         (f"{totals['cache_read']:,}", "read from the prompt cache"),
     ]
     if totals["cost_usd"] is not None:
-        told.append((f"${totals['cost_usd']}", "for live requests, where the price is known"))
+        figures.append((f"${totals['cost_usd']}", "for live requests, where the price is known"))
     return element(
         "dl",
-        [element("div", (element("dt", key), element("dd", value))) for value, key in told],
+        [element("div", (element("dt", key), element("dd", value))) for value, key in figures],
         class_="spent",
     )
 
@@ -407,23 +412,25 @@ def _next_box(command: str) -> Child:
 def _sections(report: Json) -> Iterator[Child]:
     """Yield what there is to read, what needs a person first."""
     items = report["items"]
-    by_outcome = {one: [item for item in items if item["outcome"] == one] for one in OUTCOMES}
+    by_outcome = {
+        outcome: [item for item in items if item["outcome"] == outcome] for outcome in OUTCOMES
+    }
     errors = report["collection_errors"]
-    boxes: Sequence[Child] = [error_box(one) for one in errors]
+    boxes: Sequence[Child] = [error_box(error) for error in errors]
     yield _section("errors", "Not collected", len(errors), boxes)
     for outcome, title in (("failed", "Failing"), ("regenerated", "Regenerated")):
         found = by_outcome[outcome]
         boxes = [item_box(item, is_open=number < _OPEN) for number, item in enumerate(found)]
         yield _section(outcome, title, len(found), boxes)
     yield _names("unfinished", "Unfinished", by_outcome["unfinished"], is_open=True)
-    warnings = [(item, one) for item in items for one in item["issues"]]
-    warnings = [(item, one) for item, one in warnings if one["severity"] == "warning"]
+    warnings = [(item, issue) for item in items for issue in item["issues"]]
+    warnings = [(item, issue) for item, issue in warnings if issue["severity"] == "warning"]
     yield _section("warnings", "Warnings", len(warnings), warnings_list(warnings))
     notes = report["cassettes"]["notes"]
-    told = [*cause_boxes(report["cassettes"]["causes"]), *cassette_boxes(notes)]
-    yield _section("drifted", "Drift and recordings", len(notes), told)
+    boxes = [*cause_boxes(report["cassettes"]["causes"]), *cassette_boxes(notes)]
+    yield _section("drifted", "Drift and recordings", len(notes), boxes)
     changed = report["run"]["changed"]
-    files = element("ul", [element("li", visible(one)) for one in changed], class_="names")
+    files = element("ul", [element("li", visible(path)) for path in changed], class_="names")
     yield _section("changed", "Changed files", len(changed), files)
     yield _names("passed", "Passed", by_outcome["passed"])
     yield _names("skipped", "Skipped", by_outcome["skipped"])
@@ -449,7 +456,7 @@ def _names(id_: str, title: str, items: Sequence[Json], *, is_open: bool = False
 
 def _facts(report: Json) -> Child:
     run = report["run"]
-    told = (
+    rows = (
         ("record mode", run["record"]),
         ("model", run["model"] or "as stored"),
         ("calls of a test", f"up to {run['attempts']}"),
@@ -461,6 +468,6 @@ def _facts(report: Json) -> Child:
         "dl",
         [
             element("div", (element("dt", key), element("dd", visible(value))))
-            for key, value in told
+            for key, value in rows
         ],
     )

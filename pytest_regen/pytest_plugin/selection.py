@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 from pytest_regen.pytest_plugin.choices import regen_mark
-from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 
 __all__ = [
     "Selection",
-    "configured_stores",
     "from_here",
     "from_rootdir",
     "id_from_here",
@@ -28,6 +27,7 @@ __all__ = [
     "refuse_unmatched",
     "select",
     "store_path",
+    "stores_in_config",
     "text_from_here",
     "type_names_of",
 ]
@@ -94,24 +94,26 @@ def select(config: pytest.Config) -> tuple[Selection, list[str]]:
         pytest.UsageError: a glob matches no store, a store has no type of the name asked for, or
             stores cannot be read, since an extra is not installed.
     """
-    selection, args = _selected(config)
+    selection, args = _select(config)
     if selection.types:
         _require_readers(selection.types)
     return selection, args
 
 
-def _selected(config: pytest.Config) -> tuple[Selection, list[str]]:
-    configured = configured_stores(config)
+def _select(config: pytest.Config) -> tuple[Selection, list[str]]:
+    configured = stores_in_config(config)
     selection = Selection()
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         for store in configured:
             selection.add(store, None)
         return selection, config.args
-    return selection, [arg for arg in config.args if not _take(arg, config, configured, selection)]
+    return selection, [
+        arg for arg in config.args if not _take_argument(arg, config, configured, selection)
+    ]
 
 
 def _require_readers(stores: Iterable[Path]) -> None:
-    """Refuse to gate stores that nobody can read, once and not for each of their types."""
+    """Refuse to gate stores that cannot be read, once and not for each of their types."""
     from pytest_regen.errors import MissingExtraError
     from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 
@@ -119,7 +121,7 @@ def _require_readers(stores: Iterable[Path]) -> None:
         find_language(DEFAULT_LANGUAGE).read("")
     except MissingExtraError as error:
         if any(_language_of(store) == DEFAULT_LANGUAGE for store in stores):
-            raise told_whole(str(error)) from None
+            raise plain_usage_error(str(error)) from None
 
 
 def _language_of(store: Path) -> str:
@@ -133,7 +135,7 @@ def _language_of(store: Path) -> str:
         return ""
 
 
-def configured_stores(config: pytest.Config) -> tuple[Path, ...]:
+def stores_in_config(config: pytest.Config) -> tuple[Path, ...]:
     """Return the stores that the ini value ``regen_stores`` matches, sorted.
 
     Raises:
@@ -146,7 +148,10 @@ def configured_stores(config: pytest.Config) -> tuple[Path, ...]:
 
     root = config.rootpath
     # A folder whose name holds a bracket is no glob of itself.
-    globs = {glob.escape(one) if (root / one).is_dir() else one: one for one in patterns}
+    globs = {
+        glob.escape(pattern) if (root / pattern).is_dir() else pattern: pattern
+        for pattern in patterns
+    }
     found = find_stores(globs, root)
     for pattern in found.unmatched:
         raise usage_error(
@@ -171,7 +176,7 @@ def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -
     chosen = named or regen_mark(item).store
     if chosen is not None:
         return Path(os.path.normpath(root / chosen))
-    configured = configured_stores(item.config)
+    configured = stores_in_config(item.config)
     if len(configured) == 1:
         return configured[0]
     raise usage_error(
@@ -181,7 +186,7 @@ def store_path(item: pytest.Item, named: str | os.PathLike[str] | None = None) -
     )
 
 
-def _take(
+def _take_argument(
     arg: str, config: pytest.Config, configured: Sequence[Path], selection: Selection
 ) -> bool:
     """Add what an argument asks for; return whether pytest must not see it."""
@@ -189,7 +194,7 @@ def _take(
     folder = Path(os.path.normpath(config.invocation_params.dir / path))
     if not folder.is_dir():
         return False
-    store = next((one for one in configured if one == folder or one.samefile(folder)), None)
+    store = next((path for path in configured if path == folder or path.samefile(folder)), None)
     if store is None and is_store(folder):
         store = folder
     if store is not None:
@@ -234,7 +239,7 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
         return
     units = [
         f"{from_rootdir(store, config.rootpath)}::{name}"
-        for store in dict.fromkeys([*selection.types, *configured_stores(config)])
+        for store in dict.fromkeys([*selection.types, *stores_in_config(config)])
         for name in type_names_of(store)
     ]
     # A unit is named as in a report, or as the terminal prints it below the rootdir.

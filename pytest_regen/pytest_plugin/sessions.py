@@ -1,4 +1,4 @@
-"""Sessions as tests hold them: what failed in one call of the body is told in the next."""
+"""Sessions of tests: what fails in one call of the body becomes the feedback of the next."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -34,18 +34,18 @@ from pytest_regen.turns.values import DEFAULT_MODEL, Usage
 
 __all__ = [
     "GeneratorSessionMaker",
+    "ReplayableGeneratorSession",
+    "ReplayableScenarioSession",
+    "ReplayableSession",
     "ScenarioSessionMaker",
     "SessionMaker",
-    "Tested",
-    "TestedGeneratorSession",
-    "TestedScenarioSession",
 ]
 
 
 T = TypeVar("T")
 
 
-class Tested(Protocol):
+class ReplayableSession(Protocol):
     """A session of a test."""
 
     @property
@@ -57,17 +57,17 @@ class Tested(Protocol):
         """Whether there is an answer that can have been wrong."""
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether it was told something that its next turn has not passed on yet."""
+    def has_feedback(self) -> bool:
+        """Whether it has feedback that its next turn has still to send."""
 
     def rewind(self) -> None:
-        """Prepare for the body of the test being called again, with nothing told yet."""
+        """Prepare for another call of the test's body, without feedback."""
 
-    def tell(self, feedback: ScenarioFeedback) -> None:
+    def give_feedback(self, feedback: ScenarioFeedback) -> None:
         """Keep what the test fails with for the next turn."""
 
 
-class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
+class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
     """A session that goes through the body of its test once more, up to the turn that failed."""
 
     __test__ = False
@@ -78,7 +78,7 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         """Questions, each with the text of its last answer."""
         self._position = 0
         self._feedback = ""
-        self._told_before: set[tuple[str, str, str]] = set()
+        self._failed_answers: set[tuple[str, str, str]] = set()
         """Failures, each with the question and the answer it was about."""
 
     @property
@@ -87,11 +87,11 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         return bool(self._asked)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether it was told something that its next turn has not passed on yet."""
+    def has_feedback(self) -> bool:
+        """Whether it has feedback that its next turn has still to send."""
         return bool(self._feedback)
 
-    def answer_as(self, response: Schema[T]) -> None:
+    def set_response(self, response: Schema[T]) -> None:
         """Return answers as ``response`` from now on: a body called again makes its classes anew.
 
         Args:
@@ -100,10 +100,10 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         self._adapter = adapter_of(response)
 
     def rewind(self) -> None:
-        """Go back to the first question, and drop what nobody asked for."""
+        """Go back to the first question, and drop feedback that was not sent."""
         self._position, self._feedback = 0, ""
 
-    def tell(self, feedback: ScenarioFeedback) -> None:
+    def give_feedback(self, feedback: ScenarioFeedback) -> None:
         """Keep what was wrong for the next turn."""
         self._feedback = "\n".join(f"- {note}" for note in feedback.notes)
 
@@ -111,14 +111,14 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
         """Take one turn; in a body called again, what was asked is remembered, the last redone."""
         number, due = self._next(message)
         if due is None:
-            return self._remembered(number)
+            return self._replay_answer(number)
         return self._keep(number, message, super().ask(due, check=check))
 
     async def aask(self, message: str, *, check: Any = None) -> T:
         """Take one turn without blocking the event loop; as ``ask``."""
         number, due = self._next(message)
         if due is None:
-            return self._remembered(number)
+            return self._replay_answer(number)
         return self._keep(number, message, await super().aask(due, check=check))
 
     def _next(self, message: str) -> tuple[int, str | None]:
@@ -131,39 +131,39 @@ class TestedGeneratorSession(GeneratorSession[T], Generic[T]):
             return number, None
         if not self._feedback:
             return number, message
-        told, self._feedback = self._feedback, ""
-        self._check_progress(told, message, self._asked[number][1])
-        # A question that the body words anew would not tell by itself that the old one went wrong.
+        feedback, self._feedback = self._feedback, ""
+        self._check_progress(feedback, message, self._asked[number][1])
+        # A question in new words would not say that the old one went wrong.
         wanted = "Answer again, in full." if is_known else message
-        return number, f"Your last answer was tested, and is wrong:\n\n{told}\n\n{wanted}"
+        return number, f"Your last answer was tested, and is wrong:\n\n{feedback}\n\n{wanted}"
 
-    def _check_progress(self, told: str, message: str, answer: str) -> None:
-        """Check that an answer is not told again what it was told before.
+    def _check_progress(self, feedback: str, message: str, answer: str) -> None:
+        """Check that the same answer does not get the same feedback twice.
 
         Raises:
             NoProgressError: it is.
         """
-        said = (told, message, canonical_json(load_json(extract_json(answer))))
-        if said in self._told_before:
+        failed = (feedback, message, canonical_json(load_json(extract_json(answer))))
+        if failed in self._failed_answers:
             raise NoProgressError(
                 "the model gave an answer again that had failed with the same words",
                 why="asking again in the same words would be answered as before",
                 hint="say more in the assertion, as what was found and what is wanted, or change "
                 "the prompt",
             )
-        self._told_before.add(said)
+        self._failed_answers.add(failed)
 
     def _keep(self, number: int, message: str, value: T) -> T:
         self._asked[number:] = [(message, self.history[-1].content)]
         return value
 
-    def _remembered(self, number: int) -> T:
+    def _replay_answer(self, number: int) -> T:
         # From its text, so that neither a value that the body changed nor a class of an earlier
         # call comes back.
         return parse_json_with_schema(self._asked[number][1], self._adapter)
 
 
-class TestedScenarioSession(ScenarioGeneratorSession):
+class ReplayableScenarioSession(ScenarioGeneratorSession):
     """A scenario session that keeps its set up to date with what the test finds."""
 
     __test__ = False
@@ -180,82 +180,84 @@ class TestedScenarioSession(ScenarioGeneratorSession):
         return self._current is not None
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether it was told something that its next turn has not passed on yet."""
+    def has_feedback(self) -> bool:
+        """Whether it has feedback that its next turn has still to send."""
         return not self._feedback.is_empty
 
-    def named(self, correction: ScenarioCorrection) -> TestScenario | None:
+    def find_scenario(self, correction: ScenarioCorrection) -> TestScenario | None:
         """Return the scenario of the set that a correction is about.
 
         Raises:
-            UsageError: several are called so, and the correction does not tell them apart.
+            UsageError: several have that description, and the correction fits all of them.
         """
         found = self._index.find(correction)
         return None if found is None else found[1]
 
-    def holds(self, scenario: TestScenario) -> bool:
+    def has_scenario(self, scenario: TestScenario) -> bool:
         """Return whether a scenario of this request is in the set."""
         return scenario.id in self._index.by_id
 
     def has_tool(self, tool: tuple[str, str]) -> bool:
         """Return whether a tool, by server and name, is annotated."""
-        return any(one.tool == tool for one in self.annotations)
+        return any(annotation.tool == tool for annotation in self.annotations)
 
     def rewind(self) -> None:
-        """Drop what nobody asked for; the set is one wherever the body stands."""
+        """Drop feedback that was not sent; the set stays."""
         self._feedback = ScenarioFeedback()
 
-    def tell(self, feedback: ScenarioFeedback) -> None:
+    def give_feedback(self, feedback: ScenarioFeedback) -> None:
         """Keep what was wrong for the next turn."""
         self._feedback = feedback
 
     def scenarios(self) -> list[TestScenario]:
-        """Return the set: generated in the first call of the body, mended in the next.
+        """Return the set: generated in the first call of the body, corrected in the next.
 
         A correction is put in place and stays unless a replacement asks the same request.
         """
-        told, corrected = self._due()
+        feedback, corrected = self._take_feedback()
         if corrected is None:
             self._keep(self.generate())
-        elif told.asks_for_replacements:
-            self._keep(_mended(corrected, told, self.regenerate(told)))
+        elif feedback.asks_for_replacements:
+            self._keep(_merge(corrected, feedback, self.regenerate(feedback)))
         return self._copies()
 
     async def ascenarios(self) -> list[TestScenario]:
         """Return the set without blocking the event loop; as ``scenarios``."""
-        told, corrected = self._due()
+        feedback, corrected = self._take_feedback()
         if corrected is None:
             self._keep(await self.agenerate())
-        elif told.asks_for_replacements:
-            self._keep(_mended(corrected, told, await self.aregenerate(told)))
+        elif feedback.asks_for_replacements:
+            self._keep(_merge(corrected, feedback, await self.aregenerate(feedback)))
         return self._copies()
 
     def _keep(self, scenarios: list[TestScenario]) -> None:
         self._current, self._index = scenarios, ScenarioIndex(scenarios)
 
-    def _due(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
-        """Return what is to be told, and the set with its corrections; ``None`` if there is none.
+    def _take_feedback(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
+        """Return the feedback, and the set with its corrections; ``None`` if there is no set yet.
 
         Before the turn: what cannot be put in place must not be paid for.
         """
-        told, self._feedback = self._feedback, ScenarioFeedback()
+        feedback, self._feedback = self._feedback, ScenarioFeedback()
         if self._current is None:
-            return told, None
-        return told, apply_corrections(self._current, told.corrections)
+            return feedback, None
+        return feedback, apply_corrections(self._current, feedback.corrections)
 
     def _copies(self) -> list[TestScenario]:
         """Return the set so that nothing the body does to it reaches the next call."""
-        return [one.model_copy(deep=True) for one in self._current or ()]
+        return [scenario.model_copy(deep=True) for scenario in self._current or ()]
 
 
-def _mended(
-    corrected: Sequence[TestScenario], told: ScenarioFeedback, replacements: Sequence[TestScenario]
+def _merge(
+    corrected: Sequence[TestScenario],
+    feedback: ScenarioFeedback,
+    replacements: Sequence[TestScenario],
 ) -> list[TestScenario]:
     return merge_replacements(
         corrected,
         replacements,
-        told.corrections,
-        told.discarded_scenarios,
+        feedback.corrections,
+        feedback.discarded_scenarios,
         accepts=lambda _: True,
     )
 
@@ -280,21 +282,21 @@ class SessionMaker:
         }
         self._made: list[tuple[object, Any]] = []
         self._position = 0
-        self._told: Sequence[Tested] = ()
+        self._with_feedback: Sequence[ReplayableSession] = ()
         request.node.stash.setdefault(SESSION_MAKERS, []).append(self)
 
     @property
-    def sessions(self) -> tuple[Tested, ...]:
+    def sessions(self) -> tuple[ReplayableSession, ...]:
         """The sessions made so far."""
         return tuple(session for _, session in self._made)
 
-    def rewind(self, told: Sequence[Tested]) -> None:
+    def rewind(self, feedback: Sequence[ReplayableSession]) -> None:
         """Prepare for the body being called again.
 
         Args:
-            told: the sessions of the test, of whichever maker, that were told why it failed.
+            feedback: the sessions of the test, of whichever maker, that were given feedback.
         """
-        self._position, self._told = 0, told
+        self._position, self._with_feedback = 0, feedback
         for session in self.sessions:
             session.rewind()
 
@@ -312,10 +314,10 @@ class SessionMaker:
         if number < len(self._made) and self._made[number][0] == key:
             known: T = self._made[number][1]
             return known
-        if self._told and all(one.is_waiting for one in self._told):
+        if self._with_feedback and all(note.has_feedback for note in self._with_feedback):
             raise UsageError(
                 f"session {number + 1} of the test is another one than in the call that failed",
-                why="the session that was told of the failure is not used again, so that the model "
+                why="the session that has the feedback is not used again, so that the model "
                 "would never hear of it",
                 hint="make the sessions of the test from the same arguments in every call",
             )
@@ -332,7 +334,7 @@ class GeneratorSessionMaker(SessionMaker):
         system: str,
         response: Schema[T],
         **settings: Any,
-    ) -> TestedGeneratorSession[T]:
+    ) -> ReplayableGeneratorSession[T]:
         """Return a session; arguments as ``GeneratorSession`` takes them, the provider given.
 
         Raises:
@@ -340,12 +342,12 @@ class GeneratorSessionMaker(SessionMaker):
                 ``SessionMaker``.
         """
         adapter = adapter_of(response)
-        made: TestedGeneratorSession[T] = TestedGeneratorSession(
+        made: ReplayableGeneratorSession[T] = ReplayableGeneratorSession(
             system, adapter, **self._settings(settings)
         )
         # By what the model is shown of it: a type made in the body is another one in each call.
         session = self._next((system, schema_to_prompt_hint(adapter)), made)
-        session.answer_as(adapter)
+        session.set_response(adapter)
         return session
 
 
@@ -359,7 +361,7 @@ class ScenarioSessionMaker(SessionMaker):
         annotations: Iterable[ToolAnnotation],
         handwritten: Sequence[TestScenario] = (),
         **settings: Any,
-    ) -> TestedScenarioSession:
+    ) -> ReplayableScenarioSession:
         """Return a session; arguments as ``ScenarioGeneratorSession`` takes them.
 
         Raises:
@@ -367,5 +369,5 @@ class ScenarioSessionMaker(SessionMaker):
                 ``SessionMaker``.
         """
         tools = tuple(annotations)
-        session = TestedScenarioSession(system, tools, handwritten, **self._settings(settings))
+        session = ReplayableScenarioSession(system, tools, handwritten, **self._settings(settings))
         return self._next((system, tools, tuple(handwritten)), session)

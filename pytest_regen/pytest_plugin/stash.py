@@ -1,6 +1,7 @@
-"""What hooks and fixtures leave on an item for each other."""
+"""Which items are ours, and what hooks and fixtures leave on them for each other."""
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +17,64 @@ __all__ = [
     "CALL_FAILED",
     "CALL_PASSED",
     "CASSETTE",
+    "OUR_MARKS",
+    "RECORDING_PLUGIN",
     "RECORD_KEY",
     "SESSION_MAKERS",
+    "VCR_PLUGINS",
     "VCR_RUN",
     "drop_ledger",
+    "is_regen_item",
+    "is_regen_node",
     "make_ledger",
+    "other_vcr_plugin",
+    "our_marks",
     "scrubber_of",
-    "shared_ledger",
+    "uses_cassette",
+    "worker_ledger",
 ]
+
+OUR_MARKS = frozenset({"cassette", "regen"})
+
+
+def our_marks(item: pytest.Item) -> list[pytest.Mark]:
+    """Return the marks ``regen`` and ``cassette`` of an item, the closest first."""
+    return [mark for mark in item.iter_markers() if mark.name in OUR_MARKS]
+
+
+def is_regen_item(item: pytest.Item) -> bool:
+    """Return whether an item is marked ``regen``, as those of stores and units are."""
+    return item.get_closest_marker("regen") is not None
+
+
+def is_regen_node(collector: pytest.Collector) -> bool:
+    """Return whether the items below a node are ours, and so are their marks."""
+    return getattr(collector, "holds_regen_items", False)
+
+
+def uses_cassette(item: pytest.Item) -> bool:
+    """Return whether an item uses a cassette, by a mark or a fixture."""
+    # The mark alone is enough: without the fixture its test would send what is to be replayed.
+    return "cassette" in getattr(item, "fixturenames", ()) or any(
+        item.get_closest_marker(name) is not None for name in ("cassette", "vcr")
+    )
+
+
+RECORDING_PLUGIN = "regen-recording"
+"""Name under which the marks, fixtures and options of pytest-recording are registered."""
+
+VCR_PLUGINS = {"pytest_recording.plugin": "recording", "pytest_vcr": "vcr"}
+"""Other plugins that serve tests marked ``vcr``: their modules, and the names to block them by."""
+
+
+def other_vcr_plugin(manager: pytest.PytestPluginManager) -> str | None:
+    """Return the module of another plugin that is loaded and serves tests marked ``vcr``."""
+    loaded = ((name, sys.modules.get(name)) for name in VCR_PLUGINS)
+    return next((name for name, module in loaded if module and manager.is_registered(module)), None)
 
 
 RECORD_KEY = "regen_record"
-"""Attribute of a report that carries what its item has to tell."""
+"""Attribute of a report that carries the record of its item."""
 
 CALL_FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether the test itself failed: one that skipped or was expected to fail did not."""
@@ -42,7 +89,7 @@ VCR_RUN: "pytest.StashKey[VcrRun]" = pytest.StashKey()
 """The cassette that a test marked ``vcr`` has in use."""
 
 SESSION_MAKERS: pytest.StashKey[list[Any]] = pytest.StashKey()
-"""What made the sessions of an item; they take their next turn when the item fails."""
+"""Makers of the sessions of an item, which take their next turn when the item fails."""
 
 
 _LEDGER: pytest.StashKey[Path] = pytest.StashKey()
@@ -62,7 +109,7 @@ def drop_ledger(config: pytest.Config) -> None:
         shutil.rmtree(ledger.parent, ignore_errors=True)
 
 
-def shared_ledger(config: pytest.Config) -> Path | None:
+def worker_ledger(config: pytest.Config) -> Path | None:
     """Return the ledger that the controller handed to this worker; none without workers."""
     given: str | None = getattr(config, "workerinput", {}).get("regen_ledger")
     return Path(given) if given else None
@@ -78,14 +125,14 @@ def scrubber_of(config: pytest.Config) -> "Scrub | None":
     """
     if _SCRUBBER not in config.stash:
         answers = config.hook.pytest_regen_scrubbers(config=config)
-        config.stash[_SCRUBBER] = _joined([one for answer in answers for one in answer or ()])
+        config.stash[_SCRUBBER] = _chain([issue for answer in answers for issue in answer or ()])
     return config.stash[_SCRUBBER]
 
 
-def _joined(scrubbers: "list[Scrub]") -> "Scrub | None":
+def _chain(scrubbers: "list[Scrub]") -> "Scrub | None":
     def scrub(text: str) -> str:
-        for one in scrubbers:
-            text = one(text)
+        for scrubber in scrubbers:
+            text = scrubber(text)
         return text
 
     return scrub if scrubbers else None

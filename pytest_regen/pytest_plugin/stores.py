@@ -98,21 +98,21 @@ class StoreCheck:
         return ValidationResult.of((*found, *self.user_issues(type_name)))
 
     def gate(self, type_name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
-        """Return the issues that fail a type, and those that are only told, as the project wants.
+        """Return the issues that fail a type, and those that only warn, as the project wants.
 
         Where the project has not chosen, the warning that a type is stale says what CI makes of it.
         """
         result, policy = self.result(type_name), choices_of(self.config).stale
         outcome = stale_outcome(policy)
         stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
-        told = tuple(issue for issue in result.warnings if issue.code != "STALE")
+        warnings = tuple(issue for issue in result.warnings if issue.code != "STALE")
         if outcome == "fail":
-            return (*result.errors, *stale), told
+            return (*result.errors, *stale), warnings
         if outcome == "ignore":
-            return result.errors, told
+            return result.errors, warnings
         note = " (fails in CI)" if policy == "auto" else ""
         warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
-        return result.errors, (*warned, *told)
+        return result.errors, (*warned, *warnings)
 
     @property
     def format_note(self) -> str:
@@ -129,7 +129,9 @@ class StoreCheck:
             answers = self.config.hook.pytest_regen_validators(
                 config=self.config, store=self.store, type_name=type_name
             )
-            self._user_issues[type_name] = tuple(issue for one in answers for issue in one or ())
+            self._user_issues[type_name] = tuple(
+                issue for answer in answers for issue in answer or ()
+            )
         return self._user_issues[type_name]
 
     def user_errors(self, type_name: str) -> tuple[Issue, ...]:
@@ -191,7 +193,7 @@ class StoreHandle:
         """Return one type, by its declared name or its schema's.
 
         Raises:
-            UnknownTypeError: there is none of that name; the message lists those there are.
+            UnknownTypeError: the store has no type of that name; the message lists its types.
         """
         return TypeHandle(self._config, self.path, self.store.resolve_type(type_name))
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_regen.errors import KindError, RegenError
 from pytest_regen.modes import stale_outcome
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
-from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.text import plural
@@ -90,7 +90,7 @@ def kinds_of(config: pytest.Config) -> ProjectKinds:
                 test_files=config.getini("python_files"),
             )
         except RegenError as error:
-            raise told_whole(str(error)) from None
+            raise plain_usage_error(str(error)) from None
     return config.stash[_KINDS]
 
 
@@ -113,7 +113,7 @@ def select_units(config: pytest.Config, args: Sequence[str]) -> tuple[UnitSelect
             return selection, list(args)
         return selection, [arg for arg in args if not _take(arg, config, kinds, selection)]
     except RegenError as error:
-        raise told_whole(str(error)) from None
+        raise plain_usage_error(str(error)) from None
 
 
 def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitSelection) -> bool:
@@ -244,7 +244,7 @@ def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
         try:
             is_claimed = kinds.kind_of(path) is not None
         except RegenError as error:
-            raise told_whole(str(error)) from None
+            raise plain_usage_error(str(error)) from None
         if not separator or not is_claimed:
             why = "no kind claims the file" if separator else "a unit is named path::name"
             raise usage_error(
@@ -259,8 +259,8 @@ def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
 def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[str, Any]]:
     """Return issues as reports have them: with the file, and the line in it."""
     found = []
-    for one in dict.fromkeys(findings):
-        issue = Issue("", one) if isinstance(one, str) else one
+    for finding in dict.fromkeys(findings):
+        issue = Issue("", finding) if isinstance(finding, str) else finding
         path = check.place if issue.code else ""
         found.append({**issue.to_json(), "path": path, "line": issue.line})
     return found
@@ -298,6 +298,7 @@ def unit_nodes(
 class UnitFileNode(pytest.File):
     """A file with units."""
 
+    holds_regen_items = True
     asked: set[str] | None = None
     """The units to run; ``None`` for all."""
 
@@ -345,7 +346,7 @@ class UnitItem(pytest.Item):
         error = excinfo.value
         if not isinstance(error, WrongUnitError | RegenError):
             return super().repr_failure(excinfo, style)
-        text = excinfo.getrepr(style="value")
+        text = excinfo.getrepr(style="value", chain=False)
         for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
             entry.lines = [text_from_here(line, self.config) for line in entry.lines]
             if isinstance(error, KindError) and error.trace:

@@ -21,10 +21,10 @@ from pytest_regen.errors import UsageError
 from pytest_regen.server import requests
 from pytest_regen.server.flow import (
     CLIENT_GONE,
-    Answered,
+    AcceptedRequest,
     ClientGoneError,
     Flow,
-    Taken,
+    TurnOutcome,
     unless_gone,
 )
 from pytest_regen.server.gazetteer import Gazetteer, Level, well_known
@@ -84,36 +84,34 @@ class Endpoints:
         if _wants_events(request):
             return await self.stream(request)
         try:
-            taken = await self._take(request)
-            answered = await unless_gone(request, self._flow.answer(taken))
+            accepted = await self._accept(request)
+            outcome = await unless_gone(request, self._flow.answer(accepted))
         except Problem as problem:
             return problem_response(request, problem)
         except ClientGoneError:
             return Response(status_code=CLIENT_GONE)
-        return JSONResponse(answered.as_json(), headers=_headers(taken))
+        return JSONResponse(outcome.as_json(), headers=_headers(accepted))
 
     async def stream(self, request: Request) -> Response:
-        """Take a turn; answers events. What is wrong with a request is told before, as JSON."""
+        """Take a turn and answer with events; a wrong request gets its problem as JSON first."""
         try:
-            taken = await self._take(request)
+            accepted = await self._accept(request)
         except Problem as problem:
             return problem_response(request, problem)
         request_id = request_id_of(request)
         opening = requests.frame(
-            "started", {"interactionId": taken.conversation, "request_id": request_id}
+            "started", {"interactionId": accepted.conversation, "request_id": request_id}
         )
-        ending = self._ending(taken, request_id)
+        ending = self._ending(accepted, request_id)
 
         def release_unasked() -> None:
             if inspect.getcoroutinestate(ending) == inspect.CORO_CREATED:
                 ending.close()
-                self._flow.release(taken)
+                self._flow.release(accepted)
 
-        return _Told(
-            requests.told_with_heartbeats(
-                opening, ending, every=self._flow.settings.heartbeat_seconds
-            ),
-            headers=requests.HEADERS | _headers(taken),
+        return _EventStream(
+            requests.with_heartbeats(opening, ending, every=self._flow.settings.heartbeat_seconds),
+            headers=requests.HEADERS | _headers(accepted),
             at_end=release_unasked,
         )
 
@@ -141,40 +139,40 @@ class Endpoints:
         body = await read_body(request, limit=_LONGEST_SEARCH, seconds=settings.body_seconds)
         return {name: values[-1] for name, values in read_form(body).items()}
 
-    async def _take(self, request: Request) -> Taken:
+    async def _accept(self, request: Request) -> AcceptedRequest:
         require_media_type(request, JSON)
         settings = self._flow.settings
         body = await read_body(
             request, limit=settings.max_body_bytes, seconds=settings.body_seconds
         )
-        return await self._flow.take(
+        return await self._flow.accept(
             read_json(body), self._client_of(request), request_id=request_id_of(request)
         )
 
-    async def _ending(self, taken: Taken, request_id: str) -> bytes:
+    async def _ending(self, accepted: AcceptedRequest, request_id: str) -> bytes:
         try:
-            answered: Answered = await self._flow.answer(taken)
+            outcome: TurnOutcome = await self._flow.answer(accepted)
         except Problem as problem:
             return requests.frame(
                 "error", problem.as_json(request_id) | {"status": problem.status.value}
             )
-        except Exception as error:  # noqa: BLE001 - told as an answer, without its words
+        except Exception as error:  # noqa: BLE001 - the answer does not repeat it
             log_failure(request_id, error)
             return requests.frame("error", unexpected().as_json(request_id) | {"status": 500})
-        return requests.frame(answered.event, {"data": answered.as_json()})
+        return requests.frame(outcome.event, {"data": outcome.as_json()})
 
 
-class _Told(StreamingResponse):
-    """A stream of events that has an end, also where nobody stayed to hear its beginning."""
+class _EventStream(StreamingResponse):
+    """A stream of events that is closed properly even if the client left before it began."""
 
     def __init__(
         self,
-        told: AsyncIterator[bytes],
+        events: AsyncIterator[bytes],
         *,
         headers: Mapping[str, str],
         at_end: Callable[[], None],
     ) -> None:
-        super().__init__(told, media_type="text/event-stream", headers=headers)
+        super().__init__(events, media_type="text/event-stream", headers=headers)
         self._at_end = at_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,9 +188,9 @@ def _wants_events(request: Request) -> bool:
     return "text/event-stream" in accepted and "json" not in accepted and "*/*" not in accepted
 
 
-def _headers(taken: Taken) -> dict[str, str]:
-    standing = taken.standing.headers if taken.standing else {}
-    return standing | ({"deprecation": "true"} if taken.is_legacy else {})
+def _headers(accepted: AcceptedRequest) -> dict[str, str]:
+    quota = accepted.quota.headers if accepted.quota else {}
+    return quota | ({"deprecation": "true"} if accepted.is_legacy else {})
 
 
 def _check_search(query: str, level: str, limit: str) -> None:
@@ -230,7 +228,7 @@ def create_app(
 
     Args:
         agent: who answers; a ``ClarifyingAgent``, or whatever has its ``turn``.
-        seal: a ``Sealer``, so that nobody can send back questions and inferences that the agent
+        seal: a ``Sealer``, so that no client can send back questions and inferences that the agent
             never had. Without one every context is believed, and the log warns of it; ``"off"``
             goes without and without a warning.
         settings: sizes, times, quotas, and the names under which the server is reached.

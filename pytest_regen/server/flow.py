@@ -18,19 +18,34 @@ from starlette.requests import Request
 from pytest_regen.context.prompts import render_context
 from pytest_regen.context.questions import is_blank
 from pytest_regen.context.requests import ClarificationRequest, parse_request
-from pytest_regen.context.sealing import Sealed, Sealer, SealPolicy, require_seal
+from pytest_regen.context.sealing import Seal, Sealer, SealPolicy, require_seal
 from pytest_regen.context.values import Ask, ConversationContext, TurnResult
 from pytest_regen.errors import InvalidContextError, RegenError, SealError
-from pytest_regen.server.problems import Problem, invalid, log_failure, of_model, of_seal, reasked
-from pytest_regen.server.settings import Agent, Quotas, Screen, ServerSettings, Standing
+from pytest_regen.server.problems import (
+    Problem,
+    invalid,
+    log_failure,
+    of_model,
+    of_seal,
+    second_question,
+)
+from pytest_regen.server.settings import Agent, Quotas, QuotaStatus, Screen, ServerSettings
 
-__all__ = ["CLIENT_GONE", "Answered", "Caller", "ClientGoneError", "Flow", "Taken", "unless_gone"]
+__all__ = [
+    "CLIENT_GONE",
+    "AcceptedRequest",
+    "Caller",
+    "ClientGoneError",
+    "Flow",
+    "TurnOutcome",
+    "unless_gone",
+]
 
 
 _T = TypeVar("_T")
 
 CLIENT_GONE: Final = 499
-"""Status of an answer that nobody reads."""
+"""Status of an answer whose client has left."""
 
 
 class ClientGoneError(Exception):
@@ -47,7 +62,10 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
     Raises:
         ClientGoneError: it waits no longer.
     """
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    working, leaving = (
+        asyncio.ensure_future(work),
+        asyncio.ensure_future(_wait_for_disconnect(request)),
+    )
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -60,7 +78,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
     raise ClientGoneError
 
 
-async def _left(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -93,7 +111,7 @@ class Caller:
         job.add_done_callback(lambda _: self._leave())
         return await self._in_time(asyncio.wrap_future(job))
 
-    async def awaited(self, work: Callable[[], Awaitable[_T]]) -> _T:
+    async def in_loop(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Return what ``work`` returns, awaited; raises as ``in_thread`` does."""
         self._enter()
         try:
@@ -140,16 +158,16 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcceptedRequest:
     """A request that may be put to the model."""
 
     request: ClarificationRequest
     conversation: str
     client: str
-    standing: Standing | None
+    quota: QuotaStatus | None
     request_id: str = ""
     """Under which it is logged."""
-    sealed: Sealed | None = None
+    sealed: Seal | None = None
     """What vouches for its context; reserved until ``answer`` or ``release``."""
 
     @property
@@ -159,10 +177,10 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class TurnOutcome:
     """What came of a turn."""
 
-    taken: Taken
+    accepted: AcceptedRequest
     result: TurnResult
     seal: str | None
     """Where the result asks and seals are in use."""
@@ -176,7 +194,7 @@ class Answered:
         """Return the members of the answer."""
         members = self.result.model_dump(mode="json", by_alias=True)
         members.setdefault("clarification_questions", [])
-        members["interactionId"] = self.taken.conversation
+        members["interactionId"] = self.accepted.conversation
         if self.seal is not None:
             members["seal"] = self.seal
         return members
@@ -185,7 +203,7 @@ class Answered:
         """Return what the next turn needs: this one, without answers."""
         asked = self.result.questions if isinstance(self.result, Ask) else ()
         return ConversationContext(
-            original_description=self.taken.request.message,
+            original_description=self.accepted.request.message,
             questions_asked=asked,
             inferred_context=self.result.inferred_context,
         )
@@ -233,7 +251,9 @@ class Flow:
         if aclose is not None:
             await aclose()
 
-    async def take(self, data: Mapping[str, object], client: str, *, request_id: str = "") -> Taken:
+    async def accept(
+        self, data: Mapping[str, object], client: str, *, request_id: str = ""
+    ) -> AcceptedRequest:
         """Check a request: form, quota, seal, texts, in this order.
 
         Args:
@@ -244,84 +264,84 @@ class Flow:
         Raises:
             Problem: 400, 403, 422, 429 or 503, and why.
         """
-        request = _parsed(data)
+        request = _parse(data)
         quotas = self._quotas_of(request)
-        standing = quotas.charge(client)
-        if standing is not None and not standing.allowed:
-            raise _spent(standing)
+        quota = quotas.charge(client)
+        if quota is not None and not quota.allowed:
+            raise _rate_limited(quota)
         try:
-            sealed = self._unsealed(request)
+            sealed = self._check_seal(request)
         except Problem as problem:
             problem.headers |= _headers(quotas.give_back(client))
             raise
         conversation = request.interaction_id or ""
         if not request.is_second_turn or is_blank(conversation):
             conversation = self._new_id()
-        taken = Taken(request, conversation, client, standing, request_id, sealed)
+        accepted = AcceptedRequest(request, conversation, client, quota, request_id, sealed)
         try:
-            await self._check_texts(taken)
+            await self._check_texts(accepted)
         except BaseException as error:
-            self.release(taken)
+            self.release(accepted)
             if isinstance(error, Problem):
-                error.headers |= _headers(standing)
+                error.headers |= _headers(quota)
             raise
-        return taken
+        return accepted
 
-    async def answer(self, taken: Taken) -> Answered:
+    async def answer(self, accepted: AcceptedRequest) -> TurnOutcome:
         """Put a request to the agent. Its seal is used by this, unless the turn fails.
 
         Raises:
             Problem: 502, 503 or 504, and why.
         """
         try:
-            result = await self._turn(taken.request)
+            result = await self._turn(accepted.request)
         except BaseException as error:
-            self.release(taken)
+            self.release(accepted)
             if not isinstance(error, RegenError | Problem):
                 raise
             problem = of_model(error) if isinstance(error, RegenError) else error
-            log_failure(taken.request_id, error, problem)
+            log_failure(accepted.request_id, error, problem)
         else:
-            self._confirm(taken)
-            return Answered(taken, result, self._sealed(taken, result))
-        standing = taken.standing
+            self._confirm(accepted)
+            return TurnOutcome(accepted, result, self._seal_of(accepted, result))
+        quota = accepted.quota
         if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
             # No model has seen it, so that it does not count.
-            standing = self._quotas_of(taken.request).give_back(taken.client)
-        problem.headers |= _headers(standing)
+            quota = self._quotas_of(accepted.request).give_back(accepted.client)
+        problem.headers |= _headers(quota)
         raise problem from None
 
-    def release(self, taken: Taken) -> None:
+    def release(self, accepted: AcceptedRequest) -> None:
         """Let the seal of a request come again, whose turn was not taken."""
-        if taken.sealed is None or not isinstance(self._seal, Sealer):
+        if accepted.sealed is None or not isinstance(self._seal, Sealer):
             return
         try:
-            self._seal.release(taken.sealed)
+            self._seal.release(accepted.sealed)
         except Exception as error:  # noqa: BLE001 - somebody's store; there is an answer to be given
-            log_failure(taken.request_id, error)
+            log_failure(accepted.request_id, error)
 
-    def _confirm(self, taken: Taken) -> None:
-        if taken.sealed is None or not isinstance(self._seal, Sealer):
+    def _confirm(self, accepted: AcceptedRequest) -> None:
+        if accepted.sealed is None or not isinstance(self._seal, Sealer):
             return
         try:
-            self._seal.confirm(taken.sealed)
+            self._seal.confirm(accepted.sealed)
         except Exception as error:  # noqa: BLE001 - it stays reserved, and the answer is paid for
-            log_failure(taken.request_id, error)
+            log_failure(accepted.request_id, error)
 
-    def prompt_shown(self, taken: Taken) -> str | None:
+    def visible_prompt(self, accepted: AcceptedRequest) -> str | None:
         """Return what the model was given on a second turn, where the page is to show it."""
-        context = taken.request.conversation_context
+        context = accepted.request.conversation_context
         return render_context(context) if context and self.settings.shows_prompt else None
 
     async def _turn(self, request: ClarificationRequest) -> TurnResult:
         if self._is_asynchronous:
-            result: TurnResult = await self._caller.awaited(
+            result: TurnResult = await self._caller.in_loop(
                 lambda: self.agent.aturn(request)  # type: ignore[attr-defined]  # it was looked for
             )
         else:
             result = await self._caller.in_thread(lambda: self.agent.turn(request))
         if isinstance(result, Ask) and request.is_second_turn:
-            raise reasked()
+            raise second_question()
         return result
 
     @property
@@ -335,7 +355,7 @@ class Flow:
         vouched = request.conversation_context is not None and self._seal != "off"
         return self._second if vouched else self._first
 
-    def _unsealed(self, request: ClarificationRequest) -> Sealed | None:
+    def _check_seal(self, request: ClarificationRequest) -> Seal | None:
         context = request.conversation_context
         if context is None:
             return None
@@ -346,15 +366,15 @@ class Flow:
         except SealError as error:
             raise of_seal(error) from None
 
-    async def _check_texts(self, taken: Taken) -> None:
+    async def _check_texts(self, accepted: AcceptedRequest) -> None:
         if self._screen is None:
             return
-        screen, texts = self._screen, _texts_of(taken.request)
+        screen, texts = self._screen, _texts_in(accepted.request)
         try:
             passed = await self._caller.in_thread(lambda: screen(texts))
             passed = await passed if inspect.isawaitable(passed) else passed
-        except Exception as error:  # noqa: BLE001 - told as an answer, without its words
-            log_failure(taken.request_id, error)
+        except Exception as error:  # noqa: BLE001 - the answer does not repeat it
+            log_failure(accepted.request_id, error)
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "SCREEN_UNAVAILABLE",
@@ -368,18 +388,18 @@ class Flow:
                 "What was sent looks like an attempt to steer the model.",
             )
 
-    def _sealed(self, taken: Taken, result: TurnResult) -> str | None:
+    def _seal_of(self, accepted: AcceptedRequest, result: TurnResult) -> str | None:
         if not isinstance(result, Ask) or not isinstance(self._seal, Sealer):
             return None
         return self._seal.seal(
-            taken.request.message,
+            accepted.request.message,
             result.questions,
             result.inferred_context,
-            conversation=taken.conversation,
+            conversation=accepted.conversation,
         )
 
 
-def _parsed(data: Mapping[str, object]) -> ClarificationRequest:
+def _parse(data: Mapping[str, object]) -> ClarificationRequest:
     message = data.get("message", data.get("description"))
     if not isinstance(message, str) or is_blank(message):
         raise Problem(
@@ -394,22 +414,22 @@ def _parsed(data: Mapping[str, object]) -> ClarificationRequest:
         raise invalid(error) from None
 
 
-def _spent(standing: Standing) -> Problem:
+def _rate_limited(quota: QuotaStatus) -> Problem:
     return Problem(
         HTTPStatus.TOO_MANY_REQUESTS,
         "RATE_LIMITED",
-        f"Too many requests. Try again in {standing.retry_after} seconds.",
-        retry_after=standing.retry_after,
-        headers=standing.headers,
-        details=standing.as_json(),
+        f"Too many requests. Try again in {quota.retry_after} seconds.",
+        retry_after=quota.retry_after,
+        headers=quota.headers,
+        details=quota.as_json(),
     )
 
 
-def _headers(standing: Standing | None) -> Mapping[str, str]:
-    return {} if standing is None else standing.headers
+def _headers(quota: QuotaStatus | None) -> Mapping[str, str]:
+    return {} if quota is None else quota.headers
 
 
-def _texts_of(request: ClarificationRequest) -> tuple[str, ...]:
+def _texts_in(request: ClarificationRequest) -> tuple[str, ...]:
     seen = request.model_dump(mode="json", exclude={"seal", "interaction_id"})
     return (*(request.clarification_answers or ()), *_texts(seen))
 

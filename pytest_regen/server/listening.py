@@ -1,7 +1,7 @@
 """How `python -m pytest_regen.server` listens: connections are few, and none waits for ever.
 
 uvicorn bounds neither the time in which the head of a request arrives nor the connections that
-wait for one; once these have used up the descriptors of the process nobody is served any more.
+wait for one; once these have used up the descriptors of the process no client is served any more.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
     return {
         "http": type(
             "Bounded",
-            (_Bounded,),
+            (_BoundedConnection,),
             {"head_seconds": settings.head_seconds, "most": most, "waiting": {}},
         ),
         "ws": "none",
@@ -67,12 +67,12 @@ def _log_config() -> dict[str, Any]:
     return found
 
 
-class _Bounded(H11Protocol):
+class _BoundedConnection(H11Protocol):
     """A connection that ends where no whole head arrives in time, or where there are too many."""
 
     head_seconds: float
     most: int
-    waiting: dict["_Bounded", None]
+    waiting: dict["_BoundedConnection", None]
     """Connections without a request, the one that has waited longest first."""
     _deadline: asyncio.TimerHandle | None = None
 

@@ -28,7 +28,7 @@ __all__ = [
     "logger",
     "of_model",
     "of_seal",
-    "reasked",
+    "second_question",
 ]
 
 
@@ -108,7 +108,7 @@ def of_model(error: RegenError) -> Problem:
     raise AssertionError("the last entry fits every error")
 
 
-def reasked() -> Problem:
+def second_question() -> Problem:
     """Return the answer to a second turn of an agent that asks once more: 502."""
     return Problem(_BAD, *_REASKED)
 
@@ -145,12 +145,12 @@ def log_failure(request_id: str, error: BaseException, problem: Problem | None =
     """Log one line for what was foreseen, and for anything else where in the code it happened.
 
     Args:
-        request_id: which the client was told.
+        request_id: the one that the client was given.
         error: what was raised; of its text nothing is logged above DEBUG.
         problem: what the client is answered.
     """
     answer = f"{problem.status.value} {problem.code}" if problem else "500 INTERNAL"
-    kinds = " from ".join(type(one).__name__ for one in _chain(error))
+    kinds = " from ".join(type(cause).__name__ for cause in _chain(error))
     if isinstance(error, RegenError | Problem):
         logger.warning("request %s failed: %s (%s)", request_id, answer, kinds)
     else:

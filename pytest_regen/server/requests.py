@@ -28,9 +28,9 @@ __all__ = [
     "read_json",
     "request_id_of",
     "require_media_type",
-    "told_with_heartbeats",
     "unexpected",
     "wants_page",
+    "with_heartbeats",
 ]
 
 
@@ -60,7 +60,7 @@ def require_media_type(request: Request, wanted: str) -> None:
 
 
 async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
-    """Return the body; gives up as soon as it is too long, whatever its length was said to be.
+    """Return the body; gives up as soon as it is too long, whatever length was announced.
 
     Raises:
         Problem: 413 if it is longer than ``limit`` bytes; 408 if it takes longer than ``seconds``.
@@ -70,14 +70,14 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
         raise _too_large(limit)
     try:
         async with asyncio.timeout(seconds):
-            return await _bounded(request, limit)
+            return await _read_limited(request, limit)
     except TimeoutError:
         raise Problem(
             HTTPStatus.REQUEST_TIMEOUT, "BODY_TIMEOUT", "The body did not arrive in time."
         ) from None
 
 
-async def _bounded(request: Request, limit: int) -> bytes:
+async def _read_limited(request: Request, limit: int) -> bytes:
     body = bytearray()
     try:
         async for chunk in request.stream():
@@ -156,7 +156,7 @@ def frame(event: str, data: object) -> bytes:
     return f"event: {event}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
-async def told_with_heartbeats(
+async def with_heartbeats(
     opening: bytes, ending: Awaitable[bytes], *, every: float
 ) -> AsyncIterator[bytes]:
     """Yield the opening, a comment every so many seconds while waiting, and the ending.

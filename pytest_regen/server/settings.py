@@ -19,10 +19,10 @@ __all__ = [
     "LOOPBACK_HOSTS",
     "Agent",
     "Quota",
+    "QuotaStatus",
     "Quotas",
     "Screen",
     "ServerSettings",
-    "Standing",
     "client_header",
     "peer_of",
 ]
@@ -37,7 +37,7 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuotaStatus:
     """Where a client stands after asking for a call."""
 
     allowed: bool
@@ -50,7 +50,7 @@ class Standing:
     """Whole seconds until a call would be allowed; 0 if this one was."""
 
     def as_json(self) -> dict[str, object]:
-        """Return what a refused client is told."""
+        """Return the details of a refusal."""
         return {"limit": self.limit, "remaining": self.remaining, "resetAt": self._reset_time}
 
     @property
@@ -95,7 +95,7 @@ class Quotas:
         self._clients: OrderedDict[str, list[_Window]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def charge(self, client: str) -> Standing | None:
+    def charge(self, client: str) -> QuotaStatus | None:
         """Count one call of ``client`` if every quota allows it; None where there are none."""
         if not self._quotas:
             return None
@@ -110,9 +110,9 @@ class Quotas:
             if not spent:
                 for window in windows:
                     window.used += 1
-            return self._standing(windows, spent, now)
+            return self._status(windows, spent, now)
 
-    def give_back(self, client: str) -> Standing | None:
+    def give_back(self, client: str) -> QuotaStatus | None:
         """Take back one call that never reached the model, and return where the client stands."""
         if not self._quotas:
             return None
@@ -121,7 +121,7 @@ class Quotas:
             windows = self._windows(client, now)
             for window in windows:
                 window.used = max(0, window.used - 1)
-            return self._standing(windows, (), now)
+            return self._status(windows, (), now)
 
     def _windows(self, client: str, now: float) -> list[_Window]:
         windows = self._clients.get(client)
@@ -136,16 +136,16 @@ class Quotas:
                 window.ends_at, window.used = now + quota.seconds, 0
         return windows
 
-    def _standing(
+    def _status(
         self, windows: Sequence[_Window], spent: Sequence[_Window], now: float
-    ) -> Standing:
+    ) -> QuotaStatus:
         left = [
             (quota.limit - window.used, -window.ends_at, quota.limit)
             for quota, window in zip(self._quotas, windows, strict=True)
         ]
         remaining, ends, limit = min(left)
         wait = max((window.ends_at - now for window in spent), default=0.0)
-        return Standing(not spent, limit, max(0, remaining), -ends, math.ceil(wait))
+        return QuotaStatus(not spent, limit, max(0, remaining), -ends, math.ceil(wait))
 
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -196,7 +196,7 @@ class ServerSettings:
     first_turns: tuple[Quota, ...] = (Quota(30, HOUR), Quota(150, DAY))
     """Of each client; empty for no limit."""
     second_turns: tuple[Quota, ...] = (Quota(60, HOUR), Quota(300, DAY))
-    """Counted apart, so that nobody who was asked a question is cut off before the answer."""
+    """Counted apart, so that a client is not cut off between a question and its answer."""
     hosts: tuple[str, ...] = LOOPBACK_HOSTS
     """Names by which the server may be addressed; ``("*",)`` for any."""
     shows_prompt: bool = False
@@ -211,7 +211,7 @@ def peer_of(request: Request) -> str:
     others who did. Behind a proxy, pass ``client_header(...)`` as ``client_of``.
     """
     host = request.client.host if request.client else ""
-    if host and any(host in said for said in request.headers.getlist("x-forwarded-for")):
+    if host and any(host in value for value in request.headers.getlist("x-forwarded-for")):
         return "forwarded"
     return _network_of(host)
 
@@ -227,8 +227,8 @@ def client_header(name: str) -> Callable[[Request], str]:
     """
 
     def client_of(request: Request) -> str:
-        said = [one for value in request.headers.getlist(name) for one in value.split(",")]
-        last = said[-1].strip() if said else ""
+        hops = [hop for value in request.headers.getlist(name) for hop in value.split(",")]
+        last = hops[-1].strip() if hops else ""
         return _network_of(_without_port(last)) if last else peer_of(request)
 
     return client_of

@@ -36,14 +36,14 @@ __all__ = [
     "Turns",
     "UnescapedRenderer",
     "bad_at_first",
-    "completed",
     "completion",
+    "first_text",
     "is_questions",
     "observe",
     "plain_request",
     "plain_result",
     "plain_turn",
-    "sent_text",
+    "resolve",
     "text_of",
     "writing",
 ]
@@ -81,11 +81,11 @@ class Replies:
     unusable: tuple[str, ...] = ("", "I cannot say.", '{"needs_clarification": false}')
     """Replies that hold neither."""
 
-    def written(self, request: TurnRequest, *, mark: str = "", instead: str = "") -> str:
+    def render(self, request: TurnRequest, *, mark: str = "", instead: str = "") -> str:
         """Return the finished text for a request, as if ``instead`` stood in place of ``mark``."""
-        said = canonical_json(plain_request(request))
-        said = said.replace(mark, instead) if mark else said
-        return self.generate.replace(_DIGEST, text_hash(said)[7:19])
+        text = canonical_json(plain_request(request))
+        text = text.replace(mark, instead) if mark else text
+        return self.generate.replace(_DIGEST, text_hash(text)[7:19])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def observe(make: AgentFactory) -> Callable[[ClarificationRequest, Script], Obse
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)
-                result = completed(turn(request))
+                result = resolve(turn(request))
         except Exception as raised:  # noqa: BLE001 - whatever the agent raises is what it did
             error = raised
         except _Enough:
@@ -169,7 +169,7 @@ def observe(make: AgentFactory) -> Callable[[ClarificationRequest, Script], Obse
     return take
 
 
-def completed(result: Any) -> Any:
+def resolve(result: Any) -> Any:
     """Return what an agent returned, awaited where it is asynchronous."""
     if not inspect.isawaitable(result):
         return result
@@ -183,7 +183,7 @@ def completed(result: Any) -> Any:
 
 
 def completion(provider: Provider) -> Callable[[Sequence[Mapping[str, str]]], str]:
-    """Return ``provider`` as a function from messages to text, for agents that call such a one.
+    """Return ``provider`` as a function from messages to text, which many agents expect.
 
     Messages are mappings with ``role`` and ``content``; those of role ``system`` become the system
     prompt.
@@ -214,7 +214,7 @@ def plain_request(request: TurnRequest) -> dict[str, Any]:
 
 
 def plain_result(result: object) -> Any:
-    """Return what an agent returned as JSON, as far as it can be told."""
+    """Return the result of an agent as JSON, as far as it has such a form."""
     if isinstance(result, BaseModel):
         return result.model_dump(mode="json")
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
@@ -252,15 +252,15 @@ class ContextLossError(AssertionError):
 
 def writing(replies: Replies) -> Script:
     """Return the script of a model that writes at once."""
-    return lambda _, request: replies.written(request)
+    return lambda _, request: replies.render(request)
 
 
 def bad_at_first(bad: str, replies: Replies) -> Script:
     """Return the script of a model that writes only when it is asked again."""
-    return lambda number, request: bad if number == 1 else replies.written(request)
+    return lambda number, request: bad if number == 1 else replies.render(request)
 
 
-def sent_text(check: str, seen: Observed) -> str:
+def first_text(check: str, seen: Observed) -> str:
     """Return what the first request of a turn says.
 
     Raises:
@@ -291,26 +291,26 @@ class Turns:
         self._make = make
         self._replies = replies
 
-    def taken(self, request_with: RequestWith, mark: str = "") -> Observed:
+    def observe(self, request_with: RequestWith, mark: str = "") -> Observed:
         """Return what a new instance does with a request made with a new mark."""
         return observe(self._make)(request_with(mark or new_mark()), writing(self._replies))
 
     def text(self, request_with: RequestWith) -> str:
         """Return what a new instance sends at first, with ``ANY_MARK`` in every token."""
         mark = new_mark()
-        return self.taken(request_with, mark).text.replace(mark, ANY_MARK)
+        return self.observe(request_with, mark).text.replace(mark, ANY_MARK)
 
     def plain(self, request_with: RequestWith, mark: str = "") -> Any:
         """Return requests and result of such a turn as JSON, with ``ANY_MARK`` in every token."""
         mark = mark or new_mark()
-        return self.unmarked(observe(self._make)(request_with(mark), self.script(mark)), mark)
+        return self.without_mark(observe(self._make)(request_with(mark), self.script(mark)), mark)
 
     def script(self, mark: str) -> Script:
         """Return the script of a model whose reply does not depend on the mark of its request."""
-        return lambda _, request: self._replies.written(request, mark=mark, instead=ANY_MARK)
+        return lambda _, request: self._replies.render(request, mark=mark, instead=ANY_MARK)
 
     @staticmethod
-    def unmarked(seen: Observed, mark: str) -> Any:
+    def without_mark(seen: Observed, mark: str) -> Any:
         """Return requests and result of a turn as JSON, with ``ANY_MARK`` in every token."""
         return json.loads(json.dumps(plain_turn(seen)).replace(mark, ANY_MARK))
 
@@ -325,7 +325,7 @@ class Turns:
         """Return whether an agent takes two requests for different, because they are.
 
         The first is taken again after the second. If that differs, too, then by memory or by the
-        clock, and nothing is said of the requests: another check looks at that.
+        clock, and the requests are not compared: another check does that.
         """
         for mark in ("", new_mark()):
             before, between, after = (self.plain(request, mark) for request in (one, other, one))
@@ -335,7 +335,7 @@ class Turns:
 
 
 def is_questions(result: object) -> bool:
-    """Return whether an agent's result holds questions, as far as it can be told."""
+    """Return whether an agent's result holds questions, as far as its form shows."""
     if isinstance(result, Mapping):
         return bool(result.get("needs_clarification"))
     return isinstance(result, Ask) or bool(getattr(result, "needs_clarification", False))
@@ -350,19 +350,19 @@ class _Agent:
     def turn(self, request: ClarificationRequest) -> dict[str, Any]:
         """Take one turn, asking the model at most twice."""
         prompt = self.prompt(request)
-        found = self._asked(prompt)
+        found = self._ask(prompt)
         if not self.is_fine(found, request):
-            found = self._asked(self.prompt_again(prompt, request))
+            found = self._ask(self.prompt_again(prompt, request))
         if not self.is_fine(found, request):
             raise ValueError("the model gives no text")
         return found
 
     def prompt(self, request: ClarificationRequest) -> str:
-        """Return what the model is told."""
+        """Return the prompt of the second turn."""
         return prompt_of(request)
 
     def prompt_again(self, prompt: str, request: ClarificationRequest) -> str:
-        """Return what it is told the second time."""
+        """Return the prompt of a retry."""
         del request
         return f"{prompt}\n\nYou have to write now."
 
@@ -371,7 +371,7 @@ class _Agent:
         asks = bool(found.get("clarification_questions")) and not request.is_second_turn
         return asks or bool(found.get("subject_line"))
 
-    def _asked(self, prompt: str) -> dict[str, Any]:
+    def _ask(self, prompt: str) -> dict[str, Any]:
         message = Message("user", prompt)
         reply = self._provider.send(TurnRequest("You write subject lines.", (message,), "", 1_000))
         try:
@@ -399,8 +399,8 @@ class SwappedAnswers(_Agent):
         """Return the prompt with the answers of two questions of one type exchanged."""
         context = request.conversation_context
         if context is not None and len({answer.kind for answer in context.answers.values()}) == 1:
-            said = context.model_dump(mode="json")["answers"]
-            swapped = dict(zip(said, reversed(said.values()), strict=True))
+            answers = context.model_dump(mode="json")["answers"]
+            swapped = dict(zip(answers, reversed(answers.values()), strict=True))
             request = request.with_context(context.with_answers(swapped))
         return prompt_of(request)
 
@@ -432,10 +432,10 @@ class UnescapedRenderer(_Agent):
     def prompt(self, request: ClarificationRequest) -> str:
         """Return every leaf, as it came."""
         context = request.conversation_context
-        return prompt_of(request) if context is None else "\n".join(_pasted(context))
+        return prompt_of(request) if context is None else "\n".join(_paste_answers(context))
 
 
-def _pasted(context: ConversationContext) -> Iterator[str]:
+def _paste_answers(context: ConversationContext) -> Iterator[str]:
     wire = context.model_dump(mode="json")
     yield f"## Original Issue\n{wire['original_description']}\n\n## Questions I Asked"
     for question in wire["questions_asked"]:
@@ -448,7 +448,7 @@ def _pasted(context: ConversationContext) -> Iterator[str]:
 
 def _flat(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_flat(one)}" for key, one in value.items())
+        return ", ".join(f"{key} = {_flat(item)}" for key, item in value.items())
     if isinstance(value, list):
         return ", ".join(map(_flat, value))
     return str(value)

@@ -62,8 +62,8 @@ def assert_cache_prefix_stable(
     __tracebackhide__ = True
     firsts: dict[str, tuple[_Request, ...]] = {}
     latest: dict[str, _Request] = {}
-    for number, one in enumerate(transcript, start=1):
-        request = _request(one, number)
+    for number, turn in enumerate(transcript, start=1):
+        request = _request(turn, number)
         _check_breakpoints(request)
         before = latest.get(request.branch)
         if request.purpose == "ask":
@@ -73,7 +73,7 @@ def assert_cache_prefix_stable(
         if before is not None:
             _check_prefix(before, request)
         latest[request.branch] = request
-        if request.purpose == "ask" and _was_answered(one):
+        if request.purpose == "ask" and _was_answered(turn):
             firsts[request.branch] = (before, request) if before else (request,)
 
 

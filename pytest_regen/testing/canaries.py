@@ -16,10 +16,10 @@ __all__ = [
     "RequestWith",
     "canary_flows",
     "exchanges",
+    "find_misplaced",
+    "flow_of_pairs",
     "flow_with",
-    "misplaced",
     "new_mark",
-    "paired_flow",
     "posing",
     "text_leaves",
     "variants",
@@ -182,7 +182,7 @@ def canary_flows(
     return fill.flow(_PLACE_AND_CHOICE, f"k{mark}a"), fill.flow(_TEXT, f"k{mark}b")
 
 
-def paired_flow(mark: str = "") -> CanaryFlow:
+def flow_of_pairs(mark: str = "") -> CanaryFlow:
     """Return a second turn with two questions of one type, each with an answer in words."""
     return _Filling().flow(_TWO_TEXTS, f"k{mark or new_mark()}c")
 
@@ -199,15 +199,15 @@ class _Filling:
 
     def flow(self, template: Mapping[str, object], mark: str) -> CanaryFlow:
         self._mark, self._tokens, self._ends = mark, {}, {}
-        return CanaryFlow(self._filled(template, ""), self._tokens, self._ends)
+        return CanaryFlow(self._fill(template, ""), self._tokens, self._ends)
 
-    def _filled(self, value: object, path: str) -> Any:
+    def _fill(self, value: object, path: str) -> Any:
         if value == "?":
             return self._text(path)
         if isinstance(value, Mapping):
-            return {k: self._filled(v, f"{path}.{k}".strip(".")) for k, v in value.items()}
+            return {k: self._fill(v, f"{path}.{k}".strip(".")) for k, v in value.items()}
         if isinstance(value, list):
-            return [self._filled(v, f"{path}.{i}") for i, v in enumerate(value)]
+            return [self._fill(v, f"{path}.{i}") for i, v in enumerate(value)]
         if self._confidence is not None and path.endswith("_confidence"):
             return self._confidence
         return value
@@ -309,7 +309,7 @@ _LETTERS: Final = 2
 """A label has more of them than a bullet or a quote."""
 
 
-def misplaced(tokens: Tokens, prompt: str) -> list[str]:
+def find_misplaced(tokens: Tokens, prompt: str) -> list[str]:
     """Return the paths of the answers that stand with a question that is not theirs.
 
     Questions and answers are paired by their number. None is returned if any reading of the prompt
@@ -324,8 +324,8 @@ def misplaced(tokens: Tokens, prompt: str) -> list[str]:
     if not answers or not answers <= questions:
         return []
     readings = [
-        _paired([("", ""), *order], backwards=True),
-        _paired([*order, ("", "")], backwards=False),
+        _wrong_neighbours([("", ""), *order], backwards=True),
+        _wrong_neighbours([*order, ("", "")], backwards=False),
     ]
     if all(reading is None for reading in readings):
         readings.append(_in_order(order))
@@ -335,7 +335,7 @@ def misplaced(tokens: Tokens, prompt: str) -> list[str]:
     return [path for path in tokens if path.startswith("answers") and path.split(".")[1] in wrong]
 
 
-def _paired(order: list[tuple[str, str]], *, backwards: bool) -> set[str] | None:
+def _wrong_neighbours(order: list[tuple[str, str]], *, backwards: bool) -> set[str] | None:
     """Return the answers whose neighbour is another question; ``None`` if one has none."""
     wrong = set()
     for one, two in pairwise(order):
@@ -351,10 +351,10 @@ def _paired(order: list[tuple[str, str]], *, backwards: bool) -> set[str] | None
 
 def _in_order(order: list[tuple[str, str]]) -> set[str]:
     """Return the answers that do not stand in the order of their questions."""
-    said = list(dict.fromkeys(number for kind, number in order if kind == "answers"))
+    answers = list(dict.fromkeys(number for kind, number in order if kind == "answers"))
     asked = list(dict.fromkeys(number for kind, number in order if kind == "questions_asked"))
-    wanted = [number for number in asked if number in said]
-    return {one for one, other in zip(said, wanted, strict=True) if one != other}
+    wanted = [number for number in asked if number in answers]
+    return {found for found, due in zip(answers, wanted, strict=True) if found != due}
 
 
 def posing(tokens: Tokens, answered: str, skipped: str) -> Iterator[tuple[str, str]]:

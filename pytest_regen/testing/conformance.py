@@ -51,7 +51,7 @@ from pytest_regen.units.work import (
 __all__ = ["KindConformance", "Replies"]
 
 _REPLIES: Final = "replies.json"
-_LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "venv", "cassettes", "tests")
+_LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "cassettes")
 _MODEL: Final = "conformance"
 _URL: Final = "REGEN_CONFORMANCE_URL"
 _CONFTEST: Final = """\
@@ -102,7 +102,7 @@ class EmulatedModel:
         body = {
             "model": request.model,
             "max_tokens": request.max_tokens,
-            "messages": [{"role": one.role, "content": one.content} for one in request.messages],
+            "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
         }
         headers = {
             "content-type": "application/json",
@@ -272,6 +272,9 @@ class KindConformance:
     settings: ClassVar[str] = ""
     """``[tool.pytest-regen]`` for the copy, as TOML; by default it names the kind."""
 
+    kill_every: ClassVar[int] = 1
+    """Kill at each write; a higher number takes a sample."""
+
     _template: ClassVar[_Project]
 
     @pytest.fixture
@@ -291,7 +294,7 @@ class KindConformance:
                 settings = self.settings or f'[tool.pytest-regen]\nkinds = ["{cls._kind_name()}"]\n'
                 (root / "pyproject.toml").write_text(settings, "utf-8")
                 (root / "conftest.py").write_text(_CONFTEST, "utf-8")
-                cls._template = _written_by_a_model(root, self.examples)
+                cls._template = _make_template(root, self.examples)
             yield cls._template.copy(tmp_path / "project")
 
     def make_project(self, root: Path, project: Path) -> None:
@@ -313,7 +316,7 @@ class KindConformance:
             lab.put(bad, name)
             file = lab.file()
             units = file.open()
-            errors = [one for one in units.issues(name) if one.code != "DRIFT"]
+            errors = [issue for issue in units.issues(name) if issue.code != "DRIFT"]
             assert errors, f"{name}: the bad text passes"
             assert units.issues(name) == file.open().issues(name), f"{name}: check is not stable"
 
@@ -329,14 +332,13 @@ class KindConformance:
 
     def test_an_answer_is_no_input(self, lab: _Project) -> None:
         """What is asked and what it was made from do not depend on the answer."""
-        before = [
-            (lab.file().open().prompt(one[0]), lab.file().open().inputs(one[0]))
-            for one in lab.examples
-        ]
+        names = [name for name, *_ in lab.examples]
+        units = lab.file().open()
+        before = [(units.prompt(name), units.inputs(name)) for name in names]
         for name, _, bad in lab.examples:
             lab.put(bad, name)
         units = lab.file().open()
-        assert [(units.prompt(one[0]), units.inputs(one[0])) for one in lab.examples] == before
+        assert [(units.prompt(name), units.inputs(name)) for name in names] == before
 
     # What the engine owes the kind
 
@@ -426,7 +428,7 @@ class KindConformance:
 
         assert lab.files() == before
         (rejected,) = done.results[0].rejected
-        past = {one.id: one for one in unit_history(lab.file(), lab.name)}[rejected]
+        past = {text.id: text for text in unit_history(lab.file(), lab.name)}[rejected]
         assert past.reason == "rejected"
         assert same_text(lab.file().kind, past.entry.output, lab.texts[1])
 
@@ -461,7 +463,9 @@ class KindConformance:
         for effort in _EFFORTS:
             before[effort] = _prepare(lab.copy(tmp_path / effort), effort)
 
-        done = lab.run("-m", __name__, str(tmp_path), lab.place, lab.name)
+        step = str(self.kill_every)
+
+        done = lab.run("-m", __name__, str(tmp_path), lab.place, lab.name, step)
 
         assert done.returncode == 0, done.stdout + done.stderr
         for effort, killed in json.loads(done.stdout).items():
@@ -472,7 +476,8 @@ class KindConformance:
                 codes, text = set(left.codes()), left.text() or ""
                 is_new = same_text(kind, text, after) and "DRIFT" not in codes
                 assert is_new or codes == before[effort], f"{effort}, killed {effect}: {codes}"
-                assert left.files().keys() == lab.files().keys(), f"{effort}, killed {effect}"
+                others = left.files().keys() ^ lab.files().keys()
+                assert others <= {lab.place}, f"{effort}, killed {effect}: {others}"
                 _EFFORTS[effort](left)
                 assert same_text(kind, left.text() or "", after), f"{effort}, killed {effect}"
 
@@ -488,7 +493,7 @@ class KindConformance:
             healed = lab.pytest("--regen", "--regen-record", "once", url=url)
 
         assert f"{count} regenerated" in healed.stdout, healed.stdout + healed.stderr
-        assert all(lab.codes(one[0]) == [] for one in lab.examples)
+        assert all(lab.codes(name) == [] for name, *_ in lab.examples)
 
         shutil.copytree(lab.root / "cassettes", broken.root / "cassettes")
         workers = ("-p", "xdist.plugin", "-n", "2") if importlib.util.find_spec("xdist") else ()
@@ -521,22 +526,22 @@ def _fresh_import(module: str) -> Iterator[None]:
     """Let a kind be imported from the copy, also where it was imported from elsewhere before."""
     top = module.partition(".")[0]
     is_ours = top == __name__.partition(".")[0]
-    names = [] if is_ours else [one for one in sys.modules if one.partition(".")[0] == top]
+    names = [] if is_ours else [module for module in sys.modules if module.partition(".")[0] == top]
     kept = {name: sys.modules.pop(name) for name in names}
     try:
         yield
     finally:
-        for name in [one for one in sys.modules if not is_ours and one.partition(".")[0] == top]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == top and not is_ours]:
             del sys.modules[name]
         sys.modules.update(kept)
 
 
-def _written_by_a_model(root: Path, examples: Sequence[Example] | None) -> _Project:
+def _make_template(root: Path, examples: Sequence[Example] | None) -> _Project:
     """Return the project with the units of the examples taken out, and generated by a model."""
     kinds = load_kinds(root, read_settings(root))
     for path, kind in kinds.files.items():
         names = set(kind.units(path))
-        found = tuple(one for one in (examples or tuple(kind.examples)) if one[0] in names)
+        found = tuple(each for each in (examples or tuple(kind.examples)) if each[0] in names)
         if found:
             project = _Project(root, path.relative_to(root).as_posix(), found)
             break
@@ -601,8 +606,8 @@ _EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
 """What is killed; each may be done again."""
 
 
-def _kill_at_each_write(project: _Project, effort: str) -> list[tuple[str, str]]:
-    """Return copies in which the work was killed, each one write later than the last.
+def _kill_at_writes(project: _Project, effort: str, step: int) -> list[tuple[str, str]]:
+    """Return copies in which the work was killed, each ``step`` writes later than the last.
 
     The last copy is one whose work was left alone.
     """
@@ -612,7 +617,7 @@ def _kill_at_each_write(project: _Project, effort: str) -> list[tuple[str, str]]
         note = copy.root.with_suffix(".effect")
         pid = os.fork()
         if not pid:
-            _work_and_die(copy, effort, note, len(seen))
+            _work_and_die(copy, effort, note, step * len(seen))
         _, status = os.waitpid(pid, 0)
         if status not in {0, signal.SIGKILL}:
             raise AssertionError(f"the work ended with {status}")
@@ -639,12 +644,12 @@ def _work_and_die(project: _Project, effort: str, note: Path, left: int) -> None
     os._exit(0)
 
 
-def _main(space: str, place: str, name: str) -> None:
+def _main(space: str, place: str, name: str, step: str) -> None:
     killed = {}
     for effort in _EFFORTS:
         project = _Project(Path(space, effort), place, ((name, "", ""),))
         project.file().open()  # Imports once here, instead of in each child.
-        killed[effort] = _kill_at_each_write(project, effort)
+        killed[effort] = _kill_at_writes(project, effort, int(step))
     sys.stdout.write(json.dumps(killed))
 
 

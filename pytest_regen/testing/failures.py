@@ -17,7 +17,7 @@ Feedback = Issue | str
 
 
 class FeedbackError(AssertionError):
-    """The assertion that ``fail`` raises; carries what a model is told when it is asked again."""
+    """The assertion that ``fail`` raises; carries the feedback for the next request."""
 
     def __init__(
         self, feedback: Sequence[Feedback], scenarios: "ScenarioFeedback | None" = None
@@ -25,7 +25,7 @@ class FeedbackError(AssertionError):
         super().__init__("\n".join(_line(item) for item in feedback))
         self.feedback = tuple(feedback)
         self.scenarios = scenarios
-        """What a scenario session is told, as it was given."""
+        """The feedback for a scenario session, as it was given."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return FeedbackError, (self.feedback, self.scenarios)
@@ -55,10 +55,10 @@ def fail(
     found = (issues,) if isinstance(issues, Issue) else tuple(issues)
     words = (corrections,) if isinstance(corrections, str) else tuple(corrections)
     if feedback is not None:
-        told = feedback.model_copy(update={"notes": (*feedback.notes, *map(_line, found), *words)})
-        if told.is_empty:
+        sent = feedback.model_copy(update={"notes": (*feedback.notes, *map(_line, found), *words)})
+        if sent.is_empty:
             raise TypeError("the feedback given to pytest_regen.fail() is empty")
-        raise FeedbackError(tuple(_scenario_lines(told)), told)
+        raise FeedbackError(tuple(_scenario_lines(sent)), sent)
     if not found and not words:
         raise TypeError("pytest_regen.fail() needs issues=, corrections= or feedback=")
     raise FeedbackError((*found, *words))
@@ -66,9 +66,9 @@ def fail(
 
 def _scenario_lines(feedback: "ScenarioFeedback") -> Iterator[str]:
     """Yield feedback about scenarios as a reader of the failure sees it."""
-    for one in feedback.corrections:
-        said = f" is {one.original_decision}, and" if one.original_decision else ""
-        yield f"{one.scenario_description!r}{said} should be {one.corrected_decision}"
+    for correction in feedback.corrections:
+        was = f" is {correction.original_decision}, and" if correction.original_decision else ""
+        yield f"{correction.scenario_description!r}{was} should be {correction.corrected_decision}"
     for discarded in feedback.discarded_scenarios:
         yield f"{discarded.scenario.description!r} can never pass: {discarded.rule}"
     for probe in feedback.probe_scenarios:

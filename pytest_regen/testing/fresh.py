@@ -20,7 +20,7 @@ from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.errors import UsageError
 from pytest_regen.testing.agents import AgentFactory, Replies, observe, plain_result
 
-__all__ = ["FRESH", "taken_elsewhere"]
+__all__ = ["FRESH", "take_turn_elsewhere"]
 
 FRESH: Final = "a fresh process"
 _SECONDS: Final = 60
@@ -32,7 +32,7 @@ _LATER: Final = timedelta(days=401, hours=7, minutes=13, seconds=17)
 month, the day of the month or of the week, the hour, the minute or the second."""
 
 
-def taken_elsewhere(
+def take_turn_elsewhere(
     make: AgentFactory, request: ClarificationRequest, replies: Replies
 ) -> dict[str, tuple[Any, Any]]:
     """Return requests and result, as JSON, of one turn taken twice in a fresh process.
@@ -96,10 +96,10 @@ def main() -> None:
     replies = Replies(generate, ask, tuple(unusable))
     # Before the agent is imported: it may take names out of these modules.
     shift = _shiftable_clock()
-    make, request = _found(*work["factory"]), parse_request(work["request"])
+    make, request = _import(*work["factory"]), parse_request(work["request"])
 
     def turn() -> list[Any]:
-        seen = observe(make)(request, lambda _, request: replies.written(request))
+        seen = observe(make)(request, lambda _, request: replies.render(request))
         return [seen.wire, repr(seen.error) if seen.error else plain_result(seen.result)]
 
     plain = turn()
@@ -176,7 +176,7 @@ class _Standing(type):
         return handler(cls.__bases__[0])
 
 
-def _found(module: str, name: str, file: str) -> Any:
+def _import(module: str, name: str, file: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except ImportError:

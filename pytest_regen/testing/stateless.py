@@ -2,7 +2,7 @@
 
 Each takes a factory, which makes an agent that speaks through the provider it is given, lets the
 agent take turns while a scripted model answers, and looks at what was sent. No model is needed, and
-no failure is a matter of luck: asking again cannot mend one.
+no failure is a matter of luck: asking again cannot make one pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from pytest_regen.testing.agents import (
     Replies,
     Turns,
     bad_at_first,
+    first_text,
     is_questions,
     observe,
     plain_turn,
-    sent_text,
     text_of,
     writing,
 )
@@ -31,14 +31,14 @@ from pytest_regen.testing.canaries import (
     RequestWith,
     canary_flows,
     exchanges,
+    find_misplaced,
+    flow_of_pairs,
     flow_with,
-    misplaced,
     new_mark,
-    paired_flow,
     posing,
     variants,
 )
-from pytest_regen.testing.fresh import FRESH, taken_elsewhere
+from pytest_regen.testing.fresh import FRESH, take_turn_elsewhere
 from pytest_regen.testing.structure import assert_structure_holds
 
 __all__ = [
@@ -83,7 +83,7 @@ def assert_carries_full_context(
     for number in range(2):
         for where, flow in _shapes(number):
             seen = observe(make)(flow.request, writing(replies))
-            sent = sent_text("carries_full_context", seen)
+            sent = first_text("carries_full_context", seen)
             for path, token in flow.tokens.items():
                 if flow.ends[path] not in sent:
                     lost.setdefault(path, where if token not in sent else ": its end is cut off")
@@ -125,13 +125,13 @@ def assert_answers_in_place(make: AgentFactory, *, replies: Replies = _REPLIES) 
     turns = Turns(make, replies)
     wrong = [
         f"{path} stands with another question"
-        for path in misplaced(paired_flow(ANY_MARK).tokens, turns.text(_paired))
+        for path in find_misplaced(flow_of_pairs(ANY_MARK).tokens, turns.text(_pairs))
     ]
     first, second = turns.text(_only_first), turns.text(_only_second)
-    tokens = paired_flow(ANY_MARK).tokens
+    tokens = flow_of_pairs(ANY_MARK).tokens
     named = all(tokens[f"questions_asked.{n}.question"] in first for n in (0, 1))
-    said = tokens["answers.0.text"] in first and tokens["answers.0.text"] in second
-    if named and said and turns.same(_only_first, _only_second):
+    answered = tokens["answers.0.text"] in first and tokens["answers.0.text"] in second
+    if named and answered and turns.same(_only_first, _only_second):
         wrong.append("which of the questions was answered does not reach the model")
     for number in range(2):
         texts = [turns.text(_Skipping(number, how)) for how in ("request", "skipped")]
@@ -143,17 +143,17 @@ def assert_answers_in_place(make: AgentFactory, *, replies: Replies = _REPLIES) 
         raise ContextLossError("answers_in_place", "answers are not where they belong", wrong)
 
 
-def _paired(mark: str) -> ClarificationRequest:
-    return paired_flow(mark).request
+def _pairs(mark: str) -> ClarificationRequest:
+    return flow_of_pairs(mark).request
 
 
 def _only_first(mark: str) -> ClarificationRequest:
-    return paired_flow(mark).answering(0)
+    return flow_of_pairs(mark).answering(0)
 
 
 def _only_second(mark: str) -> ClarificationRequest:
     """Return the request in which the same words answer the other question."""
-    flow = paired_flow(mark)
+    flow = flow_of_pairs(mark)
     answers = [None, flow.wire["answers"][0]]
     return CanaryFlow({**flow.wire, "answers": answers}, flow.tokens, flow.ends).request
 
@@ -174,9 +174,9 @@ def assert_stateless(make: AgentFactory, *, replies: Replies = _REPLIES) -> None
     flow, other = canary_flows(mark)
     take, script = observe(make), turns.script(mark)
     first = take(flow.request, script)
-    sent_text("stateless", first)
+    first_text("stateless", first)
     # Where tokens with another mark make another prompt, expectations have to have the same mark.
-    is_steady = turns.plain(_first_flow) == turns.unmarked(first, mark)
+    is_steady = turns.plain(_first_flow) == turns.without_mark(first, mark)
     wrong = []
     for name, before, request_with in _CASES:
         for earlier in before:
@@ -184,24 +184,24 @@ def assert_stateless(make: AgentFactory, *, replies: Replies = _REPLIES) -> None
         seen = take(request_with(mark), script)
         alone = plain_turn(observe(make)(request_with(mark), script))
         # What the whole process remembers is found by tokens that it cannot know.
-        is_known = is_steady and turns.plain(request_with) == turns.unmarked(seen, mark)
+        is_known = is_steady and turns.plain(request_with) == turns.without_mark(seen, mark)
         if plain_turn(seen) != alone or (is_steady and not is_known):
             wrong.append(f"{name}: sends or answers something else")
     interleaved = take(flow.request, script)
     if plain_turn(interleaved) != plain_turn(first):
         wrong.append("interleaved with other conversations: sends or answers something else")
-    elsewhere = taken_elsewhere(make, flow.request, replies)
+    elsewhere = take_turn_elsewhere(make, flow.request, replies)
     expected = plain_turn(observe(make)(flow.request, writing(replies)))
     wrong += [
         f"{name}: sends or answers something else"
         for name, seen in elsewhere.items()
         if seen != expected
     ]
-    said = "\n".join(map(text_of, interleaved.requests))
+    prompts = "\n".join(map(text_of, interleaved.requests))
     wrong += [
         f"{path} of another conversation is sent"
         for path, token in other.tokens.items()
-        if token in said
+        if token in prompts
     ]
     if wrong:
         raise ContextLossError("stateless", "a second turn depends on more than its request", wrong)
@@ -276,21 +276,21 @@ def assert_legacy_ignored(make: AgentFactory, *, replies: Replies = _REPLIES) ->
         raise ContextLossError("legacy_ignored", "legacy fields win over the context", wrong)
 
 
-def _answered_as_before(mark: str) -> ClarificationRequest:
+def _legacy_answers(mark: str) -> ClarificationRequest:
     flow = canary_flows(mark)[0]
     answers = {question["id"]: "a legacy answer" for question in flow.wire["questions_asked"]}
     return flow.request.model_copy(update={"clarification_answers": answers})
 
 
-def _skipped_as_before(mark: str) -> ClarificationRequest:
+def _legacy_skip(mark: str) -> ClarificationRequest:
     return _first_flow(mark).model_copy(update={"clarification_answers": {}})
 
 
 _LEGACY: Final[Mapping[str, RequestWith]] = {
     "interaction_id": _under_one_id(_first_flow),
-    "clarification_answers": _answered_as_before,
-    "both": _under_one_id(_answered_as_before),
-    "empty clarification_answers": _under_one_id(_skipped_as_before),
+    "clarification_answers": _legacy_answers,
+    "both": _under_one_id(_legacy_answers),
+    "empty clarification_answers": _under_one_id(_legacy_skip),
 }
 
 
@@ -368,18 +368,18 @@ def assert_skip_is_graceful(
     wrong: list[str] = []
     for number in range(2):
         answered, skipped, blank = (_Skipping(number, how) for how in _HOW)
-        seen = turns.taken(skipped)
+        seen = turns.observe(skipped)
         if seen.error is not None:
             wrong.append(f"raises {type(seen.error).__name__}: {seen.error}"[:300])
             continue
         if asks(seen.result):
             wrong.append("asks again")
-        if not seen.requests and taken_elsewhere(make, skipped(new_mark()), replies)[FRESH][0]:
+        if not seen.requests and take_turn_elsewhere(make, skipped(new_mark()), replies)[FRESH][0]:
             # Somebody else's result, remembered by answers: another check looks at that.
             continue
         if turns.differ(skipped, blank):
             wrong.append("blank answers are not taken for none")
-        wrong += _lost_by_skipping(number, turns.text(answered), turns.text(skipped))
+        wrong += _losses_by_skipping(number, turns.text(answered), turns.text(skipped))
     if wrong:
         raise ContextLossError("skip_works", "skipping is not graceful", dict.fromkeys(wrong))
 
@@ -398,7 +398,7 @@ class _Skipping:
         return request
 
 
-def _lost_by_skipping(number: int, answered: str, skipped: str) -> Iterator[str]:
+def _losses_by_skipping(number: int, answered: str, skipped: str) -> Iterator[str]:
     """Yield what is wrong with a prompt without answers beside the same with answers."""
     tokens = canary_flows(ANY_MARK)[number].tokens
     for path, token in tokens.items():
@@ -416,7 +416,7 @@ def assert_level(ask: Ask, question: str, level: LocationLevel) -> None:
     Raises:
         AssertionError: there is no such question, or its level is another.
     """
-    levels = {one.id: one.location_level for one in ask.questions}
+    levels = {question.id: question.location_level for question in ask.questions}
     assert question in levels, f"no question {question!r}; asked were {sorted(levels)}"  # noqa: S101
     found = levels[question]
     assert found == level, f"question {question!r} asks for a {found}, not a {level}"  # noqa: S101

@@ -1,4 +1,4 @@
-"""A clarification as a transcript: what was put in, what the model was told, what came of it.
+"""A clarification as a transcript: the input, the prompts and the results of its turns.
 
 A transcript stands above the cassette. The cassette answers; the transcript says what each turn
 meant, and shows, section by section, where a prompt is no longer the one that was recorded.
@@ -19,7 +19,7 @@ from pytest_regen.context.requests import ClarificationRequest, parse_request
 from pytest_regen.context.values import Ask
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.errors import RegenError, UsageError
-from pytest_regen.testing.agents import AgentFactory, completed, plain_result
+from pytest_regen.testing.agents import AgentFactory, plain_result, resolve
 from pytest_regen.text import plural
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest
@@ -173,7 +173,7 @@ class ClarificationFlow:
         """Take the first turn.
 
         Raises:
-            TranscriptError: the model is told something else than was recorded.
+            TranscriptError: the prompt is not the one that was recorded.
         """
         self._first = parse_request({"message": description})
         result = self._take(self._first)
@@ -188,7 +188,7 @@ class ClarificationFlow:
 
         Raises:
             InvalidContextError: they do not fit the questions.
-            TranscriptError: the model is told something else than was recorded.
+            TranscriptError: the prompt is not the one that was recorded.
         """
         asked = self.questions.model_dump(mode="json", by_alias=True)
         message = self._first.message if self._first else ""
@@ -221,7 +221,7 @@ class ClarificationFlow:
     def _take(self, request: ClarificationRequest) -> Any:
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         number = len(self._turns)
-        expected = self._expected(number)
+        expected = self._recorded_turn(number)
         calls: list[Call] = []
 
         def compare(asked: TurnRequest) -> None:
@@ -232,7 +232,7 @@ class ClarificationFlow:
 
         agent = self._make(TurnExchange(self._provider, before=compare, after=keep))
         turn = agent.turn if hasattr(agent, "turn") else agent
-        result = completed(turn(parse_request(json.loads(json.dumps(wire)))))
+        result = resolve(turn(parse_request(json.loads(json.dumps(wire)))))
         # A transcript is kept beside the cassette, and holds as little of a credential.
         taken = Turn(
             input=scrub_value(wire),
@@ -244,7 +244,7 @@ class ClarificationFlow:
         self._turns.append(taken)
         return result
 
-    def _expected(self, number: int) -> Turn | None:
+    def _recorded_turn(self, number: int) -> Turn | None:
         if self._recorded is None:
             return None
         if number < len(self._recorded.turns):
@@ -295,7 +295,7 @@ def _section(before: list[str], now: list[str]) -> str:
 def _prompt(request: TurnRequest) -> str:
     if len(request.messages) == 1:
         return request.messages[0].content
-    return "\n\n".join(f"[{one.role}]\n{one.content}" for one in request.messages)
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in request.messages)
 
 
 def _call(request: TurnRequest, reply: str = "") -> Call:
@@ -328,7 +328,7 @@ class _Recorded:
 def verify_transcript(path: Path | str, make: AgentFactory) -> Transcript:
     """Take every turn of a transcript again, its own replies as the model's, and compare.
 
-    Nothing is sent anywhere: this finds, at no cost, every change of what a model would be told.
+    Nothing is sent anywhere: this finds, at no cost, every change of a prompt.
 
     Raises:
         TranscriptError: the agent tells the model something else, or returns something else.

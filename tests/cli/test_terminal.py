@@ -10,7 +10,7 @@ from command_line import at_terminal, command, process
 from store_factory import make_store
 from store_states import stale
 
-from pytest_regen.cli.output import shortened
+from pytest_regen.cli.output import shorten
 
 GOOD_MODEL = ("--provider", "plugin_answers:Good")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -137,6 +137,6 @@ def test_a_reader_that_left_is_no_traceback(here: Path) -> None:
 
 def test_short_lists_are_whole() -> None:
     """A list is cut only where that saves a line of names."""
-    assert shortened(["a", "b"]) == "a, b"
-    assert shortened(list("abcdefg")) == "a, b, c, d, e, f, g"
-    assert shortened(list("abcdefgh")) == "a, b, c, d, e, f and 2 more"
+    assert shorten(["a", "b"]) == "a, b"
+    assert shorten(list("abcdefg")) == "a, b, c, d, e, f, g"
+    assert shorten(list("abcdefgh")) == "a, b, c, d, e, f and 2 more"

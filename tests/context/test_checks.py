@@ -26,7 +26,7 @@ from pytest_regen.testing import (
     failing_checks,
 )
 from pytest_regen.testing.agents import ANY_MARK
-from pytest_regen.testing.canaries import misplaced, paired_flow
+from pytest_regen.testing.canaries import find_misplaced, flow_of_pairs
 from pytest_regen.turns.values import Provider
 
 
@@ -294,12 +294,12 @@ def test_tags_inside_a_line_are_structure() -> None:
 
 def test_nothing_is_said_of_answers_whose_questions_are_not_sent() -> None:
     """That they are lost is told by another check."""
-    tokens = paired_flow(ANY_MARK).tokens
+    tokens = flow_of_pairs(ANY_MARK).tokens
     prompt = f"They said {tokens['answers.1.text']}, and then {tokens['answers.0.text']}."
 
-    assert misplaced(tokens, prompt) == []
+    assert find_misplaced(tokens, prompt) == []
     asked = " ".join(tokens[f"questions_asked.{number}.question"] for number in (0, 1))
-    assert misplaced(tokens, f"{asked} {prompt}") == ["answers.0.text", "answers.1.text"]
+    assert find_misplaced(tokens, f"{asked} {prompt}") == ["answers.0.text", "answers.1.text"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ def write(root: Path, files: dict[str, str]) -> None:
 class TestPatterns(KindConformance):
     """The first kind of the page: regular expressions with texts to try them on."""
 
+    kill_every = 2
+
     kind = "regen_kinds:Patterns"
     examples = (("imo", r"IMO ?\d{7}", r"IMO \d+"), ("draught", r"\d+[.,]?\d* m", "("))
 
@@ -35,6 +37,8 @@ class TestPatterns(KindConformance):
 class TestQueries(KindConformance):
     """Marked blocks behind ``--``, explained by a database."""
 
+    kill_every = 3
+
     kind = "regen_kinds:Queries"
     examples = (
         ("late", "SELECT id\nFROM bookings\nWHERE until = date('now')", "SELECT id FROM booking"),
@@ -44,7 +48,7 @@ class TestQueries(KindConformance):
     def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
         """A schema, and a file with a place for each query."""
         markers = (
-            f"-- [REGEN:BEGIN {one}]\n-- [REGEN:END {one}]\n" for one in ("free_berths", "late")
+            f"-- [REGEN:BEGIN {name}]\n-- [REGEN:END {name}]\n" for name in ("free_berths", "late")
         )
         schema = "CREATE TABLE berths (id, name);\nCREATE TABLE bookings (id, berth, until);\n"
         files = {"regen_kinds.py": QUERIES, "schema.sql": schema, "queries.sql": "\n".join(markers)}
@@ -53,6 +57,8 @@ class TestQueries(KindConformance):
 
 class TestBookings(KindConformance):
     """JSON values, checked by a schema."""
+
+    kill_every = 4
 
     kind = "regen_kinds:Bookings"
     examples = (
@@ -74,6 +80,8 @@ class TestBookings(KindConformance):
 class TestGuide(KindConformance):
     """A region of one's own, and a check that runs the text."""
 
+    kill_every = 5
+
     kind = "regen_kinds:Guide"
     examples = (
         ("a_sum", "print(sum([1, 2]))", "print(sum(1, 2))"),
@@ -87,7 +95,10 @@ class TestGuide(KindConformance):
 
 
 class TestTranslations(KindConformance):
-    """The kind that ships: a catalogue in another language."""
+    """The kind that ships: a catalogue in another language.
+
+    Killed at every write; the engine's writes are the same for the others, which are sampled.
+    """
 
     kind = "pytest_regen.kinds.translation:Translation"
     settings = (

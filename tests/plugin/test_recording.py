@@ -12,7 +12,7 @@ from store_factory import GOOD
 
 from pytest_regen.emulator import Emulator
 from pytest_regen.errors import ProviderError, RefusedError, TransportError
-from pytest_regen.pytest_plugin.providers import recorded_in
+from pytest_regen.pytest_plugin.providers import record_turns
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, Reply, TurnRequest
 
@@ -229,7 +229,7 @@ def test_a_line_that_failed_once_spoils_the_recording(
     path = tmp_path / "talk.yaml"
     with (
         Emulator(lambda _: "Yes.") as emulator,
-        recorded_in(Failing(emulator.base_url, failures), path, "once", record_command="-") as (
+        record_turns(Failing(emulator.base_url, failures), path, "once", record_command="-") as (
             used,
             _,
         ),

@@ -301,13 +301,13 @@ def test_a_file_that_is_no_cassette_is_told(suite: Project, content: str) -> Non
     result.stdout.fnmatch_lines(["*test_a.yaml*cannot be read*"])
 
 
-OTHERS = {
+VCR_PLUGINS = {
     "pytest_recording.plugin": ("pytest-recording", "recording"),
     "pytest_vcr": ("pytest-vcr", "vcr"),
 }
 
 
-@pytest.mark.parametrize("module", OTHERS)
+@pytest.mark.parametrize("module", VCR_PLUGINS)
 @pytest.mark.parametrize("early", [True, False], ids=["theirs-first", "ours-first"])
 def test_beside_another_plugin_ours_steps_back(
     pytester: pytest.Pytester,
@@ -338,13 +338,13 @@ def test_beside_another_plugin_ours_steps_back(
     result = pytester.runpytest_subprocess(*(f"-p{name}" for name in order), "--strict-markers")
 
     result.assert_outcomes(passed=1)
-    name, blocked = OTHERS[module]
+    name, blocked = VCR_PLUGINS[module]
     result.stdout.fnmatch_lines(
         [f"{name} is loaded and serves the tests marked vcr*no:{blocked},*"]
     )
 
 
-@pytest.mark.parametrize("module", OTHERS)
+@pytest.mark.parametrize("module", VCR_PLUGINS)
 def test_blocked_by_p_no_ours_serves(
     suite: Project, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
@@ -352,7 +352,7 @@ def test_blocked_by_p_no_ours_serves(
     suite.pytester.mkpydir(module.partition(".")[0])
     monkeypatch.syspath_prepend(suite.path)
 
-    suite.run("-p", f"no:{OTHERS[module][1]}").assert_outcomes(passed=1)
+    suite.run("-p", f"no:{VCR_PLUGINS[module][1]}").assert_outcomes(passed=1)
 
 
 def test_a_record_mode_may_be_of_vcrpys_enum(pytester: pytest.Pytester) -> None:

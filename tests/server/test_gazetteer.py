@@ -160,7 +160,7 @@ def test_every_label_is_one_place() -> None:
     places = well_known().places
 
     assert len({fold(place.label) for place in places}) == len(places) > 500
-    assert all(well_known().labelled(place.label) == place for place in places)
+    assert all(well_known().by_label(place.label) == place for place in places)
 
 
 def test_every_place_is_found_by_its_label() -> None:
@@ -183,7 +183,7 @@ def test_every_place_is_found_by_its_label() -> None:
 )
 def test_only_a_label_means_a_place(label: str, level: Level | None, resolved: str | None) -> None:
     """To the letter: a name stands for one place in a list, and for others outside of it."""
-    place = well_known().labelled(label, level=level)
+    place = well_known().by_label(label, level=level)
 
     assert (place and place.label) == resolved
 

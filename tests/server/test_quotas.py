@@ -127,11 +127,11 @@ def test_never_more_than_the_limit_in_a_window(limit: int, steps: Sequence[float
         time.now += step
         if time.now >= ends:
             ends, used = time.now + 60, 0
-        standing = quotas.charge("a")
+        quota = quotas.charge("a")
         used += 1
-        assert standing
-        assert standing.allowed == (used <= limit)
-        assert standing.retry_after == (0 if standing.allowed else math.ceil(ends - time.now))
+        assert quota
+        assert quota.allowed == (used <= limit)
+        assert quota.retry_after == (0 if quota.allowed else math.ceil(ends - time.now))
 
 
 def limited(time: Time, limit: int, **options: object) -> TestClient:

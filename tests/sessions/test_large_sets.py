@@ -7,8 +7,8 @@ from loop_doubles import bench
 from scenario_doubles import TOOLS, correction, said, scenario
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.pytest_plugin.healing.sessions import routed
-from pytest_regen.pytest_plugin.sessions import TestedScenarioSession
+from pytest_regen.pytest_plugin.healing.sessions import route_feedback
+from pytest_regen.pytest_plugin.sessions import ReplayableScenarioSession
 from pytest_regen.sessions import (
     Attribution,
     Judgement,
@@ -62,10 +62,10 @@ def corrected_in_a_test(count: int) -> None:
     """Find the session of a test that each correction is for."""
     scenarios = [scenario(f"/{number}", "deny") for number in range(count)]
     provider = ScriptedProvider([said(scenarios), '{"scenarios": []}'])
-    session = TestedScenarioSession("x", TOOLS[:1], provider=provider)
+    session = ReplayableScenarioSession("x", TOOLS[:1], provider=provider)
     session.scenarios()
     wrong = [correction(f"/{number}", "allow") for number in range(count)]
-    ((_, part),) = routed(ScenarioFeedback(corrections=wrong), [session])
+    ((_, part),) = route_feedback(ScenarioFeedback(corrections=wrong), [session])
     assert len(part.corrections) == count
 
 

@@ -19,12 +19,12 @@ from pytest_regen.testing import FeedbackError
 from pytest_regen.validation.issues import Issue
 
 __all__ = [
+    "NoTargetError",
     "Target",
-    "Unclear",
     "failure_of",
+    "feedback_about",
     "feedback_of",
     "is_feedback",
-    "relevant",
     "targets_of",
 ]
 
@@ -40,7 +40,7 @@ _NOISE = (
 correction with any of it could not be replayed."""
 
 
-class Unclear(Exception):  # noqa: N818 - not raised past the plugin
+class NoTargetError(Exception):
     """A failure does not say what is to be regenerated."""
 
 
@@ -54,7 +54,7 @@ class Target:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells targets of one test apart."""
+        """Identifies a target among those of one test."""
         return str(self.store), self.type_name
 
 
@@ -62,7 +62,7 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
     """Return the types that a failure is about, those that it names itself first.
 
     Raises:
-        Unclear: no type can be told.
+        NoTargetError: the failure does not say which type.
         UnknownTypeError: the marker or an issue names a type that the store does not have.
     """
     if isinstance(item, TypeItem):
@@ -73,34 +73,34 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
     if not is_feedback(failure):
         return []
     mark = regen_mark(item)
-    said = feedback_of(item, failure)
-    if not said:
+    feedback = feedback_of(item, failure)
+    if not feedback:
         return []
-    return _targets(item, mark, said)
+    return _targets(item, mark, feedback)
 
 
-def _targets(item: pytest.Item, mark: RegenMark, said: Sequence[Feedback]) -> list[Target]:
+def _targets(item: pytest.Item, mark: RegenMark, feedback: Sequence[Feedback]) -> list[Target]:
     path = store_path(item)
     check = check_of(item.config, path)
-    named = [one.type_name for one in said if isinstance(one, Issue) and one.type_name]
-    loose = any(isinstance(one, str) or not one.type_name for one in said)
+    named = [note.type_name for note in feedback if isinstance(note, Issue) and note.type_name]
+    loose = any(isinstance(note, str) or not note.type_name for note in feedback)
     resolve = check.store.resolve_type
     marked = [resolve(name) for name in mark.types]
     names = dict.fromkeys([*map(resolve, named), *(marked if loose else [])])
     if not names:
-        raise Unclear(
+        raise NoTargetError(
             "the failure names no type of the store; give the marker types=[…], or the issue a "
             "type_name"
         )
     if marked:
         names = {name: None for name in names if name in marked}
-    return [Target(check.path, name, relevant(said, name)) for name in names]
+    return [Target(check.path, name, feedback_about(feedback, name)) for name in names]
 
 
-def relevant(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ...]:
+def feedback_about(feedback: Iterable[Feedback], type_name: str) -> tuple[Feedback, ...]:
     """Return what of ``feedback`` is about a type, or about no type in particular."""
     return tuple(
-        one for one in feedback if isinstance(one, str) or one.type_name in {None, type_name}
+        note for note in feedback if isinstance(note, str) or note.type_name in {None, type_name}
     )
 
 
@@ -121,8 +121,8 @@ def failure_of(item: pytest.Item) -> BaseException | None:
 def is_feedback(failure: BaseException | None) -> bool:
     """Return whether a failure is about what a model wrote: a failed assertion, but for one kind.
 
-    A ``ContextLossError`` is about the code of an agent that drops what it was told. No reply can
-    mend that, and neither store nor session is at fault.
+    A ``ContextLossError`` is about the code of an agent that drops part of its context: no reply
+    can fix that, and neither store nor session is at fault.
     """
     from pytest_regen.testing import ContextLossError
 
@@ -131,7 +131,7 @@ def is_feedback(failure: BaseException | None) -> bool:
 
 
 def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ...]:
-    """Return what a failure tells the model: its own feedback, else its words.
+    """Return the feedback of a failure: its own, else its words.
 
     With ``on=[codes]`` on the marker, only issues of those codes count.
     """
@@ -139,12 +139,12 @@ def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ..
         return failure.issues
     on = regen_mark(item).on
     if isinstance(failure, FeedbackError):
-        said: tuple[Feedback, ...] = failure.feedback
+        feedback: tuple[Feedback, ...] = failure.feedback
     else:
-        said = (_words(item, failure),)
+        feedback = (_words(item, failure),)
     if on is None:
-        return said
-    return tuple(one for one in said if isinstance(one, Issue) and one.code in on)
+        return feedback
+    return tuple(note for note in feedback if isinstance(note, Issue) and note.code in on)
 
 
 def _words(item: pytest.Item, failure: BaseException) -> str:
@@ -156,12 +156,12 @@ def _words(item: pytest.Item, failure: BaseException) -> str:
         text = f"{type(failure).__name__}: {text}"
     if "<generator object" in text:
         # All that pytest can say of ``assert all(…)``; what was asserted stands in the test.
-        text += _asserted(item, failure)
+        text += _failed_assertion(item, failure)
     text = text or "the test failed without a message"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
 
-def _asserted(item: pytest.Item, failure: BaseException) -> str:
+def _failed_assertion(item: pytest.Item, failure: BaseException) -> str:
     """Return the assertion of the test's file that failed, as it stands there."""
     lines = [
         step.lineno

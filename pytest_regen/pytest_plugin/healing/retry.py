@@ -10,16 +10,16 @@ import pytest
 from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.stash import SESSION_MAKERS
 
-__all__ = ["left_after_healing", "own_lines", "without_our_lines"]
+__all__ = ["heal_item", "project_frames", "trim_traceback"]
 
 
 _PACKAGE: Final = Path(__file__).parents[2]
 
 
-def own_lines(item: pytest.Item, traceback: TracebackType | None) -> TracebackType | None:
+def project_frames(item: pytest.Item, traceback: TracebackType | None) -> TracebackType | None:
     """Return ``traceback`` up to the last line of the project that asked.
 
-    What lies behind it, a client's retries and our lookup, tells nobody why a request differs.
+    What lies behind it, a client's retries and our lookup, does not explain the difference.
 
     Args:
         item: the test; its own file counts as the project wherever it lies.
@@ -42,7 +42,7 @@ def own_lines(item: pytest.Item, traceback: TracebackType | None) -> TracebackTy
 
 
 @cache
-def _installed() -> tuple[Path, ...]:
+def _library_folders() -> tuple[Path, ...]:
     """Return where packages and the standard library lie."""
     import sysconfig
 
@@ -53,12 +53,12 @@ def _installed() -> tuple[Path, ...]:
 def _is_own(file: Path, item: pytest.Item) -> bool:
     if file == item.path:
         return True
-    if file.is_relative_to(_PACKAGE) or any(map(file.is_relative_to, _installed())):
+    if file.is_relative_to(_PACKAGE) or any(map(file.is_relative_to, _library_folders())):
         return False
     return file.is_relative_to(item.config.rootpath)
 
 
-def left_after_healing(item: pytest.Item, failure: BaseException) -> BaseException | None:
+def heal_item(item: pytest.Item, failure: BaseException) -> BaseException | None:
     """Return the failure that is left of an item marked ``regen``; ``None`` if it passes now.
 
     Sessions take their next turn without an option, because nothing is written. With a debugger
@@ -71,14 +71,14 @@ def left_after_healing(item: pytest.Item, failure: BaseException) -> BaseExcepti
         return failure
     if item.stash.get(SESSION_MAKERS, None):
         from pytest_regen.pytest_plugin.healing.sessions import (
-            call_with_feedback,
+            heal_sessions,
         )
 
-        return call_with_feedback(item, failure)
-    return _left_of_types(item, failure)
+        return heal_sessions(item, failure)
+    return _heal_types(item, failure)
 
 
-def _left_of_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
+def _heal_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
     if not (item.config.option.regen_heal or item.config.option.regen_dry_run):
         return failure
     from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
@@ -87,12 +87,12 @@ def _left_of_types(item: pytest.Item, failure: BaseException) -> BaseException |
     if not (choices.heal or choices.dry_run):
         return failure
     if hasattr(item, "unit") or regen_mark(item).units:
-        from pytest_regen.pytest_plugin.healing.units import call_again as ask_for_units
+        from pytest_regen.pytest_plugin.healing.units import heal_units
 
-        return ask_for_units(item, failure)
-    from pytest_regen.pytest_plugin.healing.types import call_again
+        return heal_units(item, failure)
+    from pytest_regen.pytest_plugin.healing.types import heal_types
 
-    return call_again(item, failure)
+    return heal_types(item, failure)
 
 
 def _may_call_again(item: pytest.Item) -> bool:
@@ -100,18 +100,18 @@ def _may_call_again(item: pytest.Item) -> bool:
     return getattr(item, "execution_count", 1) <= 1 and not item.get_closest_marker("xfail")
 
 
-def without_our_lines(
+def trim_traceback(
     item: pytest.Item, failure: pytest.ExceptionInfo[BaseException]
 ) -> pytest.ExceptionInfo[BaseException]:
     """Return how a test of a session failed, to the last line of the project.
 
-    Our own lines below it, and errors of libraries that ours is about, tell a reader nothing.
+    Our own lines below it, and the errors of libraries that caused it, do not help a reader.
     ``--full-trace`` shows them.
     """
     error = failure.value
     if not isinstance(error, RegenError) or item.config.option.fulltrace:
         return failure
-    lines = own_lines(item, error.__traceback__)
+    lines = project_frames(item, error.__traceback__)
     if lines is None:
         return failure
     error.__cause__, error.__suppress_context__ = None, True

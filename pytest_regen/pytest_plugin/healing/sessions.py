@@ -1,4 +1,4 @@
-"""A failing test of a session: its sessions are told why, and the body is called again.
+"""A failing test of a session: its sessions get feedback, and the body is called again.
 
 Nothing is written and, without leave on the command line, nothing is sent: the next turn comes
 from the test's cassette or from a provider of the project. So the marker alone is enough.
@@ -13,7 +13,11 @@ from pytest_regen.errors import BudgetError, NoProgressError, RegenError, UsageE
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_of, is_feedback
 from pytest_regen.pytest_plugin.items import findings_json
-from pytest_regen.pytest_plugin.sessions import SessionMaker, Tested, TestedScenarioSession
+from pytest_regen.pytest_plugin.sessions import (
+    ReplayableScenarioSession,
+    ReplayableSession,
+    SessionMaker,
+)
 from pytest_regen.pytest_plugin.stash import CASSETTE, SESSION_MAKERS
 from pytest_regen.pytest_plugin.summary import Heal, Outcome, add_heal, tokens_in
 from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback
@@ -21,21 +25,21 @@ from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.turns.values import Usage
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["call_with_feedback", "routed"]
+__all__ = ["heal_sessions", "route_feedback"]
 
 
 _ABOUT_SCENARIOS = ("corrections", "discarded_scenarios", "probe_scenarios", "untested_tools")
 """Fields of feedback that only a session with scenarios can take."""
 
 
-def routed(
-    feedback: ScenarioFeedback, sessions: Iterable[Tested]
-) -> list[tuple[Tested, ScenarioFeedback]]:
-    """Return each session that is to take another turn, with what it is told.
+def route_feedback(
+    feedback: ScenarioFeedback, sessions: Iterable[ReplayableSession]
+) -> list[tuple[ReplayableSession, ScenarioFeedback]]:
+    """Return each session that is to take another turn, with its part of the feedback.
 
     A correction goes to the session that has the scenario, a discard likewise or to those that
     have its tool, probes and untested tools to those that have the tool. Notes and changed rules
-    name nothing and go to all. A session that has not answered yet has nothing to mend.
+    name nothing and go to all. A session that has not answered yet has nothing to repair.
 
     Returns:
         The parts; none where no session has answered.
@@ -43,24 +47,24 @@ def routed(
     Raises:
         UsageError: there is something that no session can take, or nothing that asks for a turn.
     """
-    answered = [one for one in sessions if one.has_answered]
-    sets = [one for one in answered if isinstance(one, TestedScenarioSession)]
+    answered = [session for session in sessions if session.has_answered]
+    sets = [session for session in answered if isinstance(session, ReplayableScenarioSession)]
     if not answered:
         return []
     _check_takers(feedback, sets)
-    owners = [_owners(one, sets) for one in feedback.corrections]
-    parts: list[tuple[Tested, ScenarioFeedback]] = []
+    owners = [_owners(correction, sets) for correction in feedback.corrections]
+    parts: list[tuple[ReplayableSession, ScenarioFeedback]] = []
     for session in answered:
-        if not isinstance(session, TestedScenarioSession):
+        if not isinstance(session, ReplayableScenarioSession):
             parts.append((session, _words_of(feedback)))
             continue
         mine = [
-            one
-            for one, who in zip(feedback.corrections, owners, strict=True)
-            if any(owner is session for owner in who)
+            correction
+            for correction, holders in zip(feedback.corrections, owners, strict=True)
+            if any(holder is session for holder in holders)
         ]
         parts.append((session, _part(feedback, session, mine, sets)))
-    asking = [(one, part) for one, part in parts if part.asks_for_replacements]
+    asking = [(session, part) for session, part in parts if part.asks_for_replacements]
     if not asking:
         raise UsageError(
             "the feedback asks for nothing",
@@ -70,7 +74,7 @@ def routed(
     return asking
 
 
-def _check_takers(feedback: ScenarioFeedback, sets: Sequence[TestedScenarioSession]) -> None:
+def _check_takers(feedback: ScenarioFeedback, sets: Sequence[ReplayableScenarioSession]) -> None:
     given = [name for name in _ABOUT_SCENARIOS if getattr(feedback, name)]
     if given and not sets:
         raise UsageError(
@@ -79,61 +83,65 @@ def _check_takers(feedback: ScenarioFeedback, sets: Sequence[TestedScenarioSessi
             hint="say it in words: pytest_regen.fail(corrections=['…'])",
         )
     for tool in feedback.untested_tools:
-        if not any(one.has_tool(tool) for one in sets):
+        if not any(session.has_tool(tool) for session in sets):
             raise UsageError(
                 f"no session of the test has a tool {'/'.join(tool)}",
-                why="its scenarios would be asked of nobody",
+                why="no session would be asked for its scenarios",
                 hint="name a tool of the annotations",
             )
 
 
 def _owners(
-    correction: ScenarioCorrection, sets: Sequence[TestedScenarioSession]
-) -> list[TestedScenarioSession]:
+    correction: ScenarioCorrection, sets: Sequence[ReplayableScenarioSession]
+) -> list[ReplayableScenarioSession]:
     """Return the sessions whose set has the scenario that a correction is about.
 
     Raises:
         UsageError: there is none, or the same words name different scenarios of several.
     """
-    found = [(one, named) for one in sets if (named := one.named(correction)) is not None]
-    said = repr(correction.scenario_description)
+    found = [
+        (session, scenario)
+        for session in sets
+        if (scenario := session.find_scenario(correction)) is not None
+    ]
+    description = repr(correction.scenario_description)
     if not found:
         raise UsageError(
-            f"no session of the test has a scenario {said}"
+            f"no session of the test has a scenario {description}"
             + (f" with the id {correction.id}" if correction.id else ""),
             why="a correction that names nothing would be lost",
             hint="give it the scenario_id or the request of a scenario in the set",
         )
-    if len({named.id for _, named in found}) > 1:
+    if len({scenario.id for _, scenario in found}) > 1:
         raise UsageError(
-            f"{len(found)} sessions of the test have a scenario {said}",
+            f"{len(found)} sessions of the test have a scenario {description}",
             why="correcting them together would break the right ones",
             hint="give the correction the scenario_id of the one it is about",
         )
-    return [one for one, _ in found]
+    return [session for session, _ in found]
 
 
 def _part(
     feedback: ScenarioFeedback,
-    session: TestedScenarioSession,
+    session: ReplayableScenarioSession,
     corrections: Sequence[ScenarioCorrection],
-    sets: Sequence[TestedScenarioSession],
+    sets: Sequence[ReplayableScenarioSession],
 ) -> ScenarioFeedback:
-    """Return what of ``feedback`` a session with scenarios is told."""
+    """Return the part of ``feedback`` for a session with scenarios."""
     discards = []
     for discarded in feedback.discarded_scenarios:
         scenario = discarded.scenario
-        holders = [one for one in sets if one.holds(scenario)]
-        # A call of an unknown tool is no one's by its tool; whoever wrote it has it in its set.
-        having = holders or [one for one in sets if one.has_tool(scenario.request.tool)] or sets
-        if any(one is session for one in having):
+        holders = [other for other in sets if other.has_scenario(scenario)]
+        holders = holders or [other for other in sets if other.has_tool(scenario.request.tool)]
+        # A call of an unknown tool belongs to no session by its tool, so all of them hear of it.
+        if any(holder is session for holder in holders or sets):
             discards.append(discarded)
     return feedback.model_copy(
         update={
             "corrections": tuple(corrections),
             "discarded_scenarios": tuple(discards),
             "probe_scenarios": tuple(
-                one for one in feedback.probe_scenarios if session.has_tool(one.request.tool)
+                probe for probe in feedback.probe_scenarios if session.has_tool(probe.request.tool)
             ),
             "untested_tools": tuple(filter(session.has_tool, feedback.untested_tools)),
         }
@@ -141,16 +149,16 @@ def _part(
 
 
 def _words_of(feedback: ScenarioFeedback) -> ScenarioFeedback:
-    """Return what of ``feedback`` a session without scenarios is told."""
+    """Return the part of ``feedback`` for a session without scenarios."""
     rules = (f"The rules were changed: {change}" for change in feedback.rule_changes)
     return ScenarioFeedback(notes=(*feedback.notes, *rules))
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _Retry:
     """What came of calling an item again."""
 
-    left: BaseException | None
+    failure: BaseException | None
     """The failure that stands; ``None`` where the item passes now."""
     calls: int = 1
     """Calls of the body, the first included."""
@@ -160,100 +168,99 @@ class _Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spent:
+class _Totals:
     """Requests and tokens of all sessions of an item."""
 
     calls: int
     usage: Usage
 
 
-def call_with_feedback(item: pytest.Item, failure: BaseException) -> BaseException | None:
+def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | None:
     """Call a failing item again with its failure as feedback; return the failure that is left.
 
-    ``None`` means that it passes now. What no reply could mend ends it, see ``is_feedback``.
+    ``None`` means that it passes now. One that no reply could fix ends it, see ``is_feedback``.
     """
     makers: list[SessionMaker] = item.stash[SESSION_MAKERS]
-    before = _spent(makers)
-    tried = _retried(item, failure, makers)
-    if tried.calls > 1 or tried.why:
-        add_heal(item, _heal_of(item, failure, tried, before, _spent(makers)))
-    return tried.left
+    before = _totals(makers)
+    retry = _retry(item, failure, makers)
+    if retry.calls > 1 or retry.why:
+        add_heal(item, _heal_of(item, failure, retry, before, _totals(makers)))
+    return retry.failure
 
 
-def _retried(item: pytest.Item, failure: BaseException, makers: Sequence[SessionMaker]) -> _Tried:
-    """Call the body again, until it passes or there is nothing more to tell."""
+def _retry(item: pytest.Item, failure: BaseException, makers: Sequence[SessionMaker]) -> _Retry:
+    """Call the body again, until it passes or no feedback is left."""
     attempts = choices_of(item.config).attempts(regen_mark(item).attempts)
-    tried = _Tried(failure)
-    while tried.left is not None and is_feedback(tried.left) and tried.calls < attempts:
+    retry = _Retry(failure)
+    while retry.failure is not None and is_feedback(retry.failure) and retry.calls < attempts:
         try:
-            if not _told(makers, _feedback(item, tried.left)):
+            if not _send_feedback(makers, _feedback(item, retry.failure)):
                 break
         except UsageError as error:
-            return _stopped(tried, error)
+            return _stop(retry, error)
         found = failure_of(item)
-        tried = replace(tried, calls=tried.calls + 1)
+        retry = replace(retry, calls=retry.calls + 1)
         if isinstance(found, NoProgressError | BudgetError | UsageError):
             # The turn was not made, so that the failure before it still stands.
-            return _stopped(tried, found)
-        tried = replace(tried, left=found)
-    return tried
+            return _stop(retry, found)
+        retry = replace(retry, failure=found)
+    return retry
 
 
-def _told(makers: Sequence[SessionMaker], feedback: ScenarioFeedback | None) -> bool:
-    """Tell the sessions what was wrong; return whether there was anything to tell anybody.
+def _send_feedback(makers: Sequence[SessionMaker], feedback: ScenarioFeedback | None) -> bool:
+    """Give the sessions their feedback; return whether any of them got some.
 
     Raises:
         UsageError: there is something that no session can take.
     """
     sessions = [session for maker in makers for session in maker.sessions]
-    parts = routed(feedback, sessions) if feedback is not None else []
+    parts = route_feedback(feedback, sessions) if feedback is not None else []
     if not parts:
         return False
     for maker in makers:
         maker.rewind([session for session, _ in parts])
     for session, part in parts:
-        session.tell(part)
+        session.give_feedback(part)
     return True
 
 
-def _stopped(tried: _Tried, error: RegenError) -> _Tried:
+def _stop(retry: _Retry, error: RegenError) -> _Retry:
     """Return that no further turn was made, and say so below the failure that is left."""
-    if tried.left is not None:
-        tried.left.add_note(f"\nNo further turn: {error}")
+    if retry.failure is not None:
+        retry.failure.add_note(f"\nNo further turn: {error}")
     stop = "budget" if isinstance(error, BudgetError) else "unfixable"
     if isinstance(error, NoProgressError):
         stop = "no_progress"
-    return replace(tried, stop=stop, why="\n".join(filter(None, (error.what, error.why))))
+    return replace(retry, stop=stop, why="\n".join(filter(None, (error.what, error.why))))
 
 
 def _feedback(item: pytest.Item, failure: BaseException) -> ScenarioFeedback | None:
-    """Return what a failure tells a session; ``None`` where the marker's codes leave nothing."""
+    """Return the feedback of a failure; ``None`` where the marker's codes leave nothing."""
     if isinstance(failure, FeedbackError) and failure.scenarios is not None:
         return failure.scenarios
-    said = feedback_of(item, failure)
-    notes = tuple(_words(one) for one in said)
+    notes = tuple(_words(note) for note in feedback_of(item, failure))
     return ScenarioFeedback(notes=notes) if notes else None
 
 
-def _words(one: Issue | str) -> str:
-    if isinstance(one, str):
-        return one
-    return f"[{one.code}] {one.message}" + (f"\n{one.detail}" if one.detail else "")
+def _words(note: Issue | str) -> str:
+    if isinstance(note, str):
+        return note
+    return f"[{note.code}] {note.message}" + (f"\n{note.detail}" if note.detail else "")
 
 
-def _spent(makers: Sequence[SessionMaker]) -> _Spent:
+def _totals(makers: Sequence[SessionMaker]) -> _Totals:
     usage = Usage()
     for maker in makers:
         for session in maker.sessions:
             usage += session.usage
-    return _Spent(sum(maker.tally.calls for maker in makers), usage)
+    return _Totals(sum(maker.tally.calls for maker in makers), usage)
 
 
 def _heal_of(
-    item: pytest.Item, failure: BaseException, tried: _Tried, before: _Spent, after: _Spent
+    item: pytest.Item, failure: BaseException, retry: _Retry, before: _Totals, after: _Totals
 ) -> Heal:
-    outcome: Outcome = "regenerated" if tried.left is None else "failed"
-    if tried.calls == 1:
+    outcome: Outcome = "regenerated" if retry.failure is None else "failed"
+    if retry.calls == 1:
         outcome = "skipped"
     cassette = item.stash.get(CASSETTE, None)
     calls = after.calls - before.calls
@@ -261,13 +268,13 @@ def _heal_of(
     return Heal(
         item.nodeid,
         outcome,
-        stop_reason="clean" if tried.left is None else tried.stop,
-        attempts=tried.calls,
+        stop_reason="clean" if retry.failure is None else retry.stop,
+        attempts=retry.calls,
         calls=calls,
         tokens_in=tokens_in(now) - tokens_in(was),
         tokens_out=(now.output_tokens or 0) - (was.output_tokens or 0),
         cache_read=(now.cache_read_tokens or 0) - (was.cache_read_tokens or 0),
-        why=tried.why,
+        why=retry.why,
         emulated=calls > 0 and cassette is not None and cassette.emulated,
         findings=findings_json(feedback_of(item, failure)),
     )

@@ -14,25 +14,25 @@ import pytest
 from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError, RegenError
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import (
+    NoTargetError,
     Target,
-    Unclear,
     failure_of,
+    feedback_about,
     feedback_of,
-    relevant,
     targets_of,
 )
 from pytest_regen.pytest_plugin.items import TypeItem, UnitError, findings_json
 from pytest_regen.pytest_plugin.names import (
-    again_command,
     cassette_of_test,
     cassette_of_type,
     heal_command,
     is_edited,
     is_stale,
-    mending_command,
     node_command,
     recording_command,
     regenerate_command,
+    repair_command,
+    rerun_command,
 )
 from pytest_regen.pytest_plugin.providers import cost_in, turn_settings
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
@@ -43,7 +43,7 @@ from pytest_regen.regeneration.values import Feedback
 from pytest_regen.turns.values import estimate_tokens
 from pytest_regen.validation.stores import update_command
 
-__all__ = ["call_again", "heal_of", "planned", "skipped"]
+__all__ = ["heal_record", "heal_types", "plan_record", "skip_record"]
 
 
 _WHY = {
@@ -55,7 +55,7 @@ _WHY = {
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
 
 
-def heal_of(
+def heal_record(
     nodeid: str,
     check: StoreCheck,
     result: HealResult,
@@ -65,7 +65,7 @@ def heal_of(
     passed: bool,
     cost: str = "",
 ) -> Heal:
-    """Return the story of a regeneration that was tried.
+    """Return the record of a regeneration that was tried.
 
     Args:
         nodeid: the item that asked for it.
@@ -102,13 +102,13 @@ def heal_of(
     )
 
 
-def skipped(unit: str, why: str, following: str) -> Heal:
-    """Return the story of a type that was left alone, and what to run or do about it."""
+def skip_record(unit: str, why: str, following: str) -> Heal:
+    """Return the record of a type that was left alone, and what to do about it."""
     return Heal(unit, "skipped", why=why, next=following)
 
 
-def planned(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> Heal:
-    """Return the story of a dry run: the pages that would be asked, and their estimate.
+def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> Heal:
+    """Return the record of a dry run: the pages that would be asked, and their estimate.
 
     Args:
         nodeid: the item that asks.
@@ -125,9 +125,9 @@ def planned(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) ->
     if is_edited(issues.errors):
         # As without the dry run: an edit is kept or dropped, not regenerated.
         pages, asked = [], []
-        following = mending_command(check, target.type_name, issues.errors)
+        following = repair_command(check, target.type_name, issues.errors)
     elif not pages:
-        following = mending_command(check, target.type_name, issues.issues) or _BAD_DOCUMENT
+        following = repair_command(check, target.type_name, issues.issues) or _BAD_DOCUMENT
     return Heal(
         f"{check.place}::{target.type_name}",
         "planned",
@@ -167,20 +167,20 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
         case "refused":
             return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
         case None | "clean":
-            # Nothing was asked for, or nothing is left that a reply could mend.
-            left = mending_command(check, name, result.issues_after)
-            return left or node_command(config, nodeid)
+            # Nothing was asked for, or nothing is left that a reply could fix.
+            repair = repair_command(check, name, result.issues_after)
+            return repair or node_command(config, nodeid)
         case _:
-            return _again(nodeid, check, result, cassette)
+            return _rerun(nodeid, check, result, cassette)
 
 
-def _again(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) -> str:
+def _rerun(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) -> str:
     """Return the same run of one item again, once what stood in its way is away."""
     failure = result.failure
     if isinstance(failure, CassetteError):
         return failure.hint
     budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
-    again = again_command(check.config, nodeid, cassette, budget=budget)
+    again = rerun_command(check.config, nodeid, cassette, budget=budget)
     if isinstance(failure, MissingKeyError):
         return f"set ANTHROPIC_API_KEY, then {again}"
     if choices_of(check.config).record_mode() == "none" and cassette.exists():
@@ -189,43 +189,43 @@ def _again(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) -
     return again
 
 
-def call_again(item: pytest.Item, failure: BaseException) -> BaseException | None:
+def heal_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
     """Regenerate what a failing item is about, call it again, and return the failure that is left.
 
     ``None`` means that it passes now.
     """
-    return _Work(item, failure).run()
+    return _Healing(item, failure).run()
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What came of asking for one type."""
+class _Attempt:
+    """The result of regenerating one type."""
 
     result: HealResult
-    left: BaseException | None
+    failure: BaseException | None
     """What the item fails with now."""
     cost: str
-    """US dollars; empty where nothing was paid, or nobody knows the price."""
+    """US dollars; empty where nothing was paid, or no price is known."""
 
 
 class _Calls:
     """Calls an item about candidates, and remembers how the last call ended."""
 
-    def __init__(self, item: pytest.Item, target: Target, left: BaseException | None) -> None:
+    def __init__(self, item: pytest.Item, target: Target, failure: BaseException | None) -> None:
         self._item = item
         self._target = target
-        self.left = left
+        self.failure = failure
 
     def __call__(self) -> Sequence[Feedback]:
         """Call the item and return what it has to say about the type."""
         forget(self._item.config, self._target.store)
-        self.left = failure_of(self._item)
-        if self.left is None:
+        self.failure = failure_of(self._item)
+        if self.failure is None:
             return ()
-        return relevant(feedback_of(self._item, self.left), self._target.type_name)
+        return feedback_about(feedback_of(self._item, self.failure), self._target.type_name)
 
 
-class _Work:
+class _Healing:
     """The healing of one item."""
 
     def __init__(self, item: pytest.Item, failure: BaseException) -> None:
@@ -233,7 +233,7 @@ class _Work:
         self._choices = choices_of(item.config)
         self._rounds = self._choices.attempts(regen_mark(item).attempts) - 1
         self._failure: BaseException | None = failure
-        self._tried: set[tuple[str, str]] = set()
+        self._keys_tried: set[tuple[str, str]] = set()
 
     def run(self) -> BaseException | None:
         """Heal one type after the other, until the item passes or nothing is left to try."""
@@ -241,7 +241,7 @@ class _Work:
             target = self._next_target(self._failure)
             if target is None:
                 break
-            self._tried.add(target.key)
+            self._keys_tried.add(target.key)
             if self._is_chosen(target):
                 self._heal(target)
         return self._failure
@@ -249,16 +249,16 @@ class _Work:
     def _next_target(self, failure: BaseException) -> Target | None:
         try:
             targets = targets_of(self._item, failure)
-        except (Unclear, RegenError, pytest.UsageError) as error:
+        except (NoTargetError, RegenError, pytest.UsageError) as error:
             self._record(Heal(self._item.nodeid, "skipped", why=str(error)))
             return None
-        return next((one for one in targets if one.key not in self._tried), None)
+        return next((target for target in targets if target.key not in self._keys_tried), None)
 
     def _is_chosen(self, target: Target) -> bool:
         unit = f"{self._check(target).place}::{target.type_name}"
         names = {unit, id_from_here(unit, self._item.config)}
         only = self._choices.only
-        return not only or any(one in names or _matches(names, one) for one in only)
+        return not only or any(pattern in names or _matches(names, pattern) for pattern in only)
 
     def _check(self, target: Target) -> StoreCheck:
         return check_of(self._item.config, target.store)
@@ -267,29 +267,30 @@ class _Work:
         check = self._check(target)
         nodeid, unit = self._item.nodeid, f"{check.place}::{target.type_name}"
         try:
-            if is_stale(check.result(target.type_name).issues) and not self._goes_on(target):
+            found = check.result(target.type_name).issues
+            if is_stale(found) and not self._ignores_staleness(target):
                 why = "its stored prompts were made for another version of the document (STALE)"
                 cassette, more = _cassette(self._item, target), ("--regen-ignore-stale",)
-                again = again_command(self._item.config, nodeid, cassette, *more)
-                command = again if self._can_be_mended(target) else update_command(check.store)
-                self._record(skipped(unit, why, command))
+                again = rerun_command(self._item.config, nodeid, cassette, *more)
+                command = again if self._is_fixable(target) else update_command(check.store)
+                self._record(skip_record(unit, why, command))
             elif self._choices.dry_run:
-                self._record(planned(nodeid, check, target, _cassette(self._item, target)))
+                self._record(plan_record(nodeid, check, target, _cassette(self._item, target)))
             else:
                 self._conclude(target, self._ask(target))
         except RegenError as error:
             why = "\n".join(filter(None, (error.what, error.why)))
-            self._record(skipped(unit, why, error.hint))
+            self._record(skip_record(unit, why, error.hint))
 
-    def _goes_on(self, target: Target) -> bool:
+    def _ignores_staleness(self, target: Target) -> bool:
         """Return whether a stale type is asked again with its old prompt."""
-        return self._choices.ignore_stale and self._can_be_mended(target)
+        return self._choices.ignore_stale and self._is_fixable(target)
 
-    def _can_be_mended(self, target: Target) -> bool:
-        """Return whether anything is wrong with a type that a reply could mend."""
+    def _is_fixable(self, target: Target) -> bool:
+        """Return whether anything is wrong with a type that a reply could repair."""
         return bool(target.feedback or fixable(self._check(target).result(target.type_name)))
 
-    def _ask(self, target: Target) -> _Asked:
+    def _ask(self, target: Target) -> _Attempt:
         item, calls = self._item, _Calls(self._item, target, self._failure)
         with turn_settings(item, _cassette(item, target), item.nodeid) as turns:
             result = heal_type(
@@ -306,11 +307,11 @@ class _Work:
         cost = self._cost(target, result) if is_live else ""
         forget(item.config, target.store)
         if not result.regenerated:
-            # What the rejected candidate said is not what the files on disk deserve.
-            return _Asked(result, self._failure, cost)
+            # The failure of a rejected candidate says nothing about the files on disk.
+            return _Attempt(result, self._failure, cost)
         if isinstance(item, TypeItem):
             calls()
-        return _Asked(result, calls.left, cost)
+        return _Attempt(result, calls.failure, cost)
 
     def _checker(self, target: Target, calls: _Calls) -> Callable[[], Sequence[Feedback]] | None:
         """Return how the item is asked about a candidate; validation alone needs no asking."""
@@ -326,17 +327,17 @@ class _Work:
         forget(self._item.config, target.store)
         return self._check(target).user_errors(target.type_name)
 
-    def _conclude(self, target: Target, asked: _Asked) -> None:
-        item, self._failure = self._item, asked.left
-        item.config.hook.pytest_regen_after_heal(item=item, result=asked.result)
-        heal = heal_of(
+    def _conclude(self, target: Target, attempt: _Attempt) -> None:
+        item, self._failure = self._item, attempt.failure
+        item.config.hook.pytest_regen_after_heal(item=item, result=attempt.result)
+        heal = heal_record(
             item.nodeid,
             self._check(target),
-            asked.result,
+            attempt.result,
             cassette=_cassette(item, target),
             feedback=target.feedback,
-            passed=asked.left is None,
-            cost=asked.cost,
+            passed=attempt.failure is None,
+            cost=attempt.cost,
         )
         self._record(heal)
 

@@ -12,16 +12,16 @@ from pytest_regen.files import safe_file_name
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import (
     failure_of,
+    feedback_about,
     feedback_of,
     is_feedback,
-    relevant,
 )
 from pytest_regen.pytest_plugin.names import (
-    again_command,
     cassette_of_test,
     heal_command,
     node_command,
     recording_command,
+    rerun_command,
 )
 from pytest_regen.pytest_plugin.providers import cost_in, turn_settings
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
@@ -43,7 +43,7 @@ from pytest_regen.units.asking import ask_for_unit
 from pytest_regen.units.naming import command, unit_id
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["call_again"]
+__all__ = ["heal_units"]
 
 _WHY = {
     "clean": "what fails is not in the unit",
@@ -52,15 +52,15 @@ _WHY = {
 }
 
 
-def call_again(item: pytest.Item, failure: BaseException) -> BaseException | None:
+def heal_units(item: pytest.Item, failure: BaseException) -> BaseException | None:
     """Ask for the units that an item is about, call it again, and return the failure that is left.
 
     ``None`` means that it passes now.
     """
-    return _Work(item, failure).run()
+    return _Healing(item, failure).run()
 
 
-class _Work:
+class _Healing:
     """The healing of one item."""
 
     def __init__(self, item: pytest.Item, failure: BaseException) -> None:
@@ -89,19 +89,20 @@ class _Work:
             return []
         marked = marked_units(self._item)
         named = {
-            one.type_name
-            for one in feedback_of(self._item, self._failure or AssertionError())
-            if isinstance(one, Issue) and one.type_name
+            note.type_name
+            for note in feedback_of(self._item, self._failure or AssertionError())
+            if isinstance(note, Issue) and note.type_name
         }
         # A failure that names units of the mark is about those.
-        return [one for one in marked if one[1] in named] or marked
+        return [unit for unit in marked if unit[1] in named] or marked
 
     def _is_chosen(self, check: FileCheck, name: str) -> bool:
         unit = unit_id(check.place, name)
         names = {unit, id_from_here(unit, self._config)}
         only = self._choices.only
         return not only or any(
-            one in names or any(fnmatchcase(known, one) for known in names) for one in only
+            pattern in names or any(fnmatchcase(known, pattern) for known in names)
+            for pattern in only
         )
 
     def _heal(self, check: FileCheck, name: str) -> None:
@@ -109,9 +110,9 @@ class _Work:
         try:
             obstacle = check.units.obstacle(name)
             if self._choices.dry_run:
-                self._record(self._planned(check, name, feedback, obstacle))
+                self._record(self._plan_record(check, name, feedback, obstacle))
             elif obstacle:
-                self._record(self._skipped(check, name, obstacle))
+                self._record(self._skip_record(check, name, obstacle))
             else:
                 self._ask(check, name, feedback)
         except RegenError as error:
@@ -123,7 +124,7 @@ class _Work:
         """Return what the item reports of a unit, beyond the unit's own issues."""
         if isinstance(self._item, UnitItem) or self._failure is None:
             return ()
-        return relevant(feedback_of(self._item, self._failure), name)
+        return feedback_about(feedback_of(self._item, self._failure), name)
 
     def _ask(self, check: FileCheck, name: str, feedback: tuple[Feedback, ...]) -> None:
         item, failure = self._item, self._failure
@@ -148,7 +149,7 @@ class _Work:
         if result.regenerated:
             if isinstance(item, UnitItem):
                 calls()
-            self._failure = calls.left
+            self._failure = calls.failure
         item.config.hook.pytest_regen_after_heal(item=item, result=result)
         after = units_of(self._config, check.path)
         cost = self._cost(after, name, result) if is_live else ""
@@ -211,11 +212,11 @@ class _Work:
             has_pages=False,
         )
 
-    def _skipped(self, check: FileCheck, name: str, why: str) -> Heal:
+    def _skip_record(self, check: FileCheck, name: str, why: str) -> Heal:
         unit = unit_id(check.place, name)
         return Heal(unit, "skipped", why=why, next=check.command_for(name), has_pages=False)
 
-    def _planned(
+    def _plan_record(
         self, check: FileCheck, name: str, feedback: Sequence[Feedback], obstacle: str
     ) -> Heal:
         """Return what a dry run says: what would be asked, and about how large it is."""
@@ -258,7 +259,7 @@ class _Work:
         if isinstance(failure, CassetteError):
             return failure.hint
         budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
-        again = again_command(config, nodeid, cassette, budget=budget)
+        again = rerun_command(config, nodeid, cassette, budget=budget)
         if isinstance(failure, MissingKeyError):
             return f"set ANTHROPIC_API_KEY, then {again}"
         if self._choices.record_mode() == "none" and cassette.exists():
@@ -271,20 +272,20 @@ class _Calls:
     """Calls an item about candidates, and remembers how the last call ended."""
 
     def __init__(
-        self, item: pytest.Item, path: Path, name: str, left: BaseException | None
+        self, item: pytest.Item, path: Path, name: str, failure: BaseException | None
     ) -> None:
         self._item = item
         self._path = path
         self._name = name
-        self.left = left
+        self.failure = failure
 
     def __call__(self) -> Sequence[Feedback]:
         """Call the item and return what it reports of the unit."""
         forget_units(self._item.config, self._path)
-        self.left = failure_of(self._item)
-        if self.left is None:
+        self.failure = failure_of(self._item)
+        if self.failure is None:
             return ()
-        return relevant(feedback_of(self._item, self.left), self._name)
+        return feedback_about(feedback_of(self._item, self.failure), self._name)
 
 
 def _why(result: HealResult, following: str) -> str:

@@ -21,7 +21,7 @@ from pytest_regen.pytest_plugin.choices import (
     ini_choice,
 )
 from pytest_regen.pytest_plugin.names import cassette_of_test, mode_to_record, node_command
-from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.hooks import cassette_hooks, note
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_FAILED, CALL_PASSED, CASSETTE, scrubber_of
@@ -111,13 +111,13 @@ class _FailedError(Exception):
 
 @contextmanager
 def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator[CassetteRun]:
-    """Put the test's cassette to use, in the mode chosen; a recording nobody asked for fails.
+    """Use the cassette of a test, in the mode chosen; recordings left unplayed fail it.
 
     Args:
         item: the test.
         config: what the fixture ``cassette_config`` says; the marker wins.
     """
-    mark = _merged(item, config)
+    mark = _complete_mark(item, config)
     path = cassette_of_test(item, mark.name)
     stem, suffix, packed = name_parts(path)
     if suffix == ".json" and not path.exists():
@@ -130,7 +130,7 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
     cassette_hooks(item.config)
     cassette_log(item.config).use(path)
     sharing = sharing_of(item, path, is_named=mark.name is not None)
-    with suppress(_FailedError), _used(item, sharing, mark) as run, _some_key(run):
+    with suppress(_FailedError), _open_cassette(item, sharing, mark) as run, _placeholder_keys(run):
         item.stash[CASSETTE] = run
         try:
             yield run
@@ -138,13 +138,15 @@ def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator
             del item.stash[CASSETTE]
         # One that skips, or fails as its mark expects, does so in every run.
         if item.stash.get(CALL_FAILED, True) and not option.regen_keep_failed:
-            _tell_kept_apart(item, run)
+            _report_partial(item, run)
             raise _FailedError
-    _tell(item, run, mark, sharing)
+    _report(item, run, mark, sharing)
 
 
 @contextmanager
-def _used(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> Iterator[CassetteRun]:
+def _open_cassette(
+    item: pytest.Item, sharing: Sharing, mark: CassetteMark
+) -> Iterator[CassetteRun]:
     config = item.config
     settings = choices_of(config).settings.cassettes
     try:
@@ -165,7 +167,7 @@ def _used(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> Iterator[C
         ) as run:
             yield run
     except UsageError as error:
-        raise told_whole(f"{item.nodeid}: {error}") from None
+        raise plain_usage_error(f"{item.nodeid}: {error}") from None
 
 
 def _mode(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> RecordMode:
@@ -181,8 +183,8 @@ def _mode(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> RecordMode
 
 
 @contextmanager
-def _some_key(run: CassetteRun) -> Iterator[None]:
-    """Let a client that insists on a key be made where there is none, if nothing will be sent."""
+def _placeholder_keys(run: CassetteRun) -> Iterator[None]:
+    """Set placeholder keys for clients that insist on one, if nothing will be sent."""
     lacking = [names[0] for names in _KEYS if not any(map(os.environ.get, names))]
     if not run.is_replay_only:
         lacking = []
@@ -194,7 +196,7 @@ def _some_key(run: CassetteRun) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def _merged(item: pytest.Item, config: Mapping[str, object]) -> CassetteMark:
+def _complete_mark(item: pytest.Item, config: Mapping[str, object]) -> CassetteMark:
     """Return the marker, completed by what the fixture says."""
     known = {field.name for field in fields(CassetteMark)}
     unknown = sorted(set(config) - known)
@@ -204,26 +206,26 @@ def _merged(item: pytest.Item, config: Mapping[str, object]) -> CassetteMark:
             hint=f"use some of {', '.join(sorted(known))}",
         )
     mark, default = cassette_mark(item), cassette_arguments(item, config)
-    said = {name: getattr(mark, name) for name in known}
+    chosen = {name: getattr(mark, name) for name in known}
     return CassetteMark(
-        **{n: getattr(default, n) if value is None else value for n, value in said.items()}
+        **{n: getattr(default, n) if value is None else value for n, value in chosen.items()}
     )
 
 
 def policy(
     config: pytest.Config,
     name: Literal["drift", "unplayed"],
-    said: Policy | None,
+    chosen: Policy | None,
     default: Policy = "fail",
 ) -> Policy:
     """Return what becomes of ``drift`` or ``unplayed``: marker, ini value, table, default.
 
     Raises:
-        pytest.UsageError: the ini value is none of the three.
+        pytest.UsageError: the ini value is not one of the three.
     """
     ini = ini_choice(config, f"regen_{name}", POLICIES)
     table: Policy | None = getattr(choices_of(config).settings.cassettes, name)
-    return said or ini or table or default
+    return chosen or ini or table or default
 
 
 def passthrough_hosts(config: pytest.Config) -> tuple[str, ...]:
@@ -242,7 +244,7 @@ def diff_folder(config: pytest.Config) -> Path:
     return config.stash[_DIFF_FOLDER]
 
 
-def _tell_kept_apart(item: pytest.Item, run: CassetteRun) -> None:
+def _report_partial(item: pytest.Item, run: CassetteRun) -> None:
     if run.recorded:
         cassette_log(item.config).add(
             [
@@ -255,12 +257,12 @@ def _tell_kept_apart(item: pytest.Item, run: CassetteRun) -> None:
         )
 
 
-def _tell(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sharing) -> None:
+def _report(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sharing) -> None:
     for drift in run.drifts:
         command = sharing.record_command()
         note(item, "drift", run.path, drift, command=command, causes=drift.causes)
     if sharing.is_shared:
-        # What is left is the others' business, and nobody knows whether all of them ran.
+        # What is left belongs to the other tests, which may not all have run.
         return
     unplayed = policy(item.config, "unplayed", mark.unplayed)
     passed = item.stash.get(CALL_PASSED, False)

@@ -1,17 +1,17 @@
-"""Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
+"""Hooks that only runs with cassettes need: misses shown as such, notes for the summary."""
 
 import os
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import wraps
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
 from pytest_regen.cassettes.misses import miss_causes, with_exemption
 from pytest_regen.errors import CassetteError, CassetteMissError
-from pytest_regen.pytest_plugin.healing.retry import own_lines
+from pytest_regen.pytest_plugin.healing.retry import project_frames
 from pytest_regen.pytest_plugin.recording.log import CassetteNote, cassette_log
 from pytest_regen.pytest_plugin.stash import CASSETTE, VCR_RUN
 from pytest_regen.turns.interception import CassetteMiss
@@ -50,9 +50,9 @@ def note(
         item: the test.
         kind: ``unplayed`` recordings are too many; else the cassette is not what the test asks for.
         path: the cassette.
-        what: what is to be told.
+        what: what happened.
         command: what to run next.
-        failed: whether the test fails with it and so tells it itself.
+        failed: whether the test fails with it, and so reports it already.
         causes: what it has in common with what other tests note.
     """
     file = os.path.relpath(path, item.config.rootpath)
@@ -88,7 +88,7 @@ class _CassetteHooks:
             raise
         except BaseException as caught:  # noqa: BLE001 - the miss itself is one
             error, result = caught, None
-        missed = _untold_miss(item, error)
+        missed = _unreported_miss(item, error)
         if missed is not None and error is None:
             missed = with_exemption(missed, EXEMPTION["cassette"])
         if missed is not None:
@@ -100,17 +100,17 @@ class _CassetteHooks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """Let a miss be an ordinary error once it has left a coroutine.
+        """Turn a miss into an ordinary error once it has left a coroutine.
 
-        At anything else the task ends that anyio runs the tests and fixtures of a module in, and
-        those that follow find it gone.
+        anyio runs the tests and fixtures of a module in one task. A BaseException ends that task,
+        and the tests that follow find it gone.
         """
         test = pyfuncitem.obj
         is_marked = CASSETTE in pyfuncitem.stash or VCR_RUN in pyfuncitem.stash
-        # Of a test of hypothesis the function inside is what is called.
+        # hypothesis calls the function inside.
         if not is_marked or not iscoroutinefunction(test) or hasattr(test, "hypothesis"):
             return (yield)
-        pyfuncitem.obj = _telling(test)
+        pyfuncitem.obj = _raising_errors(test)
         try:
             return (yield)
         finally:
@@ -120,22 +120,21 @@ class _CassetteHooks:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
     ) -> Generator[None, object, object]:
-        """Let a miss be an ordinary error once it has left the fixture that asked.
+        """Turn a miss into an ordinary error once it has left the fixture that asked.
 
-        pytest remembers that a fixture failed only if it raised an ``Exception`` or a failure of
-        pytest's own, which a miss cannot be: a task group would wrap either in something else. The
-        next test that wants the fixture would end in an assertion inside pytest. So what pytest
-        would have remembered of the ordinary error is written where pytest looks for it; a test
-        that holds on every version of pytest asks for such a fixture twice.
+        A miss is a ``BaseException``, so that no client retries it and no task group wraps it; but
+        pytest remembers only of an ``Exception`` that the fixture failed.
         """
         try:
             return (yield)
         except BaseException as caught:
-            told = None if isinstance(caught, Exception) else _cassette_error(caught)
-            if told is None:
+            miss = _carried_error(caught)
+            if miss is None:
                 raise
-            error = told.with_traceback(caught.__traceback__)
-        key = fixturedef.cache_key(request)  # type: ignore[arg-type]  # it is one of those
+            error = miss.with_traceback(caught.__traceback__)
+        # pytest itself notes only an Exception. Without a note `finish` does nothing, the fixture
+        # keeps its finalizers, and the next test that wants it ends in `assert not _finalizers`.
+        key = fixturedef.cache_key(cast("Any", request))
         fixturedef.cached_result = (None, key, (error, error.__traceback__))
         raise error
 
@@ -143,7 +142,7 @@ class _CassetteHooks:
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
         """Let misses be ordinary errors from here on.
 
-        At anything else that a fixture's end raises pytest drops the ends of the other fixtures,
+        Where a fixture's end raises a BaseException, pytest skips the ends of the other fixtures,
         and the cassette would stay in use.
         """
         for run in (item.stash.get(CASSETTE, None), item.stash.get(VCR_RUN, None)):
@@ -157,12 +156,12 @@ class _CassetteHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Show what is missing at the line that asked for it, and in the line of the summary."""
         error = call.excinfo.value if call.excinfo is not None else None
-        told = None
+        miss = None
         if error is not None:
-            told = _untold_miss(item, error) if call.when == "setup" else None
-            told = told or _cassette_error(error)
-        if told is not None and error is not None:
-            has_lines = _show(item, call, told, error)
+            miss = _unreported_miss(item, error) if call.when == "setup" else None
+            miss = miss or _cassette_error(error)
+        if miss is not None and error is not None:
+            has_lines = _show(item, call, miss, error)
             report = yield
             _shorten(item, call, report, has_lines=has_lines)
             return report
@@ -170,26 +169,26 @@ class _CassetteHooks:
         # Not before: whether a test is skipped, or fails as expected, goes by what it raised.
         if report.failed and call.excinfo is not None:
             error = call.excinfo.value
-            told = _miss_of_vcrpy(item, error)
-            if told is not None:
-                has_lines = _show(item, call, told, error)
+            miss = _miss_of_vcrpy(item, error)
+            if miss is not None:
+                has_lines = _show(item, call, miss, error)
                 report.longrepr = pytest.TestReport.from_item_and_call(item, call).longrepr
                 _shorten(item, call, report, has_lines=has_lines)
         return report
 
 
 def _show(
-    item: pytest.Item, call: pytest.CallInfo[None], told: CassetteError, error: BaseException
+    item: pytest.Item, call: pytest.CallInfo[None], miss: CassetteError, error: BaseException
 ) -> bool:
-    """Put ``told`` where pytest looks for ``error``, at the lines of the project that asked.
+    """Put ``miss`` where pytest looks for ``error``, at the lines of the project that asked.
 
     Returns:
         Whether there are such lines.
     """
     whole = item.config.option.fulltrace
-    lines = error.__traceback__ if whole else own_lines(item, error.__traceback__)
+    lines = error.__traceback__ if whole else project_frames(item, error.__traceback__)
     call.excinfo = pytest.ExceptionInfo.from_exception(
-        told.with_traceback(lines or error.__traceback__)
+        miss.with_traceback(lines or error.__traceback__)
     )
     return lines is not None
 
@@ -212,48 +211,53 @@ def _shorten(
         return
     crash.message = str(call.excinfo.value)
     if not has_lines:
-        # What is left is a line of ours, which says nothing to anybody.
+        # Only lines of our own are left, which would not help a reader.
         path, line, _ = item.reportinfo()
         crash.path, crash.lineno = str(path), (line or 0) + 1
 
 
-def _telling(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+def _raising_errors(test: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     """Return a test that raises the error which a miss carries."""
 
     @wraps(test)
-    async def telling(*args: object, **options: object) -> object:
+    async def wrapper(*args: object, **options: object) -> object:
         try:
             return await test(*args, **options)
         except BaseException as caught:
-            told = None if isinstance(caught, Exception) else _cassette_error(caught)
-            if told is None:
+            miss = _carried_error(caught)
+            if miss is None:
                 raise
-            error = told.with_traceback(caught.__traceback__)
+            error = miss.with_traceback(caught.__traceback__)
         raise error
 
-    return telling
+    return wrapper
+
+
+def _carried_error(error: BaseException) -> CassetteError | None:
+    """Return the error to raise instead of a BaseException that carries one."""
+    return None if isinstance(error, Exception) else _cassette_error(error)
 
 
 def _cassette_error(error: BaseException) -> CassetteError | None:
-    """Return the error of ours that this is, carries, or, where several ended badly, holds."""
+    """Return the cassette error that an exception is, carries, or holds in a group."""
     if isinstance(error, CassetteMiss):
         return error.error
     if isinstance(error, CassetteError):
         return error
     inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    return next((found for one in inner if (found := _cassette_error(one))), None)
+    return next((found for part in inner if (found := _cassette_error(part))), None)
 
 
-def _untold_miss(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
-    """Return the first miss that a test has not told itself, and that it fails with."""
+def _unreported_miss(item: pytest.Item, failure: BaseException | None) -> CassetteError | None:
+    """Return the first miss that the test did not raise itself, and note it for the summary."""
     own = item.stash.get(CASSETTE, None)
     if own is None:
-        # A miss is vcrpy's exception there; the test does with it what it likes.
+        # There a miss is vcrpy's exception, which the test may handle.
         return _miss_of_vcrpy(item, None)
     missed = own.take_pending_miss()
-    told = missed or failure
-    if isinstance(told, CassetteMissError):
-        _note_miss(item, own.path, told)
+    reported = missed or failure
+    if isinstance(reported, CassetteMissError):
+        _note_miss(item, own.path, reported)
     return missed
 
 

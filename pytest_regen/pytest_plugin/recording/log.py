@@ -13,8 +13,8 @@ import pytest
 from pytest_regen.cassettes.files.storage import name_parts
 from pytest_regen.credentials.search import scrub_text
 from pytest_regen.pytest_plugin.choices import cassette_mark
-from pytest_regen.pytest_plugin.marked_fixtures import OTHERS, other_that_serves
 from pytest_regen.pytest_plugin.names import node_command
+from pytest_regen.pytest_plugin.stash import VCR_PLUGINS, other_vcr_plugin
 from pytest_regen.text import plural
 
 __all__ = [
@@ -24,13 +24,13 @@ __all__ = [
     "cassette_log",
     "is_full_run",
     "orphans",
-    "section",
+    "summary_lines",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class CassetteNote:
-    """One thing to tell about a cassette."""
+    """One line of the summary about a cassette."""
 
     kind: Literal["miss", "drift", "unplayed", "orphan", "hint"]
     what: str
@@ -62,9 +62,9 @@ class CassetteNote:
         return {**asdict(self), "causes": list(self.causes)}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> "CassetteNote":
+    def from_json(cls, data: Mapping[str, Any]) -> "CassetteNote":
         """Return what ``to_json`` gave away."""
-        return cls(**{**said, "causes": tuple(said["causes"])})
+        return cls(**{**data, "causes": tuple(data["causes"])})
 
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -106,7 +106,7 @@ def orphans(
             module = parent / f"{folder.name}.py"
             files = (p for p in folder.rglob("*") if name_parts(p)[1] in _SUFFIXES and p.is_file())
             left = sorted(file for file in files if file not in claimed)
-            if module in modules or any(fnmatch(module.name, one) for one in patterns):
+            if module in modules or any(fnmatch(module.name, pattern) for pattern in patterns):
                 yield from (file for file in left if _is_unused(module, file, modules))
                 yield from (file for file in left if _is_gone_case(file, claimed))
 
@@ -115,7 +115,7 @@ def _is_unused(module: Path, file: Path, modules: Mapping[Path, bool]) -> bool:
     """Whether a module is gone, or was collected and does not name a file.
 
     What it names may be used by a test that is not collected here, or by ``use_cassette``. A module
-    that is there and was not collected says nothing: nobody knows what its tests would use.
+    that is there and was not collected counts as well: its tests may use any cassette.
     """
     from pytest_regen.cassettes.files.storage import unused_reason
 
@@ -125,7 +125,7 @@ def _is_unused(module: Path, file: Path, modules: Mapping[Path, bool]) -> bool:
 def _is_gone_case(file: Path, claimed: Collection[Path]) -> bool:
     """Whether a file is that of one case of a test, of which other cases were collected."""
     test, bracket, _ = file.name.partition("[")
-    others = (one.name for one in claimed if one.parent == file.parent)
+    others = (path.name for path in claimed if path.parent == file.parent)
     return bool(bracket) and any(name.startswith(f"{test}[") for name in others)
 
 
@@ -144,7 +144,7 @@ def cassette_log(config: pytest.Config) -> "CassetteLog":
 
 
 class CassetteLog:
-    """Hears of cassettes while tests are collected and run, and tells at the end."""
+    """Collects notes about cassettes during a run, and prints them at its end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -166,14 +166,14 @@ class CassetteLog:
         """Keep notes, each once."""
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
 
-    def take_over(self, said: Mapping[str, Any]) -> None:
+    def take_over(self, data: Mapping[str, Any]) -> None:
         """Keep what a worker sent."""
-        self.add(CassetteNote.from_json(note) for note in said["notes"])
-        self.drifted.update(said["drifted"])
-        self._used.update(map(Path, said["used"]))
+        self.add(CassetteNote.from_json(note) for note in data["notes"])
+        self.drifted.update(data["drifted"])
+        self._used.update(map(Path, data["used"]))
 
     def use(self, file: Path) -> None:
-        """Note that a test uses a cassette, which it may not have said before."""
+        """Note that a test uses a cassette, which it may not have claimed before."""
         path = Path(os.path.abspath(file))  # noqa: PTH100 - a link is where it stands
         if path not in self._claimed:
             self._used.add(path)
@@ -186,9 +186,9 @@ class CassetteLog:
         """Note which files the collected tests would use, before any of them is deselected."""
         from pytest_regen.pytest_plugin.names import own_cassette, vcr_cassettes
 
-        other = other_that_serves(self._config.pluginmanager)
+        other = other_vcr_plugin(self._config.pluginmanager)
         if other and any(item.get_closest_marker("vcr") is not None for item in items):
-            self.add([_stepped_back(other)])
+            self.add([_other_plugin_note(other)])
         for item in items:
             try:
                 own, files = own_cassette(item), vcr_cassettes(item)
@@ -220,7 +220,7 @@ class CassetteLog:
         self.notes = [note for note in self.notes if note not in used]
         cache: pytest.Cache | None = getattr(session.config, "cache", None)
         if cache is not None and (self.drifted or cache.get(_DRIFTED, [])):
-            # `pytest-regen cassettes check` tells of them.
+            # `pytest-regen cassettes check` lists them.
             cache.set(_DRIFTED, sorted(self.drifted))
 
     def _orphan(self, path: Path) -> CassetteNote:
@@ -233,31 +233,31 @@ class CassetteLog:
         )
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
-        """Print the section, if there is anything to tell."""
-        lines = section(self.notes, self._config)
+        """Print the section, if there are notes."""
+        lines = summary_lines(self.notes, self._config)
         if lines:
             terminalreporter.write_sep("=", "cassettes", yellow=True)
         for line in lines:
             terminalreporter.write_line(line)
 
 
-def _stepped_back(other: str) -> CassetteNote:
+def _other_plugin_note(other: str) -> CassetteNote:
     package = other.partition(".")[0].replace("_", "-")
     return CassetteNote(
         "hint",
         f"{package} is loaded and serves the tests marked vcr",
-        next=f"uninstall it, or pass -p no:{OTHERS[other]}, and pytest-regen does",
+        next=f"uninstall it, or pass -p no:{VCR_PLUGINS[other]}, and pytest-regen does",
     )
 
 
 _SCREEN = 30
-"""Lines beyond which notes of a kind are told by cause."""
+"""Lines beyond which notes of a kind are grouped by cause."""
 
 _MANY = 4
-"""Tests beyond which a command reads their names from a file, and failing ones are told again."""
+"""Tests beyond which a command reads their names from a file, and failing ones are repeated."""
 
 _CAUSES = 8
-"""Causes that are told; most tests share the first ones."""
+"""Causes that are shown, those of most tests first."""
 
 _NAMES = 3
 """Tests that are named below a cause."""
@@ -269,8 +269,8 @@ _HEADS = {
 }
 
 
-def section(notes: Sequence[CassetteNote], config: pytest.Config) -> list[str]:
-    """Return the lines of the section; none where there is nothing to tell.
+def summary_lines(notes: Sequence[CassetteNote], config: pytest.Config) -> list[str]:
+    """Return the lines of the section; none without notes.
 
     Args:
         notes: everything, in the order in which it was noted.
@@ -294,24 +294,24 @@ def by_cause(notes: Iterable[CassetteNote]) -> dict[tuple[str, str], list[str]]:
 
 
 def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) -> Iterator[str]:
-    told = [note for note in notes if not note.failed]
+    shown = [note for note in notes if not note.failed]
     failed = [note for note in notes if note.failed]
     if len({note.test for note in failed}) > _MANY:
-        # Each has told of itself; what they have in common nobody has.
-        told = list(notes)
-    if not told:
+        # Each failed with its own miss, but none of them shows what they have in common.
+        shown = list(notes)
+    if not shown:
         return
-    whole = [line for note in told for line in str(note).splitlines()]
-    if len(whole) <= _SCREEN and not any(note.failed for note in told):
+    whole = [line for note in shown for line in str(note).splitlines()]
+    if len(whole) <= _SCREEN and not any(note.failed for note in shown):
         yield from whole
     else:
-        yield from _grouped(kind, told, whole, config)
-    command = _command(kind, told, config)
+        yield from _group_lines(kind, shown, whole, config)
+    command = _command(kind, shown, config)
     if command:
         yield f"next: {command}"
 
 
-def _grouped(
+def _group_lines(
     kind: str, notes: Sequence[CassetteNote], whole: Sequence[str], config: pytest.Config
 ) -> Iterator[str]:
     tests = dict.fromkeys(note.test for note in notes)
@@ -324,7 +324,7 @@ def _grouped(
         yield f"        {_names(named)}"
     if len(causes) > _CAUSES:
         yield f"    and {plural(len(causes) - _CAUSES, 'other cause')}"
-    file = _written(f"{kind}.txt", map(scrub_text, whole), config)
+    file = _write_lines(f"{kind}.txt", map(scrub_text, whole), config)
     if file:
         yield f"in full: {file}"
 
@@ -352,7 +352,7 @@ def _command(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
         return node_command(config, *tests, options=options)
     named = shlex.split(node_command(config, *tests))[1:]
     # As they are: pytest keeps them in its cache, too.
-    file = _written(f"{kind}-tests.txt", named, config)
+    file = _write_lines(f"{kind}-tests.txt", named, config)
     if not file:
         return node_command(config, *tests, options=options)
     return shlex.join(["pytest", f"@{file}", *options])
@@ -372,7 +372,7 @@ def _options(command: str) -> Iterator[str]:
     yield from words[start:]
 
 
-def _written(name: str, lines: Iterable[str], config: pytest.Config) -> str:
+def _write_lines(name: str, lines: Iterable[str], config: pytest.Config) -> str:
     """Return where lines were written, as seen from where pytest was called; empty if nowhere."""
     cache: pytest.Cache | None = getattr(config, "cache", None)
     if cache is None:

@@ -9,7 +9,7 @@ import pytest
 from pytest_regen.network import AllowedHosts, closed_network
 from pytest_regen.pytest_plugin.options import usage_error
 
-__all__ = ["check_mark", "hosts_said", "refuse_connections"]
+__all__ = ["check_mark", "hosts_of", "refuse_connections"]
 
 
 def check_mark(item: pytest.Item, mark: pytest.Mark | None) -> None:
@@ -26,15 +26,15 @@ def check_mark(item: pytest.Item, mark: pytest.Mark | None) -> None:
         )
 
 
-def hosts_said(item: pytest.Item) -> Any:
+def hosts_of(item: pytest.Item) -> Any:
     """Return the hosts that a test may reach as its marks say, else the option."""
     block, allow = (
         item.get_closest_marker("block_network"),
         item.get_closest_marker("allowed_hosts"),
     )
-    said = block.kwargs.get("allowed_hosts") if block else None
-    said = said or (allow.args[0] if allow and allow.args else None)
-    return said or item.config.getoption("--allowed-hosts")
+    hosts = block.kwargs.get("allowed_hosts") if block else None
+    hosts = hosts or (allow.args[0] if allow and allow.args else None)
+    return hosts or item.config.getoption("--allowed-hosts")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The cassette of a test marked ``vcr``: vcrpy's own, with drift and misses told."""
+"""The cassette of a test marked ``vcr``: vcrpy's own, with drift and misses reported."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,18 +11,18 @@ from pytest_regen.cassettes.clients.vcr_run import VcrOptions, VcrRun, use_vcr_c
 from pytest_regen.cassettes.misses import miss_causes, with_exemption
 from pytest_regen.errors import UsageError
 from pytest_regen.modes import RECORD_MODES
-from pytest_regen.pytest_plugin.choices import named_hosts
+from pytest_regen.pytest_plugin.choices import hosts_argument
 from pytest_regen.pytest_plugin.names import node_command, vcr_file_name
-from pytest_regen.pytest_plugin.options import told_whole, usage_error
+from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.recording.fixture import diff_folder, passthrough_hosts, policy
 from pytest_regen.pytest_plugin.recording.hooks import EXEMPTION, cassette_hooks, note, note_drift
 from pytest_regen.pytest_plugin.recording.log import cassette_log
 from pytest_regen.pytest_plugin.stash import CALL_PASSED, VCR_RUN
 
-__all__ = ["merged", "vcr_cassette_in_use"]
+__all__ = ["merge_config", "vcr_cassette_in_use"]
 
 
-def merged(config: Mapping[str, Any], marks: Sequence[pytest.Mark]) -> dict[str, Any]:
+def merge_config(config: Mapping[str, Any], marks: Sequence[pytest.Mark]) -> dict[str, Any]:
     """Return the arguments of vcrpy: the closest mark wins, the fixture comes last."""
     found = dict(config)
     for mark in reversed(marks):
@@ -40,8 +40,8 @@ def vcr_cassette_in_use(
     config: Mapping[str, Any],
     marks: Sequence[pytest.Mark],
 ) -> Iterator[Any]:
-    """Put a cassette to use as pytest-recording does, and tell what it would not."""
-    options_of_vcr = merged(config, marks)
+    """Use a cassette as pytest-recording does, and report what it would not."""
+    options_of_vcr = merge_config(config, marks)
     mode = _mode(item, options_of_vcr.pop("record_mode", mode))
     passing = options_of_vcr.pop("passthrough_hosts", ())
     cassette_hooks(item.config)
@@ -50,15 +50,15 @@ def vcr_cassette_in_use(
         folder=Path(folder),
         mode=mode,
         config=options_of_vcr,
-        extra=tuple(str(one) for mark in marks for one in mark.args),
+        extra=tuple(str(arg) for mark in marks for arg in mark.args),
         configure=lambda vcr: item.config.hook.pytest_recording_configure(
             config=item.config, vcr=vcr
         ),
-        passing=(*passthrough_hosts(item.config), *named_hosts(item, "vcr", passing)),
+        passing=(*passthrough_hosts(item.config), *hosts_argument(item, "vcr", passing)),
         diff_folder=diff_folder(item.config),
         test=getattr(item, "obj", None),
     )
-    with _watched(item, options) as run:
+    with _open_cassette(item, options) as run:
         run.command = node_command(item.config, item.nodeid, options=("--record-mode", "rewrite"))
         item.stash[VCR_RUN] = run
         cassette_log(item.config).use(run.path)
@@ -69,42 +69,42 @@ def vcr_cassette_in_use(
     refused = run.take_pending_miss(None)
     if refused is not None:
         raise refused
-    _tell(item, run)
+    _report(item, run)
 
 
 @contextmanager
-def _watched(item: pytest.Item, options: VcrOptions) -> Iterator[VcrRun]:
+def _open_cassette(item: pytest.Item, options: VcrOptions) -> Iterator[VcrRun]:
     try:
         with use_vcr_cassette(options) as run:
             yield run
     except UsageError as error:
-        raise told_whole(f"{item.nodeid}: {error}") from None
+        raise plain_usage_error(f"{item.nodeid}: {error}") from None
 
 
-def _mode(item: pytest.Item, said: object) -> str:
+def _mode(item: pytest.Item, value: object) -> str:
     """Return a record mode, given as a word or as a member of vcrpy's enum."""
-    mode = getattr(said, "value", said)
+    mode = getattr(value, "value", value)
     if mode not in RECORD_MODES:
         raise usage_error(
-            f"{item.nodeid}: vcr(record_mode={said!r}): unknown record mode",
+            f"{item.nodeid}: vcr(record_mode={value!r}): unknown record mode",
             hint=f"use one of {', '.join(RECORD_MODES)}",
         )
     return str(mode)
 
 
-def _tell(item: pytest.Item, run: VcrRun) -> None:
+def _report(item: pytest.Item, run: VcrRun) -> None:
     passed = item.stash.get(CALL_PASSED, False)
     drift = policy(item.config, "drift", None, "warn")
     unplayed = policy(item.config, "unplayed", None, "warn")
     if run.drifts:
         note_drift(item, run.path)
-    for one in run.drifts if drift != "ignore" else ():
-        fails = drift == "fail"
-        note(item, "drift", run.path, one, command=run.command, failed=fails, causes=one.causes)
-    swallowed = [with_exemption(one, EXEMPTION["vcr"]) for one in run.take_swallowed_misses()]
+    fails = drift == "fail"
+    for change in run.drifts if drift != "ignore" else ():
+        causes = change.causes
+        note(item, "drift", run.path, change, command=run.command, failed=fails, causes=causes)
+    swallowed = [with_exemption(miss, EXEMPTION["vcr"]) for miss in run.take_swallowed_misses()]
     for miss in swallowed if drift != "ignore" else ():
         what, causes = f"{miss.what}\n    {miss.why}", miss_causes(miss)
-        fails = drift == "fail"
         note(item, "miss", run.path, what, command=run.command, failed=fails, causes=causes)
     if not passed:
         return
@@ -118,5 +118,4 @@ def _tell(item: pytest.Item, run: VcrRun) -> None:
         fails = unplayed == "fail"
         note(item, "unplayed", run.path, what, command=run.command, failed=fails)
         if fails:
-            told = f"{run.path.name}: {what}\n  next: {run.command}"
-            pytest.fail(told, pytrace=False)
+            pytest.fail(f"{run.path.name}: {what}\n  next: {run.command}", pytrace=False)

@@ -12,23 +12,23 @@ from pytest_regen.html import Child, Html, element, isolate
 from pytest_regen.server.gazetteer import Gazetteer, Place
 
 __all__ = [
-    "KEPT",
-    "Filled",
-    "Kept",
+    "SAVED",
+    "FieldState",
+    "SavedAnswer",
     "answers_of",
-    "filled_again",
-    "filled_in",
-    "kept_of",
+    "answers_to_save",
+    "dump_saved",
+    "is_missing",
+    "load_saved",
     "question_field",
-    "read_kept",
+    "read_fields",
+    "restore_answers",
     "too_long",
-    "unanswered",
-    "written_kept",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FieldState:
     """What stands in the fields of one question."""
 
     text: str | None = None
@@ -45,19 +45,19 @@ class Filled:
     """Whether it is the first that something is wrong with."""
 
 
-def question_field(number: int, question: ClarificationQuestion, filled: Filled) -> Html:
+def question_field(number: int, question: ClarificationQuestion, state: FieldState) -> Html:
     """Return one question with its inputs.
 
     Args:
         number: of the question, from 0; its fields are called after it, never after the id that a
             model chose.
         question: what is asked.
-        filled: what already stands there.
+        state: what already stands there.
     """
     name = f"q{number}"
-    inputs = _BY_TYPE[question.type](name, question, filled)
-    problem = filled.problem and element(
-        "p", filled.problem, class_="field-problem", id=_problem_id(name)
+    inputs = _BY_TYPE[question.type](name, question, state)
+    problem = state.problem and element(
+        "p", state.problem, class_="field-problem", id=_problem_id(name)
     )
     return element(
         "fieldset",
@@ -77,20 +77,20 @@ def _optional(question: ClarificationQuestion) -> Child:
     return None if question.required else (" ", element("span", "optional", class_="optional"))
 
 
-def _words(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
+def _words(name: str, question: ClarificationQuestion, state: FieldState) -> Child:
     return element(
         "input",
         type="text",
         name=f"{name}.text",
         id=f"{name}-text",
-        value=filled.text or "",
+        value=state.text or "",
         placeholder=question.placeholder,
         data_limit=MAX_ANSWER,
         aria_label=question.question,
         aria_required="true" if question.required else None,
-        aria_invalid="true" if filled.problem else None,
-        aria_describedby=_problem_id(name) if filled.problem else None,
-        autofocus=filled.takes_focus,
+        aria_invalid="true" if state.problem else None,
+        aria_describedby=_problem_id(name) if state.problem else None,
+        autofocus=state.takes_focus,
         dir="auto",
     )
 
@@ -99,18 +99,18 @@ def _problem_id(name: str) -> str:
     return f"{name}-problem"
 
 
-def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
+def _choices(name: str, question: ClarificationQuestion, state: FieldState) -> Child:
     ticks = [
-        _marked(
+        _option(
             "checkbox",
             f"{name}.selected",
             f"{name}-{number}",
             option.id,
             isolate(option.label),
-            checked=option.id in filled.selected,
-            # What is wrong is told at the first box, which gets the focus.
-            wrong=_problem_id(name) if filled.problem and number == 0 else None,
-            focused=filled.takes_focus and number == 0,
+            checked=option.id in state.selected,
+            # The problem is described at the first box, which gets the focus.
+            wrong=_problem_id(name) if state.problem and number == 0 else None,
+            focused=state.takes_focus and number == 0,
         )
         for number, option in enumerate(question.options or ())
     ]
@@ -125,7 +125,7 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
                 type="text",
                 name=f"{name}.text",
                 id=f"{name}-text",
-                value=filled.text or "",
+                value=state.text or "",
                 placeholder=question.placeholder,
                 data_limit=MAX_ANSWER,
                 dir="auto",
@@ -136,17 +136,17 @@ def _choices(name: str, question: ClarificationQuestion, filled: Filled) -> Chil
     return element("div", ticks, class_="choices"), other
 
 
-def _place(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
+def _place(name: str, question: ClarificationQuestion, state: FieldState) -> Child:
     level = question.location_level or "city"
-    marked = filled.selected[0] if filled.selected else None
-    typed = filled.text if filled.text is not None else question.prefilled_location
+    marked = state.selected[0] if state.selected else None
+    typed = state.text if state.text is not None else question.prefilled_location
     radios = [
-        _marked("radio", f"{name}.selected", f"{name}-{n}", label, shown, checked=label == marked)
-        for n, (label, shown) in enumerate(_offered(question, filled).items())
+        _option("radio", f"{name}.selected", f"{name}-{n}", label, shown, checked=label == marked)
+        for n, (label, shown) in enumerate(_place_options(question, state).items())
     ]
     if radios:
         radios.append(
-            _marked(
+            _option(
                 "radio",
                 f"{name}.selected",
                 f"{name}-typed",
@@ -157,24 +157,24 @@ def _place(name: str, question: ClarificationQuestion, filled: Filled) -> Child:
         )
     return (
         element("div", radios, class_="choices places") if radios else None,
-        _picker(name, level, typed or "", question, filled),
+        _picker(name, level, typed or "", question, state),
     )
 
 
-def _offered(question: ClarificationQuestion, filled: Filled) -> dict[str, Child]:
+def _place_options(question: ClarificationQuestion, state: FieldState) -> dict[str, Child]:
     """Return the places that can be marked, by what is sent: suggested ones, then found ones."""
     suggested: dict[str, Child] = {
         label: isolate(label) for label in question.suggested_locations or ()
     }
     found = {
         place.label: (place.name, element("small", place.surroundings))
-        for place in filled.found or ()
+        for place in state.found or ()
     }
     return suggested | {label: shown for label, shown in found.items() if label not in suggested}
 
 
 def _picker(
-    name: str, level: str, typed: str, question: ClarificationQuestion, filled: Filled
+    name: str, level: str, typed: str, question: ClarificationQuestion, state: FieldState
 ) -> Html:
     box = element(
         "input",
@@ -184,10 +184,10 @@ def _picker(
         value=typed,
         placeholder=question.placeholder or _EXAMPLE[level],
         data_limit=MAX_LABEL,
-        aria_describedby=f"{name}-hint {_problem_id(name)}" if filled.problem else f"{name}-hint",
+        aria_describedby=f"{name}-hint {_problem_id(name)}" if state.problem else f"{name}-hint",
         aria_required="true" if question.required else None,
-        aria_invalid="true" if filled.problem else None,
-        autofocus=filled.takes_focus,
+        aria_invalid="true" if state.problem else None,
+        autofocus=state.takes_focus,
         spellcheck="false",
         dir="auto",
     )
@@ -206,25 +206,25 @@ def _picker(
             element("label", _LABEL[level], for_=f"{name}-text"),
             element("div", (box, find), class_="search"),
             # Which place of the list was chosen; what is typed is nothing but what was typed.
-            element("input", type="hidden", name=f"{name}.place", value=filled.place),
-            element("p", _hint(filled, question), class_="hint", id=f"{name}-hint"),
+            element("input", type="hidden", name=f"{name}.place", value=state.place),
+            element("p", _hint(state, question), class_="hint", id=f"{name}-hint"),
         ),
         class_="picker",
         data_level=level,
     )
 
 
-def _hint(filled: Filled, question: ClarificationQuestion) -> str:
-    if filled.found:
+def _hint(state: FieldState, question: ClarificationQuestion) -> str:
+    if state.found:
         return "Mark one of the places above, or keep what you typed."
-    if filled.found is not None:
+    if state.found is not None:
         return "No place of that name is known here; what you typed will be used as it is."
-    if filled.text is None and question.prefilled_location is not None:
+    if state.text is None and question.prefilled_location is not None:
         return "Filled in from what you wrote. Change it if it is not right."
     return "Choose from what is found, or leave what you typed."
 
 
-def _marked(
+def _option(
     kind: str,
     name: str,
     identifier: str,
@@ -268,10 +268,10 @@ _BY_TYPE = {"open_text": _words, "multiple_choice": _choices, "location_picker":
 Form = Mapping[str, Sequence[str]]
 
 
-def filled_in(form: Form, questions: Sequence[ClarificationQuestion]) -> tuple[Filled, ...]:
+def read_fields(form: Form, questions: Sequence[ClarificationQuestion]) -> tuple[FieldState, ...]:
     """Return what stands in the fields of each question."""
     return tuple(
-        Filled(
+        FieldState(
             text=_first(form, f"q{number}.text"),
             selected=tuple(form.get(f"q{number}.selected", ())),
             place=_first(form, f"q{number}.place") or "",
@@ -281,22 +281,22 @@ def filled_in(form: Form, questions: Sequence[ClarificationQuestion]) -> tuple[F
 
 
 def answers_of(
-    questions: Sequence[ClarificationQuestion], filled: Sequence[Filled], gazetteer: Gazetteer
+    questions: Sequence[ClarificationQuestion], fields: Sequence[FieldState], gazetteer: Gazetteer
 ) -> dict[str, object]:
     """Return the answers by question id, as a context takes them; what is blank was skipped."""
     return {
         question.id: _answer(question, entry, gazetteer)
-        for question, entry in zip(questions, filled, strict=True)
+        for question, entry in zip(questions, fields, strict=True)
     }
 
 
-def unanswered(question: ClarificationQuestion, answer: object) -> bool:
+def is_missing(question: ClarificationQuestion, answer: object) -> bool:
     """Whether a question that has to be answered was not."""
     return question.required and answer is None
 
 
 def too_long(length: int, limit: int) -> str:
-    """Return what somebody is told whose text does not fit; counted in characters, not in bytes."""
+    """Return the message for a text that does not fit, counted in characters, not in bytes."""
     return (
         f"This has {length:,} characters, and at most {limit:,} fit. "
         f"Shorten it by {length - limit:,}."
@@ -304,40 +304,42 @@ def too_long(length: int, limit: int) -> str:
 
 
 def _answer(
-    question: ClarificationQuestion, filled: Filled, gazetteer: Gazetteer
+    question: ClarificationQuestion, state: FieldState, gazetteer: Gazetteer
 ) -> dict[str, object] | None:
-    words = filled.text if filled.text is not None and not is_blank(filled.text) else None
+    words = state.text if state.text is not None and not is_blank(state.text) else None
     if question.type == "open_text":
         return None if words is None else {"kind": "text", "text": words}
     if question.type == "multiple_choice":
-        return _choice(filled, words)
-    marked = next((label for label in filled.selected if label), None)
+        return _choice(state, words)
+    marked = next((label for label in state.selected if label), None)
     if marked is not None:
         suggested = marked in (question.suggested_locations or ())
-        return _typed(marked) if suggested else _chosen(question, marked, gazetteer)
+        return _typed_place(marked) if suggested else _known_place(question, marked, gazetteer)
     if words is None:
         return None
-    chosen = filled.place == words
-    return _chosen(question, words, gazetteer) if chosen else _typed(words)
+    chosen = state.place == words
+    return _known_place(question, words, gazetteer) if chosen else _typed_place(words)
 
 
-def _choice(filled: Filled, words: str | None) -> dict[str, object] | None:
-    if not filled.selected and words is None:
+def _choice(state: FieldState, words: str | None) -> dict[str, object] | None:
+    if not state.selected and words is None:
         return None
-    chosen: dict[str, object] = {"kind": "choice", "selected": list(filled.selected)}
+    chosen: dict[str, object] = {"kind": "choice", "selected": list(state.selected)}
     return chosen if words is None else {**chosen, "other": words}
 
 
-def _typed(label: str) -> dict[str, object]:
-    """Return a place as it was typed or suggested; which one it is remains to be understood."""
+def _typed_place(label: str) -> dict[str, object]:
+    """Return a place by the words that were typed or suggested; the model resolves them."""
     return {"kind": "place", "label": label.strip()}
 
 
-def _chosen(question: ClarificationQuestion, label: str, gazetteer: Gazetteer) -> dict[str, object]:
-    """Return a place that was shown with all it lies in, and chosen."""
-    known = gazetteer.labelled(label, level=question.location_level)
+def _known_place(
+    question: ClarificationQuestion, label: str, gazetteer: Gazetteer
+) -> dict[str, object]:
+    """Return a place of the gazetteer with its city, state and country."""
+    known = gazetteer.by_label(label, level=question.location_level)
     if known is None:
-        return _typed(label)
+        return _typed_place(label)
     parts = {"city": known.city, "state": known.state, "country": known.country}
     return {
         "kind": "place",
@@ -351,11 +353,11 @@ def _first(form: Form, name: str) -> str | None:
     return values[0] if values else None
 
 
-KEPT = "kept"
+SAVED = "kept"
 """Name of the hidden field."""
 
 
-class Kept(BaseModel):
+class SavedAnswer(BaseModel):
     """One answer and its question. Nobody vouches for it: it only fills fields of who sends it."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -367,39 +369,39 @@ class Kept(BaseModel):
     """Labels of options, or the place that was marked."""
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The answer, to be read."""
-        return ", ".join(one for one in (*self.selected, self.text) if not is_blank(one))
+        return ", ".join(text for text in (*self.selected, self.text) if not is_blank(text))
 
 
-_ALL: TypeAdapter[list[Kept]] = TypeAdapter(list[Kept])
+_ALL: TypeAdapter[list[SavedAnswer]] = TypeAdapter(list[SavedAnswer])
 
 
-def kept_of(
-    questions: Sequence[ClarificationQuestion], filled: Sequence[Filled]
-) -> tuple[Kept, ...]:
+def answers_to_save(
+    questions: Sequence[ClarificationQuestion], fields: Sequence[FieldState]
+) -> tuple[SavedAnswer, ...]:
     """Return what was answered, without what was left blank."""
-    found = []
-    for question, entry in zip(questions, filled, strict=True):
+    saved = []
+    for question, entry in zip(questions, fields, strict=True):
         labels = {option.id: option.label for option in question.options or ()}
         selected = tuple(labels.get(key, key) for key in entry.selected)
-        found.append(
-            Kept(
+        saved.append(
+            SavedAnswer(
                 question=question.question,
                 kind=question.type,
                 text=entry.text or "",
                 selected=selected,
             )
         )
-    return tuple(one for one in found if one.said)
+    return tuple(answer for answer in saved if answer.summary)
 
 
-def written_kept(kept: Sequence[Kept]) -> str:
+def dump_saved(saved: Sequence[SavedAnswer]) -> str:
     """Return answers as the value of a hidden field."""
-    return json.dumps([one.model_dump() for one in kept], ensure_ascii=False)
+    return json.dumps([answer.model_dump() for answer in saved], ensure_ascii=False)
 
 
-def read_kept(field: str) -> tuple[Kept, ...]:
+def load_saved(field: str) -> tuple[SavedAnswer, ...]:
     """Return the answers in a hidden field; none where it holds something else."""
     try:
         return tuple(_ALL.validate_json(field.encode("utf-8", "replace"))) if field else ()
@@ -407,43 +409,43 @@ def read_kept(field: str) -> tuple[Kept, ...]:
         return ()
 
 
-def filled_again(
-    kept: Sequence[Kept], questions: Sequence[ClarificationQuestion]
-) -> tuple[tuple[Filled, ...], tuple[Kept, ...]]:
+def restore_answers(
+    saved: Sequence[SavedAnswer], questions: Sequence[ClarificationQuestion]
+) -> tuple[tuple[FieldState, ...], tuple[SavedAnswer, ...]]:
     """Return the fields of new questions filled with old answers, and the answers left over.
 
     An answer belongs to the question that it was given to, or to the only one of its kind.
     """
-    left = list(kept)
-    filled = []
+    left = list(saved)
+    fields = []
     for question in questions:
-        same = next((one for one in left if _is_of(one, question, kept, questions)), None)
+        same = next((old for old in left if _is_of(old, question, saved, questions)), None)
         if same is None:
-            filled.append(Filled())
+            fields.append(FieldState())
             continue
         left.remove(same)
         ids = {option.label: option.id for option in question.options or ()}
         known = ids or {label: label for label in question.suggested_locations or ()}
         others = [label for label in same.selected if label not in known]
-        filled.append(
-            Filled(
-                text=", ".join(one for one in (*others, same.text) if not is_blank(one)),
+        fields.append(
+            FieldState(
+                text=", ".join(text for text in (*others, same.text) if not is_blank(text)),
                 selected=tuple(known[label] for label in same.selected if label in known),
             )
         )
-    return tuple(filled), tuple(left)
+    return tuple(fields), tuple(left)
 
 
 def _is_of(
-    one: Kept,
+    one: SavedAnswer,
     question: ClarificationQuestion,
-    kept: Sequence[Kept],
+    saved: Sequence[SavedAnswer],
     questions: Sequence[ClarificationQuestion],
 ) -> bool:
     if one.kind != question.type:
         return False
     alone: Any = (
         [q for q in questions if q.type == one.kind],
-        [k for k in kept if k.kind == one.kind],
+        [k for k in saved if k.kind == one.kind],
     )
     return one.question == question.question or all(len(found) == 1 for found in alone)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from pytest_regen.html import Child, Html, document, element, isolate
 
-__all__ = ["alert", "answered_before", "error_page", "framed", "written"]
+__all__ = ["alert", "description_quote", "error_page", "page_frame", "previous_answers"]
 
 NAME = "Subject line"
 _PROMISE = (
@@ -27,13 +27,13 @@ _ERRORS = {
 """Titles and sentences for people."""
 
 
-def framed(title: str, view: Child, *, announced: str) -> Html:
+def page_frame(title: str, view: Child, *, announced: str) -> Html:
     """Return a whole page around one view.
 
     Args:
         title: of the window.
         view: what `main` holds.
-        announced: what a screen reader is told once the view has replaced another.
+        announced: what a screen reader says once the view has replaced another.
     """
     head = (
         element("meta", charset="utf-8"),
@@ -74,7 +74,7 @@ def error_page(status: HTTPStatus, message: str, *, request_id: str = "") -> Htm
         else None,
         element("div", element("a", "To the start", href="/", class_="button"), class_="actions"),
     )
-    return framed(title, view, announced=title)
+    return page_frame(title, view, announced=title)
 
 
 def alert(message: str | None, *, focused: bool = True) -> Html | None:
@@ -91,20 +91,20 @@ def alert(message: str | None, *, focused: bool = True) -> Html | None:
     )
 
 
-def answered_before(answers: Sequence[tuple[str, str]]) -> Html | None:
+def previous_answers(answers: Sequence[tuple[str, str]]) -> Html | None:
     """Return questions and answers that can no longer be sent, to be read again."""
     if not answers:
         return None
     rows = [
-        (element("dt", isolate(question)), element("dd", isolate(said)))
-        for question, said in answers
+        (element("dt", isolate(question)), element("dd", isolate(answer)))
+        for question, answer in answers
     ]
     return element(
         "section", (element("h2", "You had answered"), element("dl", rows)), class_="told"
     )
 
 
-def written(description: str) -> Html:
+def description_quote(description: str) -> Html:
     """Return what the person wrote, as a quotation, and a way back to where it can be changed."""
     back = element(
         "form",

@@ -14,21 +14,21 @@ from pytest_regen.context.questions import MAX_ANSWER, MAX_LABEL
 from pytest_regen.context.requests import parse_context
 from pytest_regen.context.values import MAX_DESCRIPTION, Ask, ConversationContext
 from pytest_regen.errors import InvalidContextError
-from pytest_regen.server.flow import CLIENT_GONE, Answered, ClientGoneError, Flow, unless_gone
+from pytest_regen.server.flow import CLIENT_GONE, ClientGoneError, Flow, TurnOutcome, unless_gone
 from pytest_regen.server.gazetteer import Gazetteer
 from pytest_regen.server.page.fields import (
-    KEPT,
-    Filled,
-    Kept,
+    SAVED,
+    FieldState,
+    SavedAnswer,
     answers_of,
-    filled_again,
-    filled_in,
-    kept_of,
-    read_kept,
+    answers_to_save,
+    is_missing,
+    load_saved,
+    read_fields,
+    restore_answers,
     too_long,
-    unanswered,
 )
-from pytest_regen.server.page.views import Held, questions_page, result_page, start_page
+from pytest_regen.server.page.views import FormState, questions_page, result_page, start_page
 from pytest_regen.server.problems import Problem, log_failure
 from pytest_regen.server.requests import (
     FORM,
@@ -61,7 +61,7 @@ _WORDS = {
     f"at most {MAX_DESCRIPTION:,} characters.",
     "BODY_TIMEOUT": "What you wrote did not arrive in time. Try again.",
 }
-"""What a person is told, where a program is told something else."""
+"""Messages for people, where a program gets another one."""
 _UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
@@ -94,102 +94,108 @@ class Page:
         try:
             form = await self._form(request)
         except Problem as problem:
-            return _started_again("", problem)
-        return _page(start_page(_one(form, "message")))
+            return _start_over("", problem)
+        return _page(start_page(_value(form, "message")))
 
     async def describe(self, request: Request) -> Response:
         """Take the first turn."""
         message = ""
-        kept: tuple[Kept, ...] = ()
+        saved: tuple[SavedAnswer, ...] = ()
         try:
             form = await self._form(request)
-            message, kept = _one(form, "message"), read_kept(_one(form, KEPT))
+            message, saved = _value(form, "message"), load_saved(_value(form, SAVED))
             _check_length(message)
-            return await self._turn(request, {"message": message}, kept)
+            return await self._turn(request, {"message": message}, saved)
         except ClientGoneError:
             return Response(status_code=CLIENT_GONE)
         except Exception as error:  # noqa: BLE001 - whatever it is, what was written stays
-            return _started_again(message, _problem(request, error), kept)
+            return _start_over(message, _problem(request, error), saved)
 
     async def answer(self, request: Request) -> Response:
         """Take the second turn, or look for a place without JavaScript."""
         try:
             form = await self._form(request)
-            held = _held(form)
+            state = _read_form_state(form)
         except Problem as unreadable:
-            return _started_again("", unreadable)
-        filled = filled_in(form, held.context.questions_asked)
-        action = _one(form, "action")
+            return _start_over("", unreadable)
+        fields = read_fields(form, state.context.questions_asked)
+        action = _value(form, "action")
         if action.startswith("find."):
-            return _page(questions_page(held, self._found(action, held, filled)))
+            return _page(questions_page(state, self._find_places(action, state, fields)))
         try:
             skipped = action == "skip"
             return await (
-                self._answered(request, held, {})
+                self._send_answers(request, state, {})
                 if skipped
-                else self._checked(request, held, filled)
+                else self._check(request, state, fields)
             )
         except ClientGoneError:
             return Response(status_code=CLIENT_GONE)
         except Exception as error:  # noqa: BLE001 - as above
             problem = _problem(request, error)
         if problem.code in _START_AGAIN:
-            context = held.context
-            kept = kept_of(context.questions_asked, filled)
-            return _started_again(context.original_description, problem, kept)
-        return _page(questions_page(held, filled, problem=problem.message), problem)
+            context = state.context
+            saved = answers_to_save(context.questions_asked, fields)
+            return _start_over(context.original_description, problem, saved)
+        return _page(questions_page(state, fields, problem=problem.message), problem)
 
-    async def _checked(self, request: Request, held: Held, filled: Sequence[Filled]) -> Response:
-        questions = held.context.questions_asked
-        answers = answers_of(questions, filled, self._gazetteer)
+    async def _check(
+        self, request: Request, state: FormState, fields: Sequence[FieldState]
+    ) -> Response:
+        questions = state.context.questions_asked
+        answers = answers_of(questions, fields, self._gazetteer)
         marked = [
-            replace(entry, problem=_problem_of(held.context, question.id, answers))
-            if not unanswered(question, answers[question.id])
+            replace(entry, problem=_problem_of(state.context, question.id, answers))
+            if not is_missing(question, answers[question.id])
             else replace(entry, problem="This one is needed: answer it, or skip the questions.")
-            for question, entry in zip(questions, filled, strict=True)
+            for question, entry in zip(questions, fields, strict=True)
         ]
         wrong = [number for number, entry in enumerate(marked) if entry.problem]
         if wrong:
             marked[wrong[0]] = replace(marked[wrong[0]], takes_focus=True)
-            return _page(questions_page(held, marked), status=_UNPROCESSABLE)
-        return await self._answered(request, held, answers)
+            return _page(questions_page(state, marked), status=_UNPROCESSABLE)
+        return await self._send_answers(request, state, answers)
 
-    async def _answered(
-        self, request: Request, held: Held, answers: Mapping[str, object]
+    async def _send_answers(
+        self, request: Request, state: FormState, answers: Mapping[str, object]
     ) -> Response:
-        context = held.context.with_answers({k: v for k, v in answers.items() if v is not None})
+        context = state.context.with_answers({k: v for k, v in answers.items() if v is not None})
         data = {
             "message": context.original_description,
             "conversationContext": context.model_dump(mode="json", by_alias=True),
-            "interactionId": held.fields["interaction"],
-            "seal": held.fields["seal"] or None,
+            "interactionId": state.fields["interaction"],
+            "seal": state.fields["seal"] or None,
         }
         return await self._turn(request, data)
 
     async def _turn(
-        self, request: Request, data: Mapping[str, object], kept: Sequence[Kept] = ()
+        self, request: Request, data: Mapping[str, object], saved: Sequence[SavedAnswer] = ()
     ) -> Response:
         """Take a turn, unless the person stops waiting for it."""
         client, request_id = self._client_of(request), request_id_of(request)
-        taken = await self._flow.take(data, client, request_id=request_id)
-        return _page(self._shown(await unless_gone(request, self._flow.answer(taken)), kept))
+        accepted = await self._flow.accept(data, client, request_id=request_id)
+        return _page(self._shown(await unless_gone(request, self._flow.answer(accepted)), saved))
 
-    def _shown(self, answered: Answered, kept: Sequence[Kept]) -> str:
-        result, request = answered.result, answered.taken.request
+    def _shown(self, outcome: TurnOutcome, saved: Sequence[SavedAnswer]) -> str:
+        result, request = outcome.result, outcome.accepted.request
         if isinstance(result, Ask):
-            filled, left = filled_again(kept, result.questions)
+            fields, left = restore_answers(saved, result.questions)
             return questions_page(
-                _holding(answered), filled, left=[(one.question, one.said) for one in left]
+                _form_state(outcome),
+                fields,
+                left=[(answer.question, answer.summary) for answer in left],
             )
         context = request.conversation_context
         return result_page(
             result,
             description=context.original_description if context else request.message,
             context=context,
-            sent=self._flow.prompt_shown(answered.taken),
+            prompt=self._flow.visible_prompt(outcome.accepted),
         )
 
-    def _found(self, action: str, held: Held, filled: Sequence[Filled]) -> list[Filled]:
+    def _find_places(
+        self, action: str, state: FormState, fields: Sequence[FieldState]
+    ) -> list[FieldState]:
         wanted = action.removeprefix("find.")
         return [
             replace(
@@ -200,7 +206,7 @@ class Page:
             if wanted == f"q{number}"
             else entry
             for number, (question, entry) in enumerate(
-                zip(held.context.questions_asked, filled, strict=True)
+                zip(state.context.questions_asked, fields, strict=True)
             )
         ]
 
@@ -213,28 +219,28 @@ class Page:
         return read_form(body)
 
 
-def _holding(answered: Answered) -> Held:
-    context = answered.context()
+def _form_state(outcome: TurnOutcome) -> FormState:
+    context = outcome.context()
     wire = context.model_dump(mode="json", by_alias=True, exclude={"answers"})
-    return Held(
+    return FormState(
         context,
         {
             "context": json.dumps(wire, ensure_ascii=False, separators=(",", ":")),
-            "interaction": answered.taken.conversation,
-            "seal": answered.seal or "",
+            "interaction": outcome.accepted.conversation,
+            "seal": outcome.seal or "",
         },
     )
 
 
-def _held(form: Form) -> Held:
-    fields = {name: _one(form, name) for name in ("context", "interaction", "seal")}
+def _read_form_state(form: Form) -> FormState:
+    fields = {name: _value(form, name) for name in ("context", "interaction", "seal")}
     try:
         context = parse_context(read_json(fields["context"].encode("utf-8")))
     except InvalidContextError:
         raise Problem(
             _UNPROCESSABLE, "INVALID_CONTEXT", "What this page held was changed. Start again."
         ) from None
-    return Held(context.with_answers({}), fields)
+    return FormState(context.with_answers({}), fields)
 
 
 def _problem_of(
@@ -245,9 +251,9 @@ def _problem_of(
         context.with_answers({} if answer is None else {question_id: answer})
     except ValidationError:
         limit = MAX_LABEL if answer["kind"] == "place" else MAX_ANSWER
-        said = answer.get("text") or answer.get("label") or answer.get("other") or ""
-        if len(said) > limit:
-            return too_long(len(said), limit)
+        text = answer.get("text") or answer.get("label") or answer.get("other") or ""
+        if len(text) > limit:
+            return too_long(len(text), limit)
         return "This is not one of the answers offered: choose one of those shown."
     return None
 
@@ -263,7 +269,7 @@ def _check_length(message: str) -> None:
 
 
 def _problem(request: Request, error: Exception) -> Problem:
-    """Return what a person is told of an error; nobody foresaw those that are no problem."""
+    """Return the problem to show for an error, logging one that was not foreseen."""
     if isinstance(error, Problem):
         return error
     log_failure(request_id_of(request), error)
@@ -276,19 +282,19 @@ def _page(page: str, problem: Problem | None = None, *, status: int = 200) -> Re
     return HTMLResponse(page, problem.status.value if problem else status, headers=headers)
 
 
-def _started_again(message: str, problem: Problem, kept: Sequence[Kept] = ()) -> Response:
+def _start_over(message: str, problem: Problem, saved: Sequence[SavedAnswer] = ()) -> Response:
     words = _WORDS.get(problem.code, problem.message)
-    if kept and problem.code in _START_AGAIN:
+    if saved and problem.code in _START_AGAIN:
         words += " Send the description once more; your answers are kept."
     shown = start_page(
         message,
         problem=words,
         invalid=problem.where in {"message", "description"},
-        kept=kept,
+        saved=saved,
     )
     return _page(shown, problem)
 
 
-def _one(form: Form, name: str) -> str:
+def _value(form: Form, name: str) -> str:
     values = form.get(name, ())
     return values[0] if values else ""

@@ -6,10 +6,22 @@ from dataclasses import dataclass, field
 from pytest_regen.context.questions import Answer, ClarificationQuestion, PlaceAnswer, TextAnswer
 from pytest_regen.context.values import MAX_DESCRIPTION, ConversationContext, Generate
 from pytest_regen.html import Child, Html, element, isolate
-from pytest_regen.server.page.fields import KEPT, Filled, Kept, question_field, written_kept
-from pytest_regen.server.page.layout import NAME, alert, answered_before, framed, written
+from pytest_regen.server.page.fields import (
+    SAVED,
+    FieldState,
+    SavedAnswer,
+    dump_saved,
+    question_field,
+)
+from pytest_regen.server.page.layout import (
+    NAME,
+    alert,
+    description_quote,
+    page_frame,
+    previous_answers,
+)
 
-__all__ = ["Held", "questions_page", "result_page", "start_page"]
+__all__ = ["FormState", "questions_page", "result_page", "start_page"]
 
 
 def start_page(
@@ -17,7 +29,7 @@ def start_page(
     *,
     problem: str | None = None,
     invalid: bool = False,
-    kept: Sequence[Kept] = (),
+    saved: Sequence[SavedAnswer] = (),
 ) -> Html:
     """Return the page that asks what should change.
 
@@ -25,7 +37,7 @@ def start_page(
         message: what stands in the box.
         problem: why the last attempt went no further.
         invalid: whether the description itself is the reason.
-        kept: answers that were given before.
+        saved: answers that were given before.
     """
     hint = element(
         "p",
@@ -39,7 +51,7 @@ def start_page(
     form = element(
         "form",
         (
-            element("input", type="hidden", name=KEPT, value=written_kept(kept)) if kept else None,
+            element("input", type="hidden", name=SAVED, value=dump_saved(saved)) if saved else None,
             element("label", "What is going wrong, and where?", for_="message"),
             _box(message, invalid=invalid, focused=problem is None),
             hint,
@@ -60,9 +72,9 @@ def start_page(
         ),
         alert(problem),
         form,
-        answered_before([(one.question, one.said) for one in kept]),
+        previous_answers([(answer.question, answer.summary) for answer in saved]),
     )
-    return framed(NAME, view, announced="Ready for your description.")
+    return page_frame(NAME, view, announced="Ready for your description.")
 
 
 def _box(message: str, *, invalid: bool, focused: bool) -> Html:
@@ -83,7 +95,7 @@ def _box(message: str, *, invalid: bool, focused: bool) -> Html:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FormState:
     """What the page holds for the next turn, in hidden fields."""
 
     context: ConversationContext
@@ -93,8 +105,8 @@ class Held:
 
 
 def questions_page(
-    held: Held,
-    filled: Sequence[Filled] = (),
+    state: FormState,
+    fields: Sequence[FieldState] = (),
     *,
     problem: str | None = None,
     left: Sequence[tuple[str, str]] = (),
@@ -102,17 +114,17 @@ def questions_page(
     """Return the page that asks.
 
     Args:
-        held: the first turn.
-        filled: what already stands in the fields, question by question.
+        state: the first turn.
+        fields: what already stands in the fields, question by question.
         problem: why the last attempt went no further.
         left: questions and answers of before that fit nowhere here.
     """
-    questions = held.context.questions_asked
-    entries = [*filled, *[Filled()] * len(questions)]
+    questions = state.context.questions_asked
+    entries = [*fields, *[FieldState()] * len(questions)]
     form = element(
         "form",
         (
-            [element("input", type="hidden", name=n, value=v) for n, v in held.fields.items()],
+            [element("input", type="hidden", name=n, value=v) for n, v in state.fields.items()],
             # Enter in any field continues: the first button of a form is its default.
             element(
                 "button",
@@ -127,7 +139,7 @@ def questions_page(
                 question_field(number, question, entry)
                 for number, (question, entry) in enumerate(zip(questions, entries, strict=False))
             ],
-            _reasoning(held.context.inferred_context.reasoning),
+            _reasoning(state.context.inferred_context.reasoning),
             _actions(),
         ),
         method="post",
@@ -136,20 +148,22 @@ def questions_page(
     )
     view = (
         element("h1", _title(questions), id="title", tabindex="-1"),
-        alert(problem or _left_open(questions, entries), focused=problem is not None),
+        alert(problem or _still_needed(questions, entries), focused=problem is not None),
         form,
-        answered_before(left),
-        written(held.context.original_description),
+        previous_answers(left),
+        description_quote(state.context.original_description),
     )
     count = len(questions)
-    return framed(
+    return page_frame(
         _title(questions),
         view,
         announced=f"{count} question{'s' if count > 1 else ''} to answer or to skip.",
     )
 
 
-def _left_open(questions: Sequence[ClarificationQuestion], entries: Sequence[Filled]) -> str | None:
+def _still_needed(
+    questions: Sequence[ClarificationQuestion], entries: Sequence[FieldState]
+) -> str | None:
     """Return one sentence for all answers that something is wrong with."""
     wrong = [
         f"“{question.question}”"
@@ -198,15 +212,15 @@ def result_page(
     *,
     description: str,
     context: ConversationContext | None = None,
-    sent: str | None = None,
+    prompt: str | None = None,
 ) -> Html:
     """Return the page that shows the result.
 
     Args:
         result: what the agent wrote.
         description: what the person wrote.
-        context: questions and answers as the model was told them, where there were any.
-        sent: the whole text the model was given, where it is to be shown.
+        context: questions and answers as the model read them, where there were any.
+        prompt: the whole text the model was given, where it is to be shown.
     """
     card = element(
         "article",
@@ -247,12 +261,12 @@ def result_page(
     view = (
         element("p", "Your subject line", class_="eyebrow"),
         card,
-        _told(context),
-        written(description),
+        _answers_given(context),
+        description_quote(description),
     )
-    return framed(
+    return page_frame(
         "Your subject line",
-        (view, _sent(sent)),
+        (view, _prompt_details(prompt)),
         announced=f"Your subject line: {result.subject_line}",
     )
 
@@ -268,8 +282,8 @@ def _row(term: str, text: str | None) -> Child:
     return (element("dt", term), element("dd", isolate(text))) if text else None
 
 
-def _told(context: ConversationContext | None) -> Html | None:
-    """Return each question with the answer as it was told, so that nobody is misquoted."""
+def _answers_given(context: ConversationContext | None) -> Html | None:
+    """Return each question with its answer, word for word as the model read it."""
     if context is None or not context.questions_asked:
         return None
     rows = [
@@ -294,16 +308,16 @@ def _answer(question: ClarificationQuestion, answer: Answer | None) -> Child:
         small = element("small", isolate(", ".join(parts))) if parts else None
         return (isolate(answer.label), small)
     labels = {option.id: option.label for option in question.options or ()}
-    said = [labels[key] for key in answer.selected]
-    said += [f"“{answer.other}”"] if answer.other else []
-    return element("ul", [element("li", isolate(one)) for one in said])
+    chosen = [labels[key] for key in answer.selected]
+    chosen += [f"“{answer.other}”"] if answer.other else []
+    return element("ul", [element("li", isolate(label)) for label in chosen])
 
 
-def _sent(sent: str | None) -> Html | None:
-    if sent is None:
+def _prompt_details(prompt: str | None) -> Html | None:
+    if prompt is None:
         return None
     return element(
         "details",
-        (element("summary", "What the model was given"), element("pre", sent, tabindex="0")),
+        (element("summary", "What the model was given"), element("pre", prompt, tabindex="0")),
         class_="sent",
     )

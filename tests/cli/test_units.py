@@ -1,0 +1,294 @@
+"""Commands on files with units: the same verbs and exit codes as for stores."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import command
+from plugin_project import emulated
+from store_factory import MISSPELT, make_store
+from unit_project import ANSWERS, KIND, SETTINGS, translate
+from unit_work import ENGLISH, GERMAN, write_json
+
+from pytest_regen.emulator import Emulator
+
+FILE = "locales/de.json"
+WRONG = {**GERMAN, "berth": "Liegeplatz"}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project of the documentation, as the working directory."""
+    (tmp_path / "pyproject.toml").write_text(SETTINGS, "utf-8")
+    (tmp_path / "regen_kinds.py").write_text(KIND, "utf-8")
+    write_json(tmp_path / "locales/en.json", ENGLISH)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def recorded(here: Path) -> Path:
+    """The same with all strings, recorded."""
+    write_json(here / FILE, GERMAN)
+    assert command("adopt", FILE).code == 0
+    return here
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """A model that knows the strings."""
+    with emulated(monkeypatch, translate) as running:
+        yield running
+
+
+def german(root: Path) -> dict[str, str]:
+    """Return what stands in the file."""
+    strings: dict[str, str] = json.loads((root / FILE).read_text("utf-8"))
+    return strings
+
+
+def test_generate_asks_for_what_is_missing(here: Path, model: Emulator) -> None:
+    """The file is made; a second time there is nothing to ask."""
+    done = command("generate", FILE, "--json")
+
+    assert done.code == 0, done.err
+    assert german(here) == GERMAN
+    assert done.json["regenerated"] == list(GERMAN)
+    assert len(model.requests) == len(ANSWERS)
+    assert "nothing to ask" in command("generate", FILE).err
+    assert len(model.requests) == len(ANSWERS)
+
+
+def test_generate_of_one_unit(here: Path, model: Emulator) -> None:
+    """Only what was named."""
+    done = command("generate", FILE, "--unit", "leave")
+
+    assert done.code == 0, done.err
+    assert german(here) == {"leave": GERMAN["leave"]}
+    assert len(model.requests) == 1
+
+
+def test_generate_check_needs_no_key(here: Path) -> None:
+    """It writes nothing, and exits with 1 if there is anything to ask."""
+    done = command("generate", FILE, "--check")
+
+    assert done.code == 1
+    assert "3 units to ask for; nothing written" in done.err
+    assert "next: pytest-regen generate locales/de.json" in done.err
+    assert not (here / FILE).exists()
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_claimed_file_is_never_read_as_a_description() -> None:
+    """An operation of it is a usage error."""
+    done = command("generate", FILE, "GET /ships")
+
+    assert done.code == 2
+    assert "locales/de.json has units, and no operation" in done.err
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_path_that_no_kind_claims_has_no_units() -> None:
+    """``--unit`` says nothing there."""
+    done = command("generate", "locales/en.json", "--unit", "berth")
+
+    assert done.code == 2
+    assert "no kind claims locales/en.json" in done.err
+
+
+def test_validate_lists_what_is_wrong(recorded: Path) -> None:
+    """With the place, and the command that comes next."""
+    write_json(recorded / FILE, {"berth": "Liegeplatz", "mooring": GERMAN["mooring"]})
+
+    done = command("validate")
+
+    assert done.code == 1
+    assert "locales/de.json:2: berth [DRIFT] the text is not the recorded one" in done.err
+    assert "locales/de.json:2: berth [PLACEHOLDER]" in done.err
+    assert "locales/de.json: leave [MISSING_UNIT] it is not in the file" in done.err
+    assert "2 of 3 units fail" in done.err
+    assert "next: pytest-regen adopt locales/de.json" in done.err
+
+
+@pytest.mark.usefixtures("recorded")
+def test_validate_as_json() -> None:
+    """Beside the stores."""
+    done = command("validate", FILE, "--json")
+
+    assert done.code == 0
+    (report,) = done.json["files"]
+    assert report["path"] == FILE
+    assert report["ok"]
+    assert [unit["name"] for unit in report["units"]] == list(GERMAN)
+
+
+def test_regenerate_from_errors(here: Path, model: Emulator) -> None:
+    """Only what has errors; what was said goes along."""
+    write_json(here / FILE, WRONG)
+    command("adopt", FILE)
+
+    done = command("regenerate", FILE, "--from-errors")
+
+    assert done.code == 0, done.err
+    assert german(here) == GERMAN
+    assert len(model.requests) == 1
+
+
+@pytest.mark.usefixtures("recorded")
+def test_regenerate_by_name_with_a_correction(model: Emulator) -> None:
+    """Whatever the state."""
+    done = command("regenerate", FILE, "--unit", "leave", "--correction", "shorter")
+
+    assert done.code == 0, done.err
+    (request,) = model.requests
+    assert "[NOTE] shorter" in json.dumps(request.body)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_regenerate_everything_is_confirmed() -> None:
+    """Elsewhere than at a terminal by ``--yes``."""
+    done = command("regenerate", FILE)
+
+    assert done.code == 2
+    assert "add --yes, or name units with --unit" in done.err
+
+
+def test_an_edit_is_kept_or_dropped(recorded: Path, model: Emulator) -> None:
+    """Regenerating refuses; adopt and rebuild decide; history and restore know both."""
+    write_json(recorded / FILE, {**GERMAN, "berth": "Platz {number}"})
+    assert command("regenerate", FILE, "--unit", "berth").code == 2
+    assert not model.requests
+
+    rebuilt = command("rebuild", FILE, "--json").json
+    entries = command("history", FILE, "--json").json["entries"]
+    restored = command("restore", FILE, "--unit", "berth", "--to", entries[0]["id"])
+
+    assert rebuilt["rebuilt"] == ["berth"]
+    assert [entry["reason"] for entry in entries] == ["dropped"]
+    assert restored.code == 0, restored.err
+    assert german(recorded)["berth"] == "Platz {number}"
+    assert command("validate").code == 0
+
+
+@pytest.mark.usefixtures("recorded")
+def test_restore_names_a_unit() -> None:
+    """A text belongs to one."""
+    done = command("restore", FILE)
+
+    assert done.code == 2
+    assert "restore does not say which unit" in done.err
+
+
+def test_forget_what_nothing_asks_for(recorded: Path) -> None:
+    """A key that the English file has no longer."""
+    write_json(recorded / "locales/en.json", {"berth": ENGLISH["berth"]})
+    del sys.modules["regen_kinds"]  # Its strings are cached; each command is a process of its own.
+    assert "[ORPHAN]" in command("validate").err
+
+    done = command("forget", FILE)
+
+    assert done.code == 0, done.err
+    assert german(recorded) == {"berth": GERMAN["berth"]}
+    assert "[ORPHAN]" not in command("validate").err
+    assert "everything in it is asked for" in command("forget", FILE).err
+
+
+def test_an_exception_in_a_kind_is_exit_2(recorded: Path) -> None:
+    """With the user's traceback."""
+    path = recorded / "regen_kinds.py"
+    path.write_text(path.read_text("utf-8").replace("if want !=", "if wnat !="), "utf-8")
+    sys.modules.pop("regen_kinds")
+
+    done = command("validate")
+
+    assert done.code == 2
+    assert "[KIND_ERROR] German.check raised NameError" in done.err
+    assert "NameError: name 'wnat' is not defined" in done.err
+
+
+def test_no_key_is_exit_3(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is written."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+    done = command("generate", FILE)
+
+    assert done.code == 3
+    assert not (here / FILE).exists()
+
+
+def test_commands_name_files_from_where_they_run(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the root of the project, too."""
+    write_json(recorded / FILE, {**GERMAN, "berth": "Platz {number}"})
+    monkeypatch.chdir(recorded / "locales")
+
+    done = command("validate", "de.json")
+
+    assert done.code == 1
+    assert "next: pytest-regen adopt de.json" in done.err
+
+
+def test_conflict_markers_name_the_unit_and_the_command(recorded: Path) -> None:
+    """``rebuild`` needs no model."""
+    text = (recorded / FILE).read_text("utf-8")
+    line = '  "berth": "Liegeplatz {number}",\n'
+    both = f"<<<<<<< HEAD\n{line}=======\n{line.replace('Liegeplatz', 'Platz')}>>>>>>> theirs\n"
+    (recorded / FILE).write_text(text.replace(line, both), "utf-8")
+
+    done = command("validate")
+
+    assert done.code == 1
+    assert "berth [CONFLICT] git could not join two versions of locales/de.json" in done.err
+    assert 'theirs: "Platz {number}"' in done.err
+    assert "pytest-regen rebuild locales/de.json" in done.err
+    assert command("rebuild", FILE).code == 0
+    assert german(recorded) == GERMAN
+    assert command("validate").code == 0
+
+
+def test_status_has_a_line_per_unit(recorded: Path) -> None:
+    """State, who wrote it, when, and which of its texts it is."""
+    write_json(recorded / FILE, {"berth": "Liegeplatz", "leave": GERMAN["leave"], "extra": "Mehr"})
+
+    done = command("status")
+
+    assert done.code == 0
+    first, *lines = done.err.splitlines()
+    assert first == FILE
+    cells = [line.split() for line in lines]
+    assert [cell[:3] for cell in cells] == [
+        ["berth", "DRIFT", "hand"],
+        ["mooring", "MISSING_UNIT", "hand"],
+        ["leave", "ok", "hand"],
+        ["extra", "ORPHAN", "-"],
+    ]
+    assert cells[0][4:] == ["text", "1"]
+
+
+def test_status_as_json(recorded: Path) -> None:
+    """With every code."""
+    write_json(recorded / FILE, {**GERMAN, "berth": "Liegeplatz"})
+
+    done = command("status", FILE, "--unit", "berth", "--json")
+
+    (report,) = done.json["files"]
+    (unit,) = report["units"]
+    assert (unit["state"], unit["codes"]) == ("DRIFT", ["DRIFT", "PLACEHOLDER"])
+    assert (unit["model"], unit["attempt"]) == ("hand", 1)
+
+
+def test_status_of_a_store(here: Path) -> None:
+    """A line per type."""
+    make_store(here / "generated/GET_v1_projects", MISSPELT)
+
+    done = command("status", "generated/GET_v1_projects", "--json")
+
+    assert done.code == 0
+    (report,) = done.json["stores"]
+    states = {row["name"]: row["state"] for row in report["types"]}
+    assert states["Owner"] == "MISSING_FIELD"
+    assert "ok" in states.values()

@@ -1,0 +1,419 @@
+"""Units in pytest: items, ids, healing, and marks that name them."""
+
+import json
+
+import pytest
+from plugin_project import emulated
+from unit_project import UnitProject, translate
+from unit_work import ENGLISH, GERMAN
+
+from pytest_regen.pytest_plugin.options import has_kinds
+
+WRONG = {**GERMAN, "berth": "Liegeplatz"}
+
+
+@pytest.fixture
+def units(pytester: pytest.Pytester) -> UnitProject:
+    """The project of the documentation."""
+    return UnitProject(pytester)
+
+
+def test_each_unit_is_an_item(units: UnitProject) -> None:
+    """With its file as the node, in the order of the kind."""
+    result = units.adopted().run("--collect-only", "-q")
+
+    assert result.stdout.lines[:3] == [f"locales/de.json::{name}" for name in ENGLISH]
+
+
+def test_a_wrong_unit_fails_with_its_line(units: UnitProject) -> None:
+    """And says what to run."""
+    units.write(german=WRONG)
+
+    result = units.adopted().run()
+
+    assert result.parseoutcomes() == {"passed": 2, "failed": 1}
+    result.stdout.fnmatch_lines(
+        [
+            "*locales/de.json: berth*",
+            "locales/de.json:2: PLACEHOLDER: has [[][]], the English text has [[]'{number}']",
+            '  > 2 |   "berth": "Liegeplatz",',
+            "  regenerate:    pytest locales/de.json::berth --regen",
+            "  or:            pytest-regen regenerate locales/de.json --unit berth",
+            "FAILED locales/de.json::berth - PLACEHOLDER: *",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "passed"),
+    [
+        (["locales/de.json::berth"], 1),
+        (["locales/de.json"], 3),
+        (["locales"], 3),
+        (["-k", "leave or berth"], 2),
+        (["locales/de.json::berth", "locales/de.json::leave"], 2),
+        (["-n", "2"], 3),
+    ],
+)
+def test_units_are_chosen_like_tests(units: UnitProject, args: list[str], passed: int) -> None:
+    """By id, file, folder and word; with workers."""
+    result = units.adopted().run(*args)
+
+    assert result.parseoutcomes()["passed"] == passed
+
+
+def test_an_unknown_unit_is_a_usage_error(units: UnitProject) -> None:
+    """It lists those there are."""
+    result = units.run("locales/de.json::bert")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the file has no unit 'bert'; it has berth, mooring, leave"])
+
+
+def test_units_stand_beside_tests(units: UnitProject) -> None:
+    """A test of the user's own runs as ever."""
+    units.pytester.makepyfile("def test_it(): pass")
+
+    assert units.adopted().run().parseoutcomes() == {"passed": 4}
+
+
+def test_names_are_percent_encoded(units: UnitProject) -> None:
+    """What pytest would take for something else; the id works as an argument."""
+    name = "a::b[c] 100%\n"
+    units.write(english={name: "x"}, german={name: "x"})
+
+    listed = units.adopted().run("--collect-only", "-q").stdout.lines[0]
+
+    assert listed == "locales/de.json::a%3A%3Ab%5Bc%5D 100%25%0A"
+    assert units.run(listed).parseoutcomes() == {"passed": 1}
+    assert units.run("--lf", "-v").ret == 0
+
+
+def test_units_of_an_absent_file_survive_last_failed(units: UnitProject) -> None:
+    """They fail until somebody generates them, and ``--lf`` finds them again."""
+    units.german_file.unlink()
+
+    assert units.run().parseoutcomes() == {"failed": 3}
+    assert units.run("--lf").parseoutcomes() == {"failed": 3}
+    assert units.run("locales/de.json::leave").parseoutcomes() == {"failed": 1}
+
+
+def test_naming_a_unit_of_a_module_does_not_import_it(units: UnitProject) -> None:
+    """The argument is taken off before pytest sees it."""
+    units.settings(
+        """
+        [tool.pytest.ini_options]
+        [tool.pytest-regen]
+        kinds = ["regen_kinds:Functions"]
+        """
+    )
+    (units.path / "regen_kinds.py").write_text(
+        "from pytest_regen import Kind\n"
+        "class Functions(Kind):\n"
+        "    files = 'src/durations.py'\n"
+        "    def prompt(self, unit):\n"
+        "        return unit.name\n",
+        "utf-8",
+    )
+    module = "raise SystemExit(7)\n# [REGEN:BEGIN parse]\nx = 1\n# [REGEN:END parse]\n"
+    (units.path / "src").mkdir()
+    (units.path / "src/durations.py").write_text(module, "utf-8")
+
+    result = units.run("src/durations.py::parse")
+
+    assert result.parseoutcomes() == {"passed": 1}
+
+
+def test_failing_units_heal_and_replay_offline(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``G``, only the unit at fault; then the recording answers, without a key."""
+    units.write(german=WRONG)
+    broken = units.german_file.read_bytes()
+    with emulated(monkeypatch, translate):
+        result = units.adopted().run("--regen", "--regen-record", "once")
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german() == GERMAN
+    result.stdout.fnmatch_lines(
+        [
+            "regenerated: locales/de.json::berth, 1 call, *",
+            '  +  "berth": "Liegeplatz {number}",',
+            "changed: locales/de.json, .regen",
+            "next: git diff locales/de.json .regen",
+        ]
+    )
+    healed = units.german_file.read_bytes()
+
+    units.german_file.write_bytes(broken)
+    units.adopted()
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    result = units.run("--regen")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german_file.read_bytes() == healed
+    assert units.run().parseoutcomes() == {"passed": 3}
+
+
+def test_workers_heal_units_of_one_file(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each writes under the lock, none overwrites the others."""
+    units.german_file.unlink()
+
+    with emulated(monkeypatch, translate):
+        result = units.run("--regen", "--regen-record", "once", "-n", "2")
+
+    assert result.parseoutcomes() == {"regenerated": 3}
+    assert units.german() == GERMAN
+
+
+def test_an_edit_by_hand_is_not_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told first, with what keeps and what drops it; nobody is asked."""
+    units.adopted().write(german=WRONG)
+
+    with emulated(monkeypatch, translate) as emulator:
+        result = units.run("--regen", "--regen-record", "once")
+
+    assert not emulator.requests
+    assert units.german() == WRONG
+    result.stdout.fnmatch_lines(
+        [
+            "locales/de.json:2: DRIFT: *",
+            "  keep:          pytest-regen adopt locales/de.json --unit berth",
+            "  drop:          pytest-regen rebuild locales/de.json --unit berth",
+            "not regenerated: locales/de.json::berth",
+        ]
+    )
+
+
+@pytest.mark.parametrize(("in_ci", "outcome"), [(True, "failed"), (False, "passed")])
+def test_a_stale_unit_fails_in_ci(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch, *, in_ci: bool, outcome: str
+) -> None:
+    """Elsewhere it is a warning that says so."""
+    units.adopted().write(english={**ENGLISH, "mooring": "Moor alongside"})
+    monkeypatch.setenv("CI", "true" if in_ci else "")
+
+    result = units.run("locales/de.json::mooring")
+
+    assert result.parseoutcomes() == {outcome: 1}
+    if not in_ci:
+        result.stdout.fnmatch_lines(
+            ["warning: locales/de.json::mooring: STALE: *(fails in CI)", "next: *generate*"]
+        )
+
+
+def test_a_unit_that_fails_for_being_stale_is_asked_again(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the prompt of now; the new text replaces one that had no error either."""
+    units.settings(
+        """
+        [tool.pytest.ini_options]
+        [tool.pytest-regen]
+        kinds = ["regen_kinds:German"]
+        stale = "fail"
+        """
+    )
+    units.adopted().write(english={**ENGLISH, "mooring": "Moor alongside"})
+
+    with emulated(monkeypatch, lambda _: "Laengsseits anlegen"):
+        result = units.run("--regen", "--regen-record", "once")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    assert units.german()["mooring"] == "Laengsseits anlegen"
+
+
+MARKED = """
+import json
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.regen(unit="locales/de.json::leave")
+def test_tone():
+    text = json.loads(Path("locales/de.json").read_text("utf-8"))["leave"]
+    assert text.startswith("Ablegen"), "say Ablegen"
+"""
+
+
+def test_a_marked_test_heals_its_unit(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test passes with the candidate in the file; the ledger has it."""
+    units.adopted()
+    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
+
+    with emulated(monkeypatch, lambda _: "Ablegen um {time}") as emulator:
+        result = units.run("--regen", "--regen-record", "once", "test_tone.py")
+
+    assert result.parseoutcomes() == {"regenerated": 1}
+    assert units.german()["leave"] == "Ablegen um {time}"
+    (request,) = emulator.requests
+    assert "say Ablegen" in json.dumps(request.body)
+    assert units.run().parseoutcomes() == {"passed": 4}
+
+
+def test_a_candidate_that_does_not_help_is_taken_out(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is as it was, byte for byte."""
+    before = units.adopted().german_file.read_bytes()
+    (units.path / "test_tone.py").write_text(MARKED, "utf-8")
+
+    with emulated(monkeypatch, lambda _: "Weg um {time}"):
+        result = units.run("--regen", "--regen-record", "once", "test_tone.py")
+
+    assert result.parseoutcomes() == {"failed": 1}
+    assert units.german_file.read_bytes() == before
+
+
+def test_a_mark_that_names_no_unit_is_an_error(units: UnitProject) -> None:
+    """Found while tests are collected, before anything is paid for."""
+    (units.path / "test_tone.py").write_text(MARKED.replace("::leave", "::leaf"), "utf-8")
+
+    result = units.run()
+
+    result.stdout.fnmatch_lines(["*the file has no unit 'leaf'*"])
+
+
+def test_an_exception_in_a_kind_has_the_users_traceback(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is never healed."""
+    path = units.path / "regen_kinds.py"
+    path.write_text(path.read_text("utf-8").replace("if want != have", "if wnat != have"), "utf-8")
+
+    with emulated(monkeypatch, translate) as emulator:
+        result = units.run("--regen", "--regen-record", "once")
+
+    assert result.parseoutcomes() == {"failed": 3}
+    assert not emulator.requests
+    result.stdout.fnmatch_lines(
+        [
+            "*KIND_ERROR: German.check raised NameError for berth",
+            "*regen_kinds.py*, in check",
+            "*NameError: name 'wnat' is not defined*",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('kinds = ["nowhere:Kind"]', "*the kind 'nowhere:Kind' cannot be loaded*"),
+        ('kinds = ["json:dumps"]', "*json:dumps is no kind*"),
+        ('kinds = ["German"]', '*expected a list of "module:Class"*'),
+        (
+            'kinds = ["regen_kinds:German", "regen_kinds:German"]',
+            "*locales/de.json is claimed by regen_kinds:German and by regen_kinds:German*",
+        ),
+    ],
+)
+def test_kinds_that_cannot_serve_are_usage_errors(
+    units: UnitProject, settings: str, message: str
+) -> None:
+    """In three lines, without a traceback."""
+    units.settings(f"[tool.pytest.ini_options]\n[tool.pytest-regen]\n{settings}\n")
+
+    result = units.run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+    assert "Traceback" not in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ("locales/*.txt", "*files = 'locales/[*].txt' matches no file below *"),
+        ("../de.json", "*files = '../de.json' leads out of the project"),
+        ("test_*.py", "*pytest collects it as a test module"),
+        ("conftest.py", "*pytest collects it as a test module"),
+        ("", "*files = '' claims nothing"),
+    ],
+)
+def test_files_that_cannot_be_claimed(units: UnitProject, files: str, message: str) -> None:
+    """A gate that checks nothing must not pass."""
+    units.pytester.makepyfile("def test_it(): pass")
+    path = units.path / "regen_kinds.py"
+    text = path.read_text("utf-8").replace('"locales/de.json"', repr(files))
+    path.write_text(text, "utf-8")
+
+    result = units.run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+
+
+def test_a_dry_run_says_what_would_be_asked(units: UnitProject) -> None:
+    """And asks nobody."""
+    units.write(german=WRONG)
+
+    result = units.adopted().run("--regen-dry-run")
+
+    result.stdout.fnmatch_lines(["dry run: locales/de.json::berth: would ask for it, about * in"])
+
+
+def test_a_run_that_changed_units_fails_in_ci(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has to commit the change."""
+    units.write(german=WRONG)
+    monkeypatch.setenv("CI", "true")
+
+    with emulated(monkeypatch, translate):
+        result = units.adopted().run(
+            "--regen", "--regen-record", "once", "--regen-budget", "100000"
+        )
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["exit 1: a file with units was changed and CI is set *"])
+
+
+def test_installed_kinds_are_found(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their entry point, in any project; a glob without a match is no error then."""
+    units.settings("[tool.pytest.ini_options]\n")
+    site = units.path / "site"
+    info = site / "regen_kinds-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: regen-kinds\nVersion: 1\n", "utf-8"
+    )
+    (info / "entry_points.txt").write_text(
+        "[pytest_regen.kinds]\ngerman = regen_kinds:German\n", "utf-8"
+    )
+    (units.path / "regen_kinds.py").rename(site / "regen_kinds.py")
+    monkeypatch.syspath_prepend(site)
+
+    assert units.run().parseoutcomes() == {"passed": 3}
+
+
+def test_junit_has_a_case_per_unit(units: UnitProject) -> None:
+    """With the place of the failure."""
+    units.write(german=WRONG)
+
+    units.adopted().run("--junitxml=units.xml")
+
+    text = (units.path / "units.xml").read_text("utf-8")
+    assert 'name="berth"' in text
+    assert "PLACEHOLDER" in text
+
+
+def test_a_project_without_kinds_is_not_asked(pytester: pytest.Pytester) -> None:
+    """Two files are looked at, and nothing is loaded."""
+    config = pytester.parseconfig()
+
+    assert not has_kinds(config)
+
+
+def test_what_many_units_share_is_counted(units: UnitProject) -> None:
+    """A catalogue that was there before is not a screen of warnings."""
+    strings = {f"text{n}": "Text" for n in range(40)}
+    units.write(english=strings, german=strings)
+
+    result = units.run("-q")
+
+    lines = [line for line in result.stdout.lines if "UNRECORDED" in line]
+    assert len(lines) == 6
+    assert lines[-1].startswith("warning: locales/de.json: 35 more: UNRECORDED: ")

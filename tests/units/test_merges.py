@@ -1,0 +1,157 @@
+"""Branches that change different units merge without a conflict below ``.regen``."""
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from unit_work import PLACE, German, codes, kinds_with, write_json
+
+from pytest_regen.regeneration import TurnSettings
+from pytest_regen.turns.values import Reply, TurnRequest
+from pytest_regen.units.asking import generate_units, regenerate_units
+from pytest_regen.units.place import UnitFile, open_units
+from pytest_regen.units.work import forget_units, rebuild_units
+
+NAMES = [f"text{n}" for n in range(12)]
+IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "A"), ("EMAIL", "a@example.com"))
+}
+
+
+class Stamp:
+    """Answers every request with a text that no other branch gets."""
+
+    def __init__(self, branch: str) -> None:
+        self._branch = branch
+
+    def send(self, request: TurnRequest) -> Reply:
+        """Return the branch and the prompt."""
+        return Reply(f"{self._branch} {request.messages[-1].content[-12:]}", "end_turn", model="m")
+
+
+def git(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run git."""
+    return subprocess.run(
+        ["git", *words],
+        cwd=root,
+        check=words[0] != "merge",
+        capture_output=True,
+        text=True,
+        env={**os.environ, **IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull},
+    )
+
+
+def commit(root: Path) -> None:
+    """Commit everything that is not ignored."""
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x", "--allow-empty")
+
+
+def opened(root: Path) -> UnitFile:
+    """Return the file with units."""
+    return open_units(kinds_with(root, German()), PLACE)
+
+
+def strings(root: Path, name: str) -> dict[str, str]:
+    """Return a catalogue."""
+    found: dict[str, str] = json.loads((root / f"locales/{name}.json").read_text("utf-8"))
+    return found
+
+
+def english(names: Mapping[str, str] | list[str]) -> dict[str, str]:
+    """Return English strings without placeholders."""
+    return {name: f"The {name}" for name in names}
+
+
+def change(root: Path, branch: str, names: list[str], added: list[str], dropped: list[str]) -> None:
+    """Regenerate, add and delete units, as a developer on a branch does."""
+    file = opened(root)
+    settings = TurnSettings(Stamp(branch))
+    if names:
+        regenerate_units(file, names, settings=settings)
+    kept = {k: v for k, v in strings(root, "en").items() if k not in dropped}
+    write_json(root / "locales/en.json", {**kept, **english(added)})
+    if dropped:
+        forget_units(file)
+    if added:
+        generate_units(file, settings=settings)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with twelve recorded units."""
+    git(tmp_path, "init", "-q", "-b", "main")
+    write_json(tmp_path / "locales/en.json", english(NAMES))
+    generate_units(opened(tmp_path), settings=TurnSettings(Stamp("main")))
+    commit(tmp_path)
+    return tmp_path
+
+
+PAIRS = [pytest.param(seed, marks=() if seed < 4 else pytest.mark.sweep) for seed in range(200)]
+
+
+@pytest.mark.parametrize("seed", PAIRS)
+def test_two_branches_merge(repository: Path, seed: int) -> None:
+    """Nothing below ``.regen`` conflicts, every answer is there, and all units are clean.
+
+    The user's own files may conflict where git calls lines adjacent: the English catalogue is the
+    user's to resolve, the file with units is rebuilt from the ledger without a model.
+    """
+    dice = random.Random(seed)
+    names = dice.sample(NAMES, len(NAMES))
+    plans = []
+    for branch in ("ours", "theirs"):
+        taken, names = names[:6], names[6:]
+        count = dice.randrange(4)
+        plans.append((branch, taken[:count], taken[count : count + dice.randrange(3)]))
+    for branch, regenerated, dropped in plans:
+        git(repository, "checkout", "-qb", branch, "main")
+        added = [f"{branch}{n}" for n in range(dice.randrange(3))]
+        change(repository, branch, regenerated, added, dropped)
+        commit(repository)
+    sides = [git(repository, "show", f"{plan[0]}:locales/en.json").stdout for plan in plans]
+
+    merged = git(repository, "merge", "-q", "ours", "-m", "x")
+
+    unmerged = git(repository, "diff", "--name-only", "--diff-filter=U").stdout.split()
+    assert not [name for name in unmerged if name.startswith(".regen")], merged.stdout
+    if "locales/en.json" in unmerged:
+        write_json(repository / "locales/en.json", joined(*map(json.loads, sides)))
+    if PLACE in unmerged:
+        units = opened(repository).open()
+        assert {code for found in codes(units).values() for code in found} == {"CONFLICT"}
+    rebuild_units(opened(repository))
+    forget_units(opened(repository))
+    units = opened(repository).open()
+    assert codes(units) == {}
+    assert units.orphans == ()
+    for branch, regenerated, _ in plans:
+        for name in regenerated:
+            assert units.texts[name].text.startswith(branch)
+
+
+def joined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """Return what a person makes of both: what either added, without what either dropped."""
+    base = english(NAMES)
+    gone = {name for name in base if name not in ours or name not in theirs}
+    return {name: text for name, text in {**base, **ours, **theirs}.items() if name not in gone}
+
+
+def test_the_same_unit_on_two_branches_is_named(repository: Path) -> None:
+    """The ledger's entry conflicts; ``validate`` names the unit, and both texts are in git."""
+    for branch in ("ours", "theirs"):
+        git(repository, "checkout", "-qb", branch, "main")
+        change(repository, branch, ["text3"], [], [])
+        commit(repository)
+
+    git(repository, "merge", "-q", "ours", "-m", "x")
+
+    units = opened(repository).open()
+    assert units.conflicting == {"text3"}
+    assert "CONFLICT" in codes(units)["text3"]
