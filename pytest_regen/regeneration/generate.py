@@ -202,7 +202,7 @@ class _PlannedStore(StorePlace):
             return super().open()
         plan = self.plan
         return self.view_of(
-            RegenStore.planned(
+            RegenStore.from_plan(
                 plan.path,
                 ir=plan.ir,
                 prompts=plan.prompts,

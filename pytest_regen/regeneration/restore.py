@@ -133,8 +133,8 @@ def rebuild_source(
     resolved = resolve_conflicts(path)
     if resolved is not None:
         differing = {key.type_name for key in resolved.pages}
-        names = tuple(name for name in RegenStore.open(path).type_names if name in differing)
-        return RebuildResult(names, resolved.history, "", resolved.files)
+        rebuilt = tuple(name for name in RegenStore.open(path).type_names if name in differing)
+        return RebuildResult(rebuilt, resolved.history, "", resolved.files)
     with RegenStore.update(path) as tx:
         store = tx.store
         named = store.type_names if type_names is None else type_names

@@ -335,10 +335,10 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     """
     merged = {**store.pages, **{page.key: page for page in pages}}
     source = store.source
-    candidate = store.revised(merged.values(), source)
+    candidate = store.with_content(merged.values(), source)
     for type_name in dict.fromkeys(page.type_name for page in pages):
         source = _with_block(candidate, source, type_name)
-    return store.revised(merged.values(), source)
+    return store.with_content(merged.values(), source)
 
 
 def _with_block(store: RegenStore, source: str, type_name: str) -> str:

@@ -123,14 +123,14 @@ def _read_version(view: View, conflicts: Mapping[str, tuple[bytes, bytes]], side
     def read(name: str) -> bytes | None:
         return conflicts[name][side] if name in conflicts else view.read(name)
 
-    def required(name: str) -> tuple[bytes, Path]:
+    def read_artifact(name: str) -> tuple[bytes, Path]:
         return read(name) or b"", view.root / name
 
     try:
-        envelope = read_pages(*required(PAGES_FILE))
+        envelope = read_pages(*read_artifact(PAGES_FILE))
         return _Version(
-            IR.of(parse_json(*required(IR_FILE))),
-            read_prompts(*required(PROMPTS_FILE)),
+            IR.of(parse_json(*read_artifact(IR_FILE))),
+            read_prompts(*read_artifact(PROMPTS_FILE)),
             envelope,
             read(envelope.source_file),
             read(SCHEMA_FILE),
@@ -152,7 +152,7 @@ def _join(
         for key in dict.fromkeys((*ours.pages, *theirs.pages))
         if _output(ours, key) != _output(theirs, key)
     )
-    history = _unstored(ours, theirs, envelope.pages)
+    history = _history_of(ours, theirs, envelope.pages)
     ir_data = ir_as_json(ours.ir)
     prompts_data = as_json([entry.to_json() for entry in ours.prompts])
     store = Snapshot(
@@ -201,8 +201,9 @@ def _join_envelopes(ours: _Version, theirs: _Version) -> PagesEnvelope:
         return not page.is_tampered, is_fresh, page.generated_at
 
     pages = []
+    both = (ours.pages, theirs.pages)
     for entry in ours.prompts:
-        found = [one.pages[entry.key] for one in (ours, theirs) if entry.key in one.pages]
+        found = [stored[entry.key] for stored in both if entry.key in stored]
         if found:
             pages.append(max(found, key=rank))
     # What git merged of two plans is a plan that neither side had.
@@ -220,7 +221,7 @@ def _last_answer(envelope: PagesEnvelope) -> str:
     return max((page.generated_at for page in envelope.pages), default="")
 
 
-def _unstored(
+def _history_of(
     ours: _Version, theirs: _Version, pages: Sequence[StoredPage]
 ) -> tuple[HistoryEntry, ...]:
     """Return the outputs of both versions that the joined store does not hold."""
@@ -232,7 +233,7 @@ def _unstored(
         if (page.type_name, page.output) not in stored
     }
     return tuple(
-        HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").named()
+        HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").with_id()
         for page in lost.values()
     )
 

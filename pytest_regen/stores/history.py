@@ -96,7 +96,7 @@ class HistoryEntry:
             "output": self.output,
         }
 
-    def named(self) -> "HistoryEntry":
+    def with_id(self) -> "HistoryEntry":
         """Return the entry with an id no other process can give at the same moment."""
         if self.id:
             return self
@@ -122,7 +122,7 @@ def history_files(
     """Return the files that keep ``entries`` and whole sources, by names relative to the store."""
     contents = {f"{HISTORY}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
     contents |= {f"{HISTORY}/{name}": data for name, data in (sources or {}).items()}
-    return {**contents, **store_files(store).ignored(HISTORY)} if contents else {}
+    return {**contents, **store_files(store).ignore_file(HISTORY)} if contents else {}
 
 
 def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntry, ...]:
@@ -144,7 +144,7 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
     """Return the entry called ``entry_id``, with or without the suffix of its file.
 
     Raises:
-        UsageError: there is none; the message lists those there are.
+        UsageError: there is no such entry; the message lists those there are.
         StoreCorruptError: it is unreadable.
     """
     view = store_files(Path(path)).view()

@@ -1,4 +1,4 @@
-"""JSON read with nothing overlooked: every defect is told with its file, place and value."""
+"""JSON of artifacts: every defect is reported with its file, place and value."""
 
 import gc
 import json

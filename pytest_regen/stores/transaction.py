@@ -58,7 +58,7 @@ def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema
     with files.explain_errors():
         for file in (path / PAGES_FILE, files.lock):
             refuse_obstacle(file)
-        folder = next(one for one in (path, *path.resolve().parents) if one.is_dir())
+        folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
         # Only writing tells whether one may write.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.writelines(_plan_files(ir, prompts, schema).values())
@@ -84,7 +84,7 @@ def update(
 
 
 class StoreUpdate(Generic[StoreT]):
-    """A store that nobody else writes for now."""
+    """A store under its lock: no other process writes to it."""
 
     def __init__(self, store: StoreT) -> None:
         self.store: StoreT = store
@@ -173,16 +173,17 @@ class PageChange:
         new = dict(store.pages) | {page.key: page for page in written}
         _refuse_pages_without_prompt(written, set(order), store.path)
         self.pages = [new[key] for key in order if key in new]
-        told = {(entry.key, entry.output) for entry in given}
+        explained = {(entry.key, entry.output) for entry in given}
         kept = {(page.type_name, page.output) for page in self.pages}
         lost = [
             page
             for page in store.pages.values()
-            if (page.type_name, page.output) not in kept and (page.key, page.output) not in told
+            if (page.type_name, page.output) not in kept
+            and (page.key, page.output) not in explained
         ]
         planned = set(order)
-        self.history = [entry.named() for entry in given] + [
-            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").named()
+        self.history = [entry.with_id() for entry in given] + [
+            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").with_id()
             for page in lost
         ]
 
