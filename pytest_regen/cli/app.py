@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Regenerate types of a store, or units of a file.",
     ),
     "validate": ("stores", "Validate stores and units; no model."),
+    "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
     "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),
@@ -163,7 +164,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         _tell_stopped()
         raise SystemExit(_STOPPED) from None
     except BrokenPipeError:
-        # Whoever read stdout has left; nothing more can be said there.
+        # The reader of stdout has left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:
