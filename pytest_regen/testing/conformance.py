@@ -164,7 +164,7 @@ class _Project:
         made = put_text(
             file.kind, units.text, name, text, list(file.kind.units(self.path)), place=self.place
         )
-        assert isinstance(made, str), f"{name} cannot hold this text: {made}"
+        assert isinstance(made, str), f"{name} cannot hold this text: {made.message}"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_bytes(made.encode("utf-8"))
 
