@@ -164,7 +164,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         _tell_stopped()
         raise SystemExit(_STOPPED) from None
     except BrokenPipeError:
-        # Whoever read stdout has left; nothing more can be said there.
+        # The reader of stdout has left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:

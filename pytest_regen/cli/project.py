@@ -159,7 +159,7 @@ class Project:
         """What becomes of a stale type: the ini value ``regen_stale``, else the table's.
 
         Raises:
-            UsageError: the ini value is none of the words.
+            UsageError: the ini value is not one of the words.
         """
         value = self._ini("regen_stale")
         chosen = next((word for word in STALE_POLICIES if word == value), None)

@@ -99,7 +99,7 @@ def stores_in(
         real = Path(os.path.normpath(Path.cwd() / path))
         if real in units:
             continue
-        # What holds no store at all is told by whoever opens it.
+        # Opening a folder that holds no store says so.
         inner = [] if is_store(path) else sorted(file.parent for file in path.glob("*/pages.json"))
         has_units = any(file.is_relative_to(real) for file in units)
         yield from inner or ([] if has_units else [path])
@@ -158,14 +158,14 @@ def _show(store: RegenStore, results: Results, stale: StalePolicy, *, by_type: b
     if note := format_note(store):
         say(f"note: {note}")
     if old and (not failing or stale_outcome(stale) == "fail"):
-        # The prompts of a stale type are the old ones: it is updated before it is mended.
+        # The prompts of a stale type are the old ones: it is updated before it is regenerated.
         next_step(update_command(store))
     elif failing:
         next_step(_advice(store, results))
 
 
 def _advice(store: RegenStore, results: Results) -> str:
-    """Return what mends the errors; what somebody edited is kept or dropped, not regenerated."""
+    """Return the command for the errors; an edit is kept or dropped, not regenerated."""
     place = shlex.quote(str(store.path))
     failing = {name: result for name, result in results.items() if result.has_errors}
     codes = {issue.code for result in failing.values() for issue in result.errors}
@@ -298,7 +298,7 @@ def adopt(
         show_issues(left, RegenStore.open(path).source_path.as_posix())
         where = shlex.quote(str(path))
         if any(result.has_errors for result in left.values()):
-            # It is stored now; nobody is to take it for clean.
+            # It is stored now, but must not be taken for clean.
             next_step(f"pytest-regen regenerate {where} --from-errors")
         elif taken.pages:
             next_step(f"pytest-regen validate {where}")

@@ -113,7 +113,7 @@ def _select(config: pytest.Config) -> tuple[Selection, list[str]]:
 
 
 def _require_readers(stores: Iterable[Path]) -> None:
-    """Refuse to gate stores that nobody can read, once and not for each of their types."""
+    """Refuse to gate stores that cannot be read, once and not for each of their types."""
     from pytest_regen.errors import MissingExtraError
     from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 

@@ -40,7 +40,7 @@ _RECORD: "pytest.StashKey[Record]" = pytest.StashKey()
 
 @dataclass(frozen=True, slots=True)
 class Heal:
-    """The work on one type, as told in the summary."""
+    """The work on one type, as the summary shows it."""
 
     unit: str
     """``STORE::Type``."""
@@ -85,7 +85,7 @@ class Record:
     heals: list[Heal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What is told once per run, however many items say it."""
+    """Shown once per run, however many items have it."""
     next: str = ""
     """The command that ends the warnings."""
 
@@ -117,11 +117,11 @@ def add_warnings(
     Args:
         item: the type.
         issues: its warnings.
-        note: what there is to tell of its store, once per run.
+        note: about its store, shown once per run.
         command: what ends the warnings, or the failure, of a stale type.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
-    if warnings or note or command or _RECORD in item.stash:  # Most items have nothing to tell.
+    if warnings or note or command or _RECORD in item.stash:  # Most items have none.
         record = _record_of(item)
         record.warnings, record.notes, record.next = warnings, [note] if note else [], command
 
@@ -140,10 +140,10 @@ def add_heal(item: pytest.Item, heal: Heal) -> None:
 def _properties(heals: list[Heal]) -> list[tuple[str, object]]:
     # Nothing is tried after what lets the item pass.
     passes = heals[-1].outcome == "regenerated"
-    telling = heals[-1] if passes else heals[0]
+    shown = heals[-1] if passes else heals[0]
     return [
-        ("regen.outcome", telling.outcome),
-        ("regen.stop_reason", telling.stop_reason),
+        ("regen.outcome", shown.outcome),
+        ("regen.stop_reason", shown.stop_reason),
         ("regen.attempts", max(heal.attempts for heal in heals)),
         ("regen.calls", sum(heal.calls for heal in heals)),
         ("regen.tokens", sum(heal.tokens for heal in heals)),
@@ -174,7 +174,7 @@ _DIFF_LINES = 60
 
 
 class RunLog:
-    """Hears every report of the run and tells the story at its end; not in workers."""
+    """Collects the records of a run and prints the summary at its end; not in workers."""
 
     def __init__(self, config: pytest.Config, choices: Choices) -> None:
         self._config = config
@@ -213,7 +213,7 @@ class RunLog:
     def pytest_terminal_summary(
         self, terminalreporter: "pytest.TerminalReporter"
     ) -> Generator[None, None, None]:
-        """Print our section after all others, if there is anything to tell."""
+        """Print our section after all others, if there is anything to show."""
         yield
         if not (self._heals or self._warnings or self._commands or self.notes or self.report):
             return
