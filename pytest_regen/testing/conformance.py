@@ -150,7 +150,7 @@ class _Project:
         return open_units(load_kinds(self.root, read_settings(self.root)), self.place)
 
     def codes(self, name: str = "") -> list[str]:
-        """Return the codes of what is wrong with a unit, in order; what ``check`` warns of is not."""
+        """Return the codes of what is wrong with a unit, in order, but for its own warnings."""
         return [
             issue.code
             for issue in self.file().open().issues(name or self.name)
