@@ -170,7 +170,7 @@ def _before(value: Sequence[Any], number: int) -> str:
     if not isinstance(name, str) or not is_private_name(name):
         return ""
     # A list of names is no pair: there even what follows ``password`` must look random.
-    return "key" if len(value) == 2 or name.startswith("-") else ""  # noqa: PLR2004
+    return "key" if len(value) == 2 or name.startswith("-") else ""
 
 
 def _within(text: str, change: Callable[[str], str]) -> str:

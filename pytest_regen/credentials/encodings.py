@@ -119,7 +119,7 @@ def _numeric_character(token: str) -> str:
     """Return the character of a numeric escape."""
     (digits,) = _NUMBER.findall(token)
     code = int(digits, 10 if token[0] == "&" and "x" not in token else 16)
-    is_letter = code < 0xD800 or 0xDFFF < code <= 0x10FFFF  # noqa: PLR2004 - halves of pairs
+    is_letter = code < 0xD800 or 0xDFFF < code <= 0x10FFFF  # halves of pairs
     return chr(code) if is_letter else _NO_LETTER
 
 

@@ -381,7 +381,7 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
     headings = row.split(delimiter)
     column = row.count(delimiter, 0, at - start)
     # Text before a table may share its first line.
-    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):
         return
     name = headings[column].strip(' \t\r"')
     for _ in range(_MOST_ROWS if is_private_name(name) else 0):

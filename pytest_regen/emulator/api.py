@@ -123,7 +123,7 @@ class MessagesApi:
         except ApiError as error:
             response = error_response(error, request.id)
         # An invalid request does not count against the limits.
-        if model is None or 400 <= response.status < 429:  # noqa: PLR2004 - refusals but the last
+        if model is None or 400 <= response.status < 429:  # refusals but the last
             return response
         return replace(response, headers={**self._limiter.headers(model), **response.headers})
 

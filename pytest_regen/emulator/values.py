@@ -140,7 +140,7 @@ class Fault:
         Raises:
             ValueError: ``status`` is not an error, or a header cannot be sent.
         """
-        if not 400 <= self.status <= 599:  # noqa: PLR2004 - the errors of HTTP
+        if not 400 <= self.status <= 599:  # the errors of HTTP
             raise ValueError(f"a fault has a status from 400 to 599, not {self.status}")
         for name, value in (*self.headers.items(), ("retry-after", str(self.retry_after))):
             if not _HEADER.fullmatch(f"{name}:{value}"):
@@ -280,6 +280,6 @@ def json_response(value: object, *, status: int = 200) -> HttpResponse:
 def error_response(error: ApiError, request_id: str) -> HttpResponse:
     """Return the response for ``error``."""
     # Every recorded 400 had this header, although clients do not retry those anyway.
-    hopeless = {"x-should-retry": "false"} if error.status == 400 else {}  # noqa: PLR2004 - bad request
+    hopeless = {"x-should-retry": "false"} if error.status == 400 else {}  # bad request
     headers = {"content-type": "application/json", **hopeless, **error.headers}
     return HttpResponse(error.status, headers, dump(error.envelope(request_id)))

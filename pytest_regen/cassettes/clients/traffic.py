@@ -260,7 +260,7 @@ def _check_sent(head: bytes) -> None:
         return
     refusal = _refusal(host_of(address) or "a server")
     signal = run.signal(refusal)
-    if asyncio._get_running_loop() is None:  # noqa: SLF001 - documented for such as us
+    if asyncio._get_running_loop() is None:  # documented for such as us
         raise signal
     raise BlockedConnectionError(str(refusal))
 

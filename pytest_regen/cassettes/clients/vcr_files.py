@@ -87,7 +87,7 @@ class RewritePersister:
     def __init__(self, persister: Any) -> None:
         self._persister = persister
 
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ARG002
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
         """Report that there is no cassette."""
         raise CassetteNotFoundError
 
@@ -100,7 +100,7 @@ class _StrictSerializer:
     """Replaces a serializer of vcrpy for reading: with limits, and with lines in its errors."""
 
     def __init__(self, path: Path, serializer: Any) -> None:
-        build = Request._from_dict  # noqa: SLF001 - what vcrpy is about to call
+        build = Request._from_dict  # what vcrpy is about to call
         if serializer is yamlserializer:
             self.deserialize = _strict_yaml(path, _base_loader(), build)
         elif serializer is jsonserializer:
@@ -250,7 +250,7 @@ def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
 
 def _request_body(request: Any) -> Any:
     """Return the body of a request, in one piece where it can be."""
-    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
+    body = request._body  # vcrpy before 8.2 has no body_bytes
     is_cut = isinstance(body, list) and all(isinstance(piece, bytes) for piece in body)
     return b"".join(body) if is_cut else body
 
@@ -407,7 +407,7 @@ class _TextPersister:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ARG002 - vcrpy's
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # vcrpy's
         """Return the requests and answers."""
         return deserialize(self._text, yamlserializer)
 

@@ -65,7 +65,7 @@ def is_expected(
     code = getattr(function, "__code__", None)
     if code is not None and _names_error(code, getattr(function, "__globals__", {}), error):
         return True
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - what `inspect` calls, without reading source files
+    frame: FrameType | None = sys._getframe(1)  # what `inspect` calls, without reading source files
     while frame is not None:
         home = f"{frame.f_globals.get('__name__')}."
         if not home.startswith(prefixes):

@@ -435,7 +435,7 @@ def guarded_loader(base: Any) -> Any:
             self._depth = 0
             self._seen: set[int] = set()
 
-        def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
+        def descend_resolver(self, current_node: Any, current_index: Any) -> None:
             """Count how deep the node is; the parser calls this for each."""
             self._depth += 1
             if self._depth > _DEEPEST:

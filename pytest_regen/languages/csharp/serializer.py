@@ -222,7 +222,7 @@ def _creation(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, l
     return constructor, [SyntaxFault(first.name_line, message, "MISSING_CLASS")]
 
 
-def _uncreatable(  # noqa: PLR0911 - one line per reason
+def _uncreatable(  # one line per reason
     head: Head, parts: Sequence[Shape]
 ) -> str | None:
     """Return why no constructor would help."""
@@ -248,7 +248,7 @@ def _uncreatable(  # noqa: PLR0911 - one line per reason
     return None
 
 
-def _chosen(  # noqa: PLR0911 - one line per case of the serializer's own order
+def _chosen(  # one line per case of the serializer's own order
     head: Head, parts: Sequence[Shape]
 ) -> tuple[Constructor | None, str | None]:
     """Return the constructor that is called, or why there is none to call."""
