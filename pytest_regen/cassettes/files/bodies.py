@@ -123,7 +123,7 @@ def _gzip(body: bytes) -> tuple[bytes, bool]:
 def _deflate(body: bytes) -> tuple[bytes, bool]:
     if body[:1] in {b"{", b"["}:
         return body, True
-    # Some servers send deflate without its header of two bytes; this recognizes the header of RFC 1950.
+    # Some servers send deflate without its header of two bytes (RFC 1950); this recognizes it.
     has_header = len(body) == 1 or (body[0] & 15 == 8 and int.from_bytes(body[:2]) % 31 == 0)
     try:
         return _inflate(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
