@@ -40,6 +40,7 @@ __all__ = [
     "Undo",
     "View",
     "new_id",
+    "refuse_link",
 ]
 
 Contents = Mapping[str, bytes | None]
@@ -546,8 +547,9 @@ class AtomicFiles:
         _own_trials.add(name)
         try:
             with self.locked(recover=undo) as view:
-                record, contents = place(view)
-                data = json.dumps(record, indent=2, ensure_ascii=False).encode()
+                with self.explain_errors():
+                    record, contents = place(view)
+                    data = json.dumps(record, indent=2, ensure_ascii=False).encode()
                 self.commit({**contents, **self.ignored(self.aside), name: data})
             trial = Trial(self, name, record, undo)
             try:

@@ -256,12 +256,14 @@ class RecordingIndex:
         """
         if self._scrubbed is None:
             every = enumerate(self._all)
-            self._scrubbed = _index((n, one.key) for n, one in every if one.key != one.first_key)
+            self._scrubbed = _index(
+                (n, stored.key) for n, stored in every if stored.key != stored.first_key
+            )
         return self._scrubbed
 
     def _index_by_rule(self, rekey: Callable[[Interaction], str]) -> _Index:
         if self._rekeyed is None:
-            self._rekeyed = _index(enumerate(rekey(one.interaction) for one in self._all))
+            self._rekeyed = _index(enumerate(rekey(stored.interaction) for stored in self._all))
         return self._rekeyed
 
     def knows(self, key: str) -> bool:

@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Regenerate types of a store, or units of a file.",
     ),
     "validate": ("stores", "Validate stores and units; no model."),
+    "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
     "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),

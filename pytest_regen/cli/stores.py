@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,7 +34,10 @@ from pytest_regen.validation.issues import ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import format_note, update_command
 
-__all__ = ["adopt", "history", "rebuild", "restore", "validate"]
+if TYPE_CHECKING:
+    from pytest_regen.units.place import UnitFile
+
+__all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "validate"]
 
 
 Results = dict[str, ValidationResult]
@@ -58,7 +61,6 @@ def validate(
     project = Project.here()
     stale = project.stale
     files = project.unit_files(dirs)
-    named = {file.path for file in files}
     reports: list[dict[str, Any]] = []
     unit_reports: list[dict[str, Any]] = []
     code = 0
@@ -66,13 +68,7 @@ def validate(
         from pytest_regen.cli.units import validate_files
 
         unit_reports, code = validate_files(project, files, as_json=as_json)
-    if dirs:
-        stores = _stores_in(dirs, but_for=named)
-    elif files and not project.store_globs:
-        stores = iter(())
-    else:
-        stores = iter(project.stores())
-    for path in stores:
+    for path in stores_in(project, dirs, files):
         store = RegenStore.open(path)
         results = validate_store(store, ignore=project.ignored_in(path))
         if not no_write:
@@ -85,15 +81,27 @@ def validate(
     raise typer.Exit(max(code, 0 if all(report["ok"] for report in reports) else 1))
 
 
-def _stores_in(dirs: Iterable[Path], *, but_for: Collection[Path]) -> Iterator[Path]:
-    """Yield the stores named, and those in folders named; files with units are none."""
+def stores_in(
+    project: Project, dirs: Iterable[Path] | None, files: "Sequence[UnitFile]"
+) -> Iterator[Path]:
+    """Yield the stores named, and those in folders named; by default those of the project.
+
+    Args:
+        project: around the working directory.
+        dirs: as they were named.
+        files: the files with units among them, which are no stores.
+    """
+    if not dirs:
+        yield from project.stores() if project.store_globs or not files else ()
+        return
+    units = {file.path for file in files}
     for path in dirs:
         real = Path(os.path.normpath(Path.cwd() / path))
-        if real in but_for:
+        if real in units:
             continue
         # Opening a folder that holds no store says so.
         inner = [] if is_store(path) else sorted(file.parent for file in path.glob("*/pages.json"))
-        has_units = any(file.is_relative_to(real) for file in but_for)
+        has_units = any(file.is_relative_to(real) for file in units)
         yield from inner or ([] if has_units else [path])
 
 

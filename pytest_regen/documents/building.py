@@ -77,7 +77,7 @@ def build_ir(
     places = {key: expressions.types[key][0].place for key in closure.found}
     names = give_names(places.values(), root.place, title, language)
     keys = sorted(closure.found, key=lambda key: (key != str(root.place), names[key]))
-    types = [closure.found[key].named(names, is_root=key == str(root.place)) for key in keys]
+    types = [closure.found[key].with_names(names, is_root=key == str(root.place)) for key in keys]
     key_field = _primary_key(
         types[0], schemas.shape(root).notes, root, operation, log, is_wrapped=is_wrapped
     )
@@ -85,7 +85,7 @@ def build_ir(
     of_files = document.references.log.sorted()
     reviews: list[Review] = []
     if of_files or log.sorted():
-        reached = _Reached(schema.place, root.place, places, expressions, schemas)
+        reached = _Origins(schema.place, root.place, places, expressions, schemas)
         log.extend(filter(reached.has, of_files))
         reviews = [review for each in log.sorted() for review in reached.reviews(each, names)]
     order = {type_.name: number for number, type_ in enumerate(types)}
@@ -166,7 +166,7 @@ class _Found:
     enum_values: tuple[str | int, ...] = ()
     enum_names: tuple[str, ...] | None = None
 
-    def named(self, names: Mapping[str, str], *, is_root: bool) -> TypeIR:
+    def with_names(self, names: Mapping[str, str], *, is_root: bool) -> TypeIR:
         """Return the type with every reference under its declared name."""
         return TypeIR(
             name=names[self.schema_id],
@@ -175,7 +175,7 @@ class _Found:
             kind="enum" if self.kind == "enum" else "object",
             description=self.description,
             fields=tuple(
-                field.model_copy(update={"type": _renamed(field.type, names)})
+                field.model_copy(update={"type": _rename_refs(field.type, names)})
                 for field in self.fields
             ),
             enum_values=self.enum_values,
@@ -183,14 +183,14 @@ class _Found:
         )
 
 
-def _renamed(expression: TypeExpr, names: Mapping[str, str]) -> TypeExpr:
+def _rename_refs(expression: TypeExpr, names: Mapping[str, str]) -> TypeExpr:
     match expression:
         case Ref(name=place):
             return Ref(name=names[place])
         case ArrayOf(items=items):
-            return ArrayOf(items=_renamed(items, names))
+            return ArrayOf(items=_rename_refs(items, names))
         case MapOf(values=values):
-            return MapOf(values=_renamed(values, names))
+            return MapOf(values=_rename_refs(values, names))
         case Scalar():
             return expression
 
@@ -206,13 +206,13 @@ class _Closure:
 
     def root(self, schema: JsonNode, operation: Operation, status: str) -> tuple[JsonNode, bool]:
         """Return the schema of the root type, and whether arrays or maps stand around it."""
-        expression = whole = self.expressions.typed(schema).expression
+        expression = whole = self.expressions.type_of(schema).expression
         while isinstance(expression, ArrayOf | MapOf):
             expression = expression.items if isinstance(expression, ArrayOf) else expression.values
         if isinstance(expression, Ref):
             return self.expressions.types[expression.name][0], whole is not expression
         defects = self._log.sorted()
-        what = f"response {status} of {operation} is {_said(whole)}"
+        what = f"response {status} of {operation} is {_describe(whole)}"
         if expression.kind == "any" and defects:
             raise DocumentDefectError(
                 what,
@@ -240,20 +240,20 @@ class _Closure:
 
     def _read(self, key: str) -> _Found:
         core, kind = self.expressions.types[key]
-        shape, _ = self.expressions.judged(core)
+        shape, _ = self.expressions.classify(core)
         description = text_in(shape.notes, "description")
         if kind == "enum":
             return _Found(key, kind, description, (), shape.enum or (), shape.labels)
         return _Found(key, kind, description, tuple(self.expressions.fields(core, shape)))
 
 
-def _said(expression: TypeExpr, *, is_plural: bool = False) -> str:
+def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
     """Return in words what a response without a type of its own is: ``an array of strings``."""
     match expression:
         case ArrayOf(items=inner):
-            word, rest = "array", f" of {_said(inner, is_plural=True)}"
+            word, rest = "array", f" of {_describe(inner, is_plural=True)}"
         case MapOf(values=inner):
-            word, rest = "map", f" of {_said(inner, is_plural=True)}"
+            word, rest = "map", f" of {_describe(inner, is_plural=True)}"
         case Scalar(kind="any"):
             return "any values" if is_plural else "any value"
         case _:
@@ -263,7 +263,7 @@ def _said(expression: TypeExpr, *, is_plural: bool = False) -> str:
     return f"{'an' if word[0] in 'ai' else 'a'} {word}{rest}"
 
 
-class _Reached:
+class _Origins:
     """Which types and fields of an IR were read from which places of the document."""
 
     def __init__(

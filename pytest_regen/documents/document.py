@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
-from pytest_regen.documents.reading import Broken, References, load_file
+from pytest_regen.documents.reading import BrokenReference, References, load_file
 from pytest_regen.documents.schemas import Schemas
 from pytest_regen.errors import DocumentUnreadableError, UnknownOperationError
 from pytest_regen.text import plural
@@ -38,7 +38,7 @@ class Subtypes:
     """Finds the subtypes of schemas of one document.
 
     By its ``mapping`` a discriminator names some; those named schemas that extend the schema by
-    ``allOf``, directly or not, are subtypes as well, told by their own names.
+    ``allOf``, directly or not, are subtypes as well, under their own names.
     """
 
     def __init__(self, references: References, *, has_ref_siblings: bool) -> None:
@@ -57,7 +57,7 @@ class Subtypes:
         for discriminator in declared:
             for entry in _mapping(discriminator):
                 target = self._target(entry)
-                if isinstance(target, Broken):
+                if isinstance(target, BrokenReference):
                     broken.append(
                         (entry.place, f"the discriminator maps to nothing: {target.reason}")
                     )
@@ -76,17 +76,17 @@ class Subtypes:
         """Return the names of all properties of a subtype, inherited ones included."""
         return frozenset(self._schemas.shape(subtype).properties)
 
-    def _target(self, entry: JsonNode) -> JsonNode | Broken:
+    def _target(self, entry: JsonNode) -> JsonNode | BrokenReference:
         """Return what an entry of a mapping stands for: the name of a schema, or a reference."""
-        named = self._named.get(str(entry.value))
+        named = self._schemas_by_name.get(str(entry.value))
         if named is not None:
             return named
         if isinstance(entry.value, str) and _NAME.fullmatch(entry.value):
-            return Broken(f"there is no schema {entry.value!r}")
+            return BrokenReference(f"there is no schema {entry.value!r}")
         return self._references.follow(JsonNode({"$ref": entry.value}, entry.place))
 
     @cached_property
-    def _named(self) -> dict[str, JsonNode]:
+    def _schemas_by_name(self) -> dict[str, JsonNode]:
         """The schemas that have a name in the document."""
         for home in _HOMES:
             node = self._references.root
@@ -103,7 +103,7 @@ class Subtypes:
     def _extensions(self) -> dict[Pointer, list[JsonNode]]:
         """By place of a schema: the named schemas whose ``allOf`` refers to it."""
         found: dict[Pointer, list[JsonNode]] = {}
-        for schema in self._named.values():
+        for schema in self._schemas_by_name.values():
             for part in _parts(schema):
                 if "$ref" in part.value:
                     base = self._references.follow(part)
@@ -244,7 +244,7 @@ class Document:
         The method may be in small letters, and a slash at the end of the path does not count.
 
         Raises:
-            UnknownOperationError: there is none; the hint lists near matches.
+            UnknownOperationError: the document has no such operation; the hint lists near matches.
         """
         known = {str(operation): operation for operation in self.operations}
         method, _, path = name.strip().partition(" ")
@@ -336,7 +336,7 @@ class _Lister:
                 continue
             for key, node in self._entries(item):
                 if key in _METHODS:
-                    operation = self._followed(node)
+                    operation = self._follow(node)
                     if isinstance(operation, Defect):
                         self._log.extend([operation])
                     else:
@@ -347,7 +347,7 @@ class _Lister:
         produces = node.value.get("produces", self._references.root.value.get("produces"))
         for status, response in self._responses(node):
             statuses.append(status)
-            followed = self._followed(response)
+            followed = self._follow(response)
             if isinstance(followed, Defect):
                 broken.append((status, followed))
                 continue
@@ -370,7 +370,7 @@ class _Lister:
         if "responses" not in operation.value:
             return
         responses = operation.child("responses")
-        if isinstance(self._followed(responses), Defect):
+        if isinstance(self._follow(responses), Defect):
             yield "default", responses  # Whatever it should have been, it cannot be read.
             return
         for status, response in self._entries(responses):
@@ -379,7 +379,7 @@ class _Lister:
 
     def _entries(self, node: JsonNode) -> Iterator[tuple[str, JsonNode]]:
         """Yield the entries of a mapping; nothing, and a defect, where there is none."""
-        followed = self._followed(node)
+        followed = self._follow(node)
         if isinstance(followed, Defect):
             self._log.extend([followed])
             return
@@ -389,10 +389,10 @@ class _Lister:
                 if key != "$ref":
                     yield key, holder.child(key)
 
-    def _followed(self, node: JsonNode) -> JsonNode | Defect:
-        """Return the mapping that ``node`` is or refers to, or why it is none."""
+    def _follow(self, node: JsonNode) -> JsonNode | Defect:
+        """Return the mapping that ``node`` is or refers to, or why it is no mapping."""
         target = self._references.follow(node)
-        if isinstance(target, Broken):
+        if isinstance(target, BrokenReference):
             return Defect(str(node.place), target.reason, "error")
         if not isinstance(target.value, dict):
             message = f"a mapping is wanted here, not {target.value!r:.40}"

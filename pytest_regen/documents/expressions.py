@@ -14,14 +14,14 @@ from pytest_regen.documents.shapes import (
     Kind,
     Makeup,
     Shape,
-    combined,
+    as_one_schema,
     kind_of,
     makeup,
     types_of,
 )
 from pytest_regen.text import join_names
 
-__all__ = ["Expressions", "Typed", "text_in"]
+__all__ = ["Expressions", "FieldType", "text_in"]
 
 ANY: Final = Scalar(kind="any")
 _MAX_LEVELS: Final = 40
@@ -41,7 +41,7 @@ _CONSTRAINTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class FieldType:
     """What a schema is worth in the IR."""
 
     expression: TypeExpr
@@ -71,32 +71,32 @@ class Expressions:
         self.fields_read: dict[str, dict[str, Pointer]] = {}
         """By place of a type: its fields and where their schemas stand."""
 
-    def typed(self, node: JsonNode) -> Typed:
+    def type_of(self, node: JsonNode) -> FieldType:
         """Return the expression for a schema and what is said about it."""
         with self._schemas.reading(node.place):
-            return self._typed(node)
+            return self._type_once(node)
 
-    def _typed(self, node: JsonNode) -> Typed:
+    def _type_once(self, node: JsonNode) -> FieldType:
         reduced = self._schemas.reduce(node)
-        shape, kind = self.judged(reduced.core)
+        shape, kind = self.classify(reduced.core)
         said = allows_null(reduced.overlay)
         nullable = bool(shape.null) if said is None else said
         if kind in {"object", "enum"}:
             key = self._type_at(reduced.core, kind)
             if key is None:
-                return Typed(ANY, nullable, reduced.overlay)
+                return FieldType(ANY, nullable, reduced.overlay)
             # A type written in place describes the field as well; one referred to does not.
             notes = reduced.overlay + (shape.notes if reduced.core.place.is_in(node.place) else ())
-            return Typed(Ref(name=key), nullable, notes, _narrowed(reduced.overlay))
+            return FieldType(Ref(name=key), nullable, notes, _narrow(reduced.overlay))
         notes = (*reduced.overlay, *shape.notes)
         if kind == "scalar":
-            return Typed(_scalar(shape, notes), nullable, notes)
+            return FieldType(_scalar(shape, notes), nullable, notes)
         if kind in {"any", "nothing"}:
-            return Typed(ANY, nullable or shape.is_only_null, notes)
+            return FieldType(ANY, nullable or shape.is_only_null, notes)
         expression, has_null_inside = self._collection(reduced.core, shape, kind)
         if has_null_inside:
             notes += ({"nullableItems" if kind == "array" else "nullableValues": True},)
-        return Typed(expression, nullable, notes)
+        return FieldType(expression, nullable, notes)
 
     def _type_at(self, core: JsonNode, kind: Kind) -> str | None:
         """Return the place of a type; ``None`` if merging would go on without end.
@@ -114,7 +114,7 @@ class Expressions:
         self.types[key] = (core, kind)
         return key
 
-    def judged(self, core: JsonNode) -> tuple[Shape, Kind]:
+    def classify(self, core: JsonNode) -> tuple[Shape, Kind]:
         """Return the shape of a reduced schema and its kind, with what is doubtful noted."""
         shape = self._schemas.shape(core)
         kind = kind_of(shape)
@@ -128,14 +128,14 @@ class Expressions:
             self._log.review(where, f"it may be {names}; read as any value")
         return shape, kind
 
-    def _review_merged(self, where: Pointer, shape: Shape) -> None:
+    def _review_merge(self, where: Pointer, shape: Shape) -> None:
         """Note which branches of a union are one type, and which fields not all of them have."""
         merged: dict[str, frozenset[str]] = {}
         for name, own in shape.variants:
             merged[name] = merged.get(name, frozenset()) | own
         shared = frozenset.intersection(*merged.values())
         partial = {name: (own - shared) & shape.properties.keys() for name, own in merged.items()}
-        lines = list(_owned(partial))
+        lines = list(_list_owners(partial))
         self._log.review(
             where,
             f"{join_names(merged, 'and')} are merged into one type",
@@ -183,7 +183,7 @@ class Expressions:
         self._open.append(core.place)
         word = "items" if kind == "array" else "additionalProperties"
         with self._schemas.reading(core.place):
-            found = self.typed(combined("allOf", inner, core.place / "allOf" / word))
+            found = self.type_of(as_one_schema("allOf", inner, core.place / "allOf" / word))
         self._open.pop()
         if kind == "array":
             return ArrayOf(items=found.expression), found.nullable
@@ -197,7 +197,7 @@ class Expressions:
         if shape.extra:
             self._log.review(core.place, "values beside the listed properties are left out")
         if shape.variants:
-            self._review_merged(core.place, shape)
+            self._review_merge(core.place, shape)
         self._review_subtypes(core, shape)
         known = shape.properties.keys() | _discriminators(shape.notes)
         for name in sorted(shape.required - known):
@@ -205,17 +205,17 @@ class Expressions:
         for name, parts in shape.properties.items():
             if any(part.value is False for part in parts):
                 continue  # the schema ``false``: the property is never there
-            node = combined("allOf", parts, core.place / "allOf" / "properties" / name)
+            node = as_one_schema("allOf", parts, core.place / "allOf" / "properties" / name)
             places[name] = node.place
             yield self._field(
-                name, self.typed(node), node.place, is_required=name in shape.required
+                name, self.type_of(node), node.place, is_required=name in shape.required
             )
         for name in sorted(_discriminators(shape.notes) - shape.properties.keys()):
             self._log.review(core.place, f"the discriminator {name!r:.60} is declared nowhere")
             yield FieldIR(json_name=name, type=Scalar(kind="string"), required=True)
 
     def _review_subtypes(self, core: JsonNode, shape: Shape) -> None:
-        """Note which fields only the types have that extend ``core`` and are told by a word in it.
+        """Note fields that only the types have that extend ``core``, by its discriminator.
 
         They are not merged as the branches of a union are: a base type of large documents is
         extended by hundreds of others.
@@ -234,37 +234,39 @@ class Expressions:
                 core.place,
                 f"{join_names(lost, 'and')} {extend} it by the discriminator {mapped.word!r:.60}, "
                 "and their own fields are left out",
-                "\n".join(_owned(lost)),
+                "\n".join(_list_owners(lost)),
             )
 
-    def _field(self, name: str, typed: Typed, where: Pointer, *, is_required: bool) -> FieldIR:
-        notes = typed.notes
+    def _field(
+        self, name: str, field_type: FieldType, where: Pointer, *, is_required: bool
+    ) -> FieldIR:
+        notes = field_type.notes
         is_write_only = _flag(notes, "writeOnly")
         return FieldIR(
             json_name=name,
-            type=typed.expression,
+            type=field_type.expression,
             # A response lacks what is only written, required or not.
             required=is_required and not is_write_only,
-            nullable=typed.nullable,
+            nullable=field_type.nullable,
             read_only=_flag(notes, "readOnly"),
             write_only=is_write_only,
             deprecated=_flag(notes, "deprecated"),
             description=text_in(notes, "description"),
-            constraints=self._constraints(typed, where),
+            constraints=self._constraints(field_type, where),
         )
 
-    def _constraints(self, typed: Typed, where: Pointer) -> dict[str, Any]:
+    def _constraints(self, field_type: FieldType, where: Pointer) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key in (*_CONSTRAINTS, "nullableItems", "nullableValues"):
-            for note in typed.notes:
+            for note in field_type.notes:
                 if key in note:
                     if _is_plain(note[key]):
                         found[key] = note[key]
                     else:
                         self._log.review(where, f"{key} is no plain JSON value and is left out")
                     break
-        if typed.narrowed is not None:
-            found["enum"] = list(typed.narrowed)
+        if field_type.narrowed is not None:
+            found["enum"] = list(field_type.narrowed)
         return found
 
 
@@ -273,7 +275,7 @@ def text_in(notes: Iterable[Mapping[str, Any]], key: str) -> str | None:
     return next((n[key] for n in notes if isinstance(n.get(key), str) and n[key].strip()), None)
 
 
-def _owned(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:
+def _list_owners(fields: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """Yield a line for each variant and the fields that it has; of many, the first and a count."""
     owners = {name: own for name, own in fields.items() if own}
     for name in list(owners)[:_MAX_LINES]:
@@ -290,11 +292,11 @@ def _discriminators(notes: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def _flag(notes: Iterable[Mapping[str, Any]], key: str) -> bool:
-    """Return the first word on ``key``; false where there is none."""
+    """Return the first word on ``key``; false where no word says so."""
     return next((note[key] for note in notes if isinstance(note.get(key), bool)), False)
 
 
-def _narrowed(overlay: Iterable[Mapping[str, Any]]) -> tuple[Any, ...] | None:
+def _narrow(overlay: Iterable[Mapping[str, Any]]) -> tuple[Any, ...] | None:
     for note in overlay:
         if isinstance(note.get("enum"), list):
             return tuple(value for value in note["enum"] if value is not None)

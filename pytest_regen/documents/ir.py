@@ -224,8 +224,7 @@ class IR(_Node):
 def ir_hash(ir: IR | Mapping[str, Any]) -> str:
     """Return the hash of endpoint, language and types, without the validation summary.
 
-    Takes the model or the raw value of ``ir.json``, so that staleness can be told for a file that
-    no longer validates.
+    Takes the model or the raw value of ``ir.json``: an invalid file can be stale, too.
     """
     data: Mapping[str, Any] = ir.to_json() if isinstance(ir, IR) else ir
     return canonical_hash({key: data.get(key) for key in ("endpoint", "language", "types")})

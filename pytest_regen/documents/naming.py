@@ -143,7 +143,7 @@ def _path_name(path: str) -> str:
     return "Response"
 
 
-def _bounded(name: str) -> str:
+def _shorten(name: str) -> str:
     if len(name) <= _MAX_LENGTH:
         return name
     return name[: _MAX_LENGTH - 9].rstrip("_") + "_" + _digest(name, 8)
@@ -174,15 +174,15 @@ def _candidates(place: Pointer, title: str | None, *, is_root: bool) -> Iterator
         and not _is_component(place)
         and len(_WORD.findall(title)) <= _MAX_TITLE_WORDS
     ):
-        yield _bounded(words(title))
-    yield _bounded(home)
+        yield _shorten(words(title))
+    yield _shorten(home)
     if is_root and not _is_component(place):
-        yield _bounded(home + "Response")
+        yield _shorten(home + "Response")
     if place.file:
-        yield _bounded(words(place.file.rpartition("/")[2].partition(".")[0]) + words(home))
-    yield _bounded(home + "Type")
+        yield _shorten(words(place.file.rpartition("/")[2].partition(".")[0]) + words(home))
+    yield _shorten(home + "Type")
     for length in range(6, 65):
-        yield f"{_bounded(home)}_{_digest(str(place), length)}"
+        yield f"{_shorten(home)}_{_digest(str(place), length)}"
 
 
 def give_names(

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from referencing import Resource
 
 
-__all__ = ["MAX_ALIASED_VALUES", "MAX_DEPTH", "Broken", "LoadedFile", "References", "load_file"]
+__all__ = [
+    "MAX_ALIASED_VALUES",
+    "MAX_DEPTH",
+    "BrokenReference",
+    "LoadedFile",
+    "References",
+    "load_file",
+]
 
 
 MAX_DEPTH: Final = 200
@@ -54,7 +61,7 @@ class LoadedFile:
     sha256: str
     """``sha256:`` and the hex digest of the file's bytes."""
     defects: tuple[Defect, ...] = ()
-    """Keys that stand twice in one mapping, characters that are none."""
+    """Keys that stand twice in one mapping, and halves of characters."""
 
 
 def load_file(path: Path, *, name: str = "") -> LoadedFile:
@@ -79,15 +86,15 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
         raise DocumentUnreadableError(
             f"cannot read {str(path)!r}: {error}", hint=_NO_DOCUMENT
         ) from error
-    text = _decoded(data, path)
+    text = _decode(data, path)
     if not text.strip():
         raise DocumentUnreadableError(f"{str(path)!r} is empty", hint=_NO_DOCUMENT)
     log = DefectLog()
-    value = _parsed(text, path, Pointer(name), log)
+    value = _parse(text, path, Pointer(name), log)
     return LoadedFile(value, "sha256:" + hashlib.sha256(data).hexdigest(), log.sorted())
 
 
-def _decoded(data: bytes, path: Path) -> str:
+def _decode(data: bytes, path: Path) -> str:
     """Return the text of ``data``, without a byte order mark."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4]:
         raise DocumentUnreadableError(
@@ -103,7 +110,7 @@ def _decoded(data: bytes, path: Path) -> str:
         ) from error
 
 
-def _parsed(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
+def _parse(text: str, path: Path, place: Pointer, log: DefectLog) -> Any:
     """Return the value of ``text``, as JSON where it looks like that, else as YAML."""
     if path.suffix.lower() == ".json" or text.lstrip()[:1] == "{":
         try:
@@ -172,7 +179,7 @@ def _locate(root: Any, doubled: dict[int, str], place: Pointer, log: DefectLog) 
     while stack:
         value, here = stack.pop()
         if id(value) in doubled:
-            _note_doubled(here / doubled[id(value)], log)
+            _note_duplicates(here / doubled[id(value)], log)
         stack.extend((inner, here / key) for key, inner in _children(value))
 
 
@@ -182,7 +189,7 @@ def _children(value: Any) -> list[tuple[Any, Any]]:
     return list(enumerate(value)) if isinstance(value, list) else []
 
 
-def _note_doubled(place: Pointer, log: DefectLog) -> None:
+def _note_duplicates(place: Pointer, log: DefectLog) -> None:
     log.error(place, f"the key {place.path[-1]!r} stands twice in one mapping; the last one counts")
 
 
@@ -260,12 +267,12 @@ class _YamlBuilder:
                 case yaml.DocumentStartEvent():
                     documents += 1
                     if documents > 1:
-                        raise self._refused(event, "a second YAML document starts here")
+                        raise self._yaml_error(event, "a second YAML document starts here")
                 case _:
                     pass
         return self._root
 
-    def _refused(self, event: yaml.Event, why: str) -> DocumentUnreadableError:
+    def _yaml_error(self, event: yaml.Event, why: str) -> DocumentUnreadableError:
         return DocumentUnreadableError(
             f"{str(self._path)!r} cannot be read as an API description",
             why=f"line {event.start_mark.line + 1}: {why}" if event.start_mark else why,
@@ -276,7 +283,7 @@ class _YamlBuilder:
         if len(self._stack) >= MAX_DEPTH:
             raise _too_deep(self._path)
         if self._awaits_key():
-            raise self._refused(event, "a mapping or a list cannot be a key")
+            raise self._yaml_error(event, "a mapping or a list cannot be a key")
         if event.anchor:
             self._anchors[event.anchor] = (_UNFINISHED, 0)
         self._stack.append(_Frame(value, event.anchor))
@@ -303,24 +310,26 @@ class _YamlBuilder:
             self._put_key("\0<<" if is_plain and event.value == "<<" else event.value)
             value: Any = event.value
         else:
-            value = _resolved(event.value, event.tag, is_plain=is_plain)
+            value = _resolve_scalar(event.value, event.tag, is_plain=is_plain)
             self._put(value, 1)
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)
 
     def _alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
-            raise self._refused(event, f"no anchor &{event.anchor} stands before this alias")
+            raise self._yaml_error(event, f"no anchor &{event.anchor} stands before this alias")
         value, weight = self._anchors[event.anchor]
         if value is _UNFINISHED:
-            raise self._refused(event, f"the alias *{event.anchor} stands inside its own anchor")
+            raise self._yaml_error(event, f"the alias *{event.anchor} stands inside its own anchor")
         self._aliased += weight
         if self._aliased > MAX_ALIASED_VALUES:
-            raise self._refused(event, f"aliases stand for more than {MAX_ALIASED_VALUES:,} values")
+            raise self._yaml_error(
+                event, f"aliases stand for more than {MAX_ALIASED_VALUES:,} values"
+            )
         if not self._awaits_key():
             self._put(value, weight)
         elif isinstance(value, dict | list):
-            raise self._refused(event, "a mapping or a list cannot be a key")
+            raise self._yaml_error(event, "a mapping or a list cannot be a key")
         else:
             self._put_key(str(value))
 
@@ -334,7 +343,7 @@ class _YamlBuilder:
                 ),
                 key,
             )
-            _note_doubled(Pointer(self._place.file, path), self._log)
+            _note_duplicates(Pointer(self._place.file, path), self._log)
         frame.key = key
 
     def _put(self, value: Any, weight: int) -> None:
@@ -356,7 +365,7 @@ class _YamlBuilder:
             frame.merged.extend(inner for inner in value if isinstance(inner, dict))
 
 
-def _resolved(text: str, tag: str | None, *, is_plain: bool) -> Any:
+def _resolve_scalar(text: str, tag: str | None, *, is_plain: bool) -> Any:
     """Return the value of a scalar by the core schema of YAML 1.2; dates stay text."""
     if not is_plain and (
         tag is None or tag.rpartition(":")[2] not in {"int", "float", "bool", "null"}
@@ -377,7 +386,7 @@ _ONLY: Final = "; only files beside or below the document are read"
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenReference:
     """A reference that leads nowhere, and why."""
 
     reason: str
@@ -402,33 +411,33 @@ class References:
         """The other files read so far: name, seen from the document, to the hash of its bytes."""
         self.log.extend(loaded.defects)
 
-    def follow(self, node: JsonNode) -> JsonNode | Broken:
+    def follow(self, node: JsonNode) -> JsonNode | BrokenReference:
         """Return what ``node`` refers to in the end; ``node`` itself if it is no reference."""
         seen = set()
         while isinstance(node.value, dict) and "$ref" in node.value:
             if node.place in seen:
-                return Broken(f"$ref {node.value['$ref']!r} leads back to itself")
+                return BrokenReference(f"$ref {node.value['$ref']!r} leads back to itself")
             seen.add(node.place)
             target = self.target(node)
-            if isinstance(target, Broken):
+            if isinstance(target, BrokenReference):
                 return target
             node = target
         return node
 
-    def target(self, node: JsonNode) -> JsonNode | Broken:
+    def target(self, node: JsonNode) -> JsonNode | BrokenReference:
         """Return the value that the ``$ref`` of ``node`` points at, one step."""
         reference = node.value["$ref"]
         if not isinstance(reference, str):
-            return Broken(f"$ref must be a string, not {type(reference).__name__}")
+            return BrokenReference(f"$ref must be a string, not {type(reference).__name__}")
         file = self._file_of(reference, node.place.file)
-        if isinstance(file, Broken):
+        if isinstance(file, BrokenReference):
             return file
         fragment = reference.partition("#")[2]
         if fragment and not fragment.startswith("/"):
-            return Broken(f"$ref {reference!r}: only JSON pointers (#/…) are followed")
+            return BrokenReference(f"$ref {reference!r}: only JSON pointers (#/…) are followed")
         return self._look_up(file, fragment, reference)
 
-    def _file_of(self, reference: str, base: str) -> str | Broken:
+    def _file_of(self, reference: str, base: str) -> str | BrokenReference:
         """Return the name of the file that ``reference``, standing in ``base``, is about."""
         written = reference.partition("#")[0]
         if not written:
@@ -439,15 +448,15 @@ class References:
             is_remote = True
         name = unquote(written)
         if is_remote:
-            return Broken(f"$ref {reference!r} is a URL{_ONLY}")
+            return BrokenReference(f"$ref {reference!r} is a URL{_ONLY}")
         if name.startswith(("/", "\\")) or "\0" in name:
-            return Broken(f"$ref {reference!r} is an absolute path{_ONLY}")
+            return BrokenReference(f"$ref {reference!r} is an absolute path{_ONLY}")
         file = posixpath.normpath(posixpath.join(posixpath.dirname(base), name))
         if file == ".." or file.startswith("../"):
-            return Broken(f"$ref {reference!r} leaves the document's folder{_ONLY}")
+            return BrokenReference(f"$ref {reference!r} leaves the document's folder{_ONLY}")
         return "" if file == self._main else file
 
-    def _look_up(self, file: str, fragment: str, reference: str) -> JsonNode | Broken:
+    def _look_up(self, file: str, fragment: str, reference: str) -> JsonNode | BrokenReference:
         from referencing.exceptions import (
             NoSuchResource,
             Unresolvable,
@@ -457,13 +466,13 @@ class References:
         try:
             retrieved = self._registry.get_or_retrieve(file)
         except (NoSuchResource, Unretrievable) as error:
-            return Broken(f"$ref {reference!r}: {_cause(error)}")
+            return BrokenReference(f"$ref {reference!r}: {_cause(error)}")
         self._registry = retrieved.registry
         try:
             found = retrieved.value.pointer(fragment, resolver=self._registry.resolver())
         except (Unresolvable, LookupError, TypeError, ValueError):
             near = _near(retrieved.value.contents, unquote(fragment))
-            return Broken(f"$ref {reference!r} points at nothing{near}")
+            return BrokenReference(f"$ref {reference!r} points at nothing{near}")
         return JsonNode(found.contents, Pointer(file, pointer_segments(unquote(fragment))))
 
     def _retrieve(self, file: str) -> "Resource[Any]":

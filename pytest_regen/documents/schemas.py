@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_regen.documents.naming import home_name
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
-from pytest_regen.documents.reading import Broken, References
+from pytest_regen.documents.reading import BrokenReference, References
 from pytest_regen.documents.shapes import (
     ANYTHING,
     NOTHING,
@@ -186,7 +186,7 @@ class Schemas:
         if not self._has_ref_siblings:
             own = self._without_siblings(own, node)
         target = self._references.target(node)
-        if isinstance(target, Broken):
+        if isinstance(target, BrokenReference):
             self._log.error(node.place, target.reason)
             return _View(own, JsonNode(own, node.place))
         rest = JsonNode(own, node.place)
@@ -207,10 +207,10 @@ class Schemas:
         """Return what ``node`` is about, and what is said around it."""
         if node.place in self._reducing:
             return CoreSchema(node)
-        known: CoreSchema = self._read(self._reduced_once, node)
+        known: CoreSchema = self._read(self._reduce_once, node)
         return known
 
-    def _reduced_once(self, node: JsonNode) -> CoreSchema:
+    def _reduce_once(self, node: JsonNode) -> CoreSchema:
         known = self._reduced.get(node.place)
         if known is None:
             known = self._reduced[node.place] = self._reduce(node)
@@ -231,7 +231,7 @@ class Schemas:
                 if depth > _MAX_COMPOSITION and node.place in self._reduced:
                     known = self._reduced[node.place]
                     return CoreSchema(known.core, (*overlay, *known.overlay))
-                if not self._check_depth(depth, self._reduced_once, node):
+                if not self._check_depth(depth, self._reduce_once, node):
                     return CoreSchema(node, tuple(overlay))
                 mine.add(node.place)
                 self._reducing.add(node.place)
@@ -320,7 +320,7 @@ class Schemas:
         start = len(self._visited)
         self._open[node.place] = depth
         try:
-            shape = self._merged(view)
+            shape = self._merge(view)
         finally:
             del self._open[node.place]
         self._remember(node.place, shape, depth, start)
@@ -344,7 +344,7 @@ class Schemas:
             self._cyclic[place] = (shape, frozenset(self._visited[start:]))
             self._lowest = math.inf
 
-    def _merged(self, view: _View) -> Shape:
+    def _merge(self, view: _View) -> Shape:
         inner = ANYTHING
         for member in view.members:
             # The first member's properties come first, and its words count most.
@@ -457,9 +457,9 @@ def _null_of(own: Mapping[str, Any]) -> bool | None:
             return bool(own[key])
     declared = own.get("type")
     if declared is None:
-        return True if None in _listed(own.get("enum")) else None
-    return "null" in _listed(declared)
+        return True if None in _as_list(own.get("enum")) else None
+    return "null" in _as_list(declared)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value] if value is not None else []

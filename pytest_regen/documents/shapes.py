@@ -13,7 +13,7 @@ __all__ = [
     "Makeup",
     "Shape",
     "Variant",
-    "combined",
+    "as_one_schema",
     "join",
     "kind_of",
     "makeup",
@@ -61,7 +61,7 @@ class Shape:
     variants: tuple[Variant, ...] = ()
     """The branches of unions whose properties are merged here."""
     doubt: str = ""
-    """Why it cannot be told as one type; then it is read as any value."""
+    """Why it is no single type; then it is read as any value."""
 
     @property
     def is_only_null(self) -> bool:
@@ -103,7 +103,7 @@ def _one_scalar(types: frozenset[str]) -> bool:
     return types <= {"integer", "number"} or (len(types) == 1 and types <= _SCALARS)
 
 
-def combined(
+def as_one_schema(
     keyword: Literal["allOf", "oneOf"], parts: Sequence[JsonNode], place: Pointer
 ) -> JsonNode:
     """Return ``parts`` as one schema at ``place``; a single part is returned as it stands."""
@@ -141,7 +141,9 @@ def meet(outer: Shape, inner: Shape) -> Shape:
     types = _common_types(outer.types, inner.types)
     doubt = outer.doubt or inner.doubt
     if types == frozenset() and outer.types and inner.types:
-        doubt = doubt or f"it must be {_listed(outer.types)} and {_listed(inner.types)} at once"
+        doubt = (
+            doubt or f"it must be {_list_types(outer.types)} and {_list_types(inner.types)} at once"
+        )
     enum, labels = _common_values(outer, inner)
     if enum == () and outer.enum and inner.enum:
         doubt = doubt or "no value is in all of its enums"
@@ -215,7 +217,7 @@ def _common_properties(
     return merged
 
 
-def _listed(types: frozenset[str]) -> str:
+def _list_types(types: frozenset[str]) -> str:
     return " or ".join(sorted(types))
 
 
@@ -228,37 +230,37 @@ def join(branches: Sequence[Shape], place: Pointer) -> Shape:
     null = True if any(branch.null for branch in branches) else None
     if not live or all(branch.is_open for branch in live):
         return Shape(null=null, required=_in_all(live))
-    return replace(_joined(live, place), null=null)
+    return replace(_join_live(live, place), null=null)
 
 
-def _joined(live: Sequence[Shape], place: Pointer) -> Shape:
+def _join_live(live: Sequence[Shape], place: Pointer) -> Shape:
     doubts = [branch.doubt for branch in live if branch.doubt]
     if doubts:
         return Shape(doubt=doubts[0])
     if all(branch.enum is not None for branch in live):
-        return _joined_enums(live)
-    types = _joined_types(live)
+        return _join_enums(live)
+    types = _join_types(live)
     if types is None:
         return ANYTHING
     if types == {"object"}:
-        return _joined_objects(live, place)
-    return _joined_values(live, types, place)
+        return _join_objects(live, place)
+    return _join_values(live, types, place)
 
 
-def _joined_values(live: Sequence[Shape], types: frozenset[str], place: Pointer) -> Shape:
+def _join_values(live: Sequence[Shape], types: frozenset[str], place: Pointer) -> Shape:
     """Return the union of branches that are arrays or scalars."""
     if types == {"array"}:
         items = [
-            combined("allOf", branch.items, place / index / "items")
+            as_one_schema("allOf", branch.items, place / index / "items")
             for index, branch in enumerate(live)
             if branch.items
         ]
         whole = len(items) == len(live)
-        joined = (combined("oneOf", _different(items), place / "items"),) if whole else ()
+        joined = (as_one_schema("oneOf", _different(items), place / "items"),) if whole else ()
         return Shape(types, items=joined)
     if _one_scalar(types):
         return Shape(types, format=_shared_format(live))
-    return Shape(doubt=f"it may be {_listed(types)}")
+    return Shape(doubt=f"it may be {_list_types(types)}")
 
 
 def _shared_format(live: Sequence[Shape]) -> str | None:
@@ -266,7 +268,7 @@ def _shared_format(live: Sequence[Shape]) -> str | None:
     return formats.pop() if len(formats) == 1 else None
 
 
-def _joined_types(live: Sequence[Shape]) -> frozenset[str] | None:
+def _join_types(live: Sequence[Shape]) -> frozenset[str] | None:
     """Return the types of all branches; ``None`` if one of them allows anything."""
     types: frozenset[str] = frozenset()
     for branch in live:
@@ -282,7 +284,7 @@ def types_of(values: Iterable[Any]) -> frozenset[str]:
     return frozenset(names.get(type(value), "object") for value in values)
 
 
-def _joined_enums(live: Sequence[Shape]) -> Shape:
+def _join_enums(live: Sequence[Shape]) -> Shape:
     values: dict[tuple[str, str], Any] = {}
     names: list[str] = []
     for branch in live:
@@ -299,7 +301,7 @@ def _joined_enums(live: Sequence[Shape]) -> Shape:
     )
 
 
-def _joined_objects(live: Sequence[Shape], place: Pointer) -> Shape:
+def _join_objects(live: Sequence[Shape], place: Pointer) -> Shape:
     maps = [branch for branch in live if branch.extra and not branch.properties]
     if maps and len(maps) < len(live):
         return Shape(doubt="it may be a map or an object with named properties")
@@ -307,19 +309,19 @@ def _joined_objects(live: Sequence[Shape], place: Pointer) -> Shape:
     for index, branch in enumerate(live):
         for name, nodes in branch.properties.items():
             here = place / index / "properties" / name
-            parts.setdefault(name, []).append(combined("allOf", nodes, here))
+            parts.setdefault(name, []).append(as_one_schema("allOf", nodes, here))
     extra = [
-        combined("allOf", branch.extra, place / index / "additionalProperties")
+        as_one_schema("allOf", branch.extra, place / index / "additionalProperties")
         for index, branch in enumerate(maps)
     ]
     return Shape(
         types=frozenset({"object"}),
         properties={
-            name: (combined("oneOf", _different(nodes), place / "properties" / name),)
+            name: (as_one_schema("oneOf", _different(nodes), place / "properties" / name),)
             for name, nodes in parts.items()
         },
         required=_in_all(live),
-        extra=(combined("oneOf", _different(extra), place / "additionalProperties"),)
+        extra=(as_one_schema("oneOf", _different(extra), place / "additionalProperties"),)
         if maps
         else (),
     )

@@ -27,6 +27,9 @@ DEFAULT_LANGUAGE: Final = "csharp"
 """The language of whoever names none; it is found even where nothing is installed as a package."""
 
 GROUP: Final = "pytest_regen.languages"
+_DEFAULT: Final = EntryPoint(
+    DEFAULT_LANGUAGE, f"pytest_regen.languages.{DEFAULT_LANGUAGE}:CSharp", GROUP
+)
 
 _MEMBERS: Final = sorted(
     {*Language.__annotations__, *(name for name in vars(Language) if not name.startswith("_"))}
@@ -57,6 +60,9 @@ def forget_languages() -> None:
 
 @cache
 def _find(name: str) -> Language:
+    if name == DEFAULT_LANGUAGE:
+        # Ours: reading the entry points of all distributions takes longer than loading it.
+        return _load(name, [_DEFAULT])
     entries = _entries()
     if name in entries:
         return _load(name, entries[name])
@@ -81,9 +87,8 @@ def _entries() -> dict[str, list[EntryPoint]]:
         entries = found.setdefault(entry.name.lower(), [])
         if entry.value not in {other.value for other in entries}:
             entries.append(entry)
-    # A checkout or a bundle may have no metadata, or older metadata than the code.
-    value = "pytest_regen.languages.csharp:CSharp"
-    found.setdefault(DEFAULT_LANGUAGE, [EntryPoint(DEFAULT_LANGUAGE, value, GROUP)])
+    # Nobody else's; and a checkout or a bundle may have no metadata, or older than the code.
+    found[DEFAULT_LANGUAGE] = [_DEFAULT]
     return found
 
 
@@ -100,13 +105,13 @@ def _load(name: str, entries: list[EntryPoint]) -> Language:
         language: Language = found() if isinstance(found, type) else found
         missing = [member for member in _MEMBERS if not hasattr(language, member)]
     except Exception as error:
-        raise _broken(name, entry, f"{type(error).__name__}: {error}") from error
+        raise _load_error(name, entry, f"{type(error).__name__}: {error}") from error
     if missing:
-        raise _broken(name, entry, f"it lacks {', '.join(missing)}")
+        raise _load_error(name, entry, f"it lacks {', '.join(missing)}")
     return language
 
 
-def _broken(name: str, entry: EntryPoint, why: str) -> UsageError:
+def _load_error(name: str, entry: EntryPoint, why: str) -> UsageError:
     return UsageError(
         f"the target language {name!r} cannot be used: it comes from {_describe(entry)}",
         why=flatten(why),

@@ -106,7 +106,7 @@ class Member:
     """What stands on the wire: the decoded JSON name, or an enum member's string or number.
     ``None`` where the source does not say."""
     number: int | None = None
-    """The number of an enum member, written or counted on; ``None`` where it cannot be told."""
+    """The number of an enum member, written or counted up; ``None`` where it is unknown."""
     type: TypeRef | None = None
     is_required: bool = False
     """Whether the declaration itself demands a value: a keyword, a positional parameter."""
@@ -202,7 +202,7 @@ class Nouns:
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """How code looks, for what has to be told from its text where no syntax tree helps."""
+    """How code looks, for decisions that its text alone must allow, without a syntax tree."""
 
     code_signs: frozenset[str] = frozenset(";{}[]=<>")
     """Characters that a sentence of prose does not have."""
@@ -387,11 +387,11 @@ class RuleSubject(Protocol):
         """Return an issue of this type."""
         ...
 
-    def misnamed(self, member: Member, message: str) -> Issue:
+    def naming_issue(self, member: Member, message: str) -> Issue:
         """Return the issue of a member that must have another name, with the one to use."""
         ...
 
-    def undeclared(
+    def missing_types(
         self,
         reference: TypeRef,
         known: frozenset[str],
@@ -471,7 +471,8 @@ class Language(Protocol):
         Args:
             expression: what the document allows.
             spelled: what the source says.
-            declared: what the source declares, by name.
+            declared: what the source declares; look up single names in it, for a type is validated
+                again whenever what was looked up for it has changed.
         """
         ...
 

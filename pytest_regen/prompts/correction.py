@@ -76,7 +76,7 @@ def list_corrections(
     entries = list(dict.fromkeys(filter(None, _entries(corrections, noun))))
     if not entries:
         return ""
-    named = entries[: _fitting(entries)]
+    named = entries[: _count_shown(entries)]
     if left_out := len(entries) - len(named):
         named.append(f"  ({left_out} more not shown)")
     head = (
@@ -97,7 +97,7 @@ def _has(prompt: str, section: str) -> bool:
     return f"\n{section}:" in f"\n{prompt}"
 
 
-def _fitting(entries: Sequence[str]) -> int:
+def _count_shown(entries: Sequence[str]) -> int:
     """Return how many of ``entries`` are named; the first one always is."""
     used = 0
     for count, entry in enumerate(entries[:MAX_CORRECTIONS]):
@@ -129,7 +129,7 @@ class _Text(str):
 
 
 def _group(issue: Issue) -> tuple[str | None, ...]:
-    """Return what issues that are told as one have in common."""
+    """Return what issues that share an entry have in common."""
     if issue.field is None:
         return issue.code, issue.message, issue.detail
     if issue.finding:

@@ -235,12 +235,12 @@ class _Page:
 def _by_weight(
     units: Sequence[EnumValue], weights: Weights, stored: Sequence[Sequence[EnumValue]]
 ) -> Plan:
-    pages = _kept(units, weights, stored)
+    pages = _keep(units, weights, stored)
     if not pages:
         return _fresh(units, weights)
     known = {unit for page in pages for unit in page.units}
     homeless = [
-        unit for unit in units if unit not in known and not _placed(unit, weights[unit], pages)
+        unit for unit in units if unit not in known and not _place(unit, weights[unit], pages)
     ]
     return _in_order(units, pages) + (_fresh(homeless, weights) if homeless else ())
 
@@ -248,7 +248,7 @@ def _by_weight(
 def _by_count(
     units: Sequence[EnumValue], limit: int, stored: Sequence[Sequence[EnumValue]]
 ) -> Plan:
-    pages = _kept(units, dict.fromkeys(units, 1), stored)
+    pages = _keep(units, dict.fromkeys(units, 1), stored)
     if not pages or any(page.load > limit for page in pages):
         return tuple(_chunks(units, limit)) or ((),)
     known = {unit for page in pages for unit in page.units}
@@ -267,7 +267,7 @@ def _chunks(units: Sequence[EnumValue], size: int) -> Iterator[tuple[EnumValue, 
     return (tuple(units[start : start + size]) for start in range(0, len(units), size))
 
 
-def _kept(
+def _keep(
     units: Sequence[EnumValue], weights: Weights, stored: Sequence[Sequence[EnumValue]]
 ) -> list[_Page]:
     """Return the stored pages with the units that still exist, empty pages left out."""
@@ -284,7 +284,7 @@ def _kept(
     return pages
 
 
-def _placed(unit: EnumValue, weight: int, pages: Sequence[_Page]) -> bool:
+def _place(unit: EnumValue, weight: int, pages: Sequence[_Page]) -> bool:
     """Put ``unit`` on the last page with room, else on the emptiest one within the hard limit."""
     home = next((page for page in reversed(pages) if page.load + weight <= _FULL), None)
     if home is None:
@@ -306,18 +306,18 @@ def _fresh(units: Sequence[EnumValue], weights: Weights) -> Plan:
     if not units:
         return ((),)
     # A unit beyond the target has a page of its own whatever the capacity.
-    fewest = len(_filled(units, weights, _FULL))
+    fewest = len(_fill(units, weights, _FULL))
     low, high = min(_FULL, max(weights[unit] for unit in units)), _FULL
     while low < high:
         middle = (low + high) // 2
-        if len(_filled(units, weights, middle)) <= fewest:
+        if len(_fill(units, weights, middle)) <= fewest:
             high = middle
         else:
             low = middle + 1
-    return _filled(units, weights, low)
+    return _fill(units, weights, low)
 
 
-def _filled(units: Sequence[EnumValue], weights: Weights, capacity: int) -> Plan:
+def _fill(units: Sequence[EnumValue], weights: Weights, capacity: int) -> Plan:
     pages: list[list[EnumValue]] = [[]]
     load = 0
     for unit in units:

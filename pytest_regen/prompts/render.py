@@ -212,7 +212,7 @@ def _paging(type_: TypeIR, plan: Plan, page: int) -> list[str]:
     lines = ["PAGING:", f"  page {page} of {len(plan)}: {noun} {numbers} of {len(units)}"]
     if type_.kind == "object":
         others = [quote(unit) for unit in units if unit not in own]
-        lines.append(f"  fields of other pages: {_bounded(others, _MAX_OTHER_FIELDS)}")
+        lines.append(f"  fields of other pages: {_list_some(others, _MAX_OTHER_FIELDS)}")
     return lines
 
 
@@ -258,7 +258,7 @@ def _names(names: Sequence[str] | Mapping[str, None], declared: Mapping[str, Typ
     return ", ".join(f"{quote(name)} ({declared[name].kind})" for name in names)
 
 
-def _bounded(quoted: Sequence[str], limit: int) -> str:
+def _list_some(quoted: Sequence[str], limit: int) -> str:
     """Return a list cut between two items, never inside one."""
     shown: list[str] = []
     used = 0

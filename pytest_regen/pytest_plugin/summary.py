@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -165,6 +166,9 @@ def record_on(report: pytest.TestReport) -> Record | None:
     return None if data is None else Record.from_json(data)
 
 
+_ALIKE = 5
+"""Warnings in the same words that are printed of one file before the rest is counted."""
+
 _DIFF_LINES = 60
 """Lines of a diff that are printed; the whole is in a file."""
 
@@ -177,7 +181,8 @@ class RunLog:
         self._choices = choices
         self._by_item: list[tuple[str, Heal]] = []
         """Node ids, and the work on a type that each has led to."""
-        self._warnings: list[str] = []
+        self._warnings: list[tuple[str, str]] = []
+        """Node ids as they are seen from where pytest was called, and what is reported of them."""
         self._commands: list[str] = []
         """What ends the warnings, or brings stale types up to date."""
         self.notes: list[str] = list(choices.notes)
@@ -194,7 +199,7 @@ class RunLog:
             return
         self._by_item += [(report.nodeid, heal) for heal in record.heals]
         here = id_from_here(report.nodeid, self._config)
-        self._warnings += [f"{here}: {warning}" for warning in record.warnings]
+        self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
 
@@ -244,7 +249,7 @@ class RunLog:
     def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         for note in self.notes:
             yield note, ("yellow",)
-        for warning in self._warnings:
+        for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)
         for heal in self._heals:
             yield from self._heal_lines(heal)
@@ -260,6 +265,18 @@ class RunLog:
         following = self.next_command
         if following:
             yield f"next: {text_from_here(following, self._config)}", ("bold",)
+
+    def _warning_lines(self) -> Iterable[str]:
+        """Yield the warnings; of those that many items of one file share, the first and a count."""
+        counts = Counter((nodeid.partition("::")[0], text) for nodeid, text in self._warnings)
+        seen: Counter[tuple[str, str]] = Counter()
+        for nodeid, text in self._warnings:
+            place = nodeid.partition("::")[0]
+            seen[place, text] += 1
+            if seen[place, text] <= _ALIKE:
+                yield f"{nodeid}: {text}"
+            elif seen[place, text] == counts[place, text]:
+                yield f"{place}: {counts[place, text] - _ALIKE:,} more: {text}"
 
     def _heal_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
         unit = id_from_here(heal.unit, self._config)

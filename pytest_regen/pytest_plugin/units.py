@@ -346,7 +346,7 @@ class UnitItem(pytest.Item):
         error = excinfo.value
         if not isinstance(error, WrongUnitError | RegenError):
             return super().repr_failure(excinfo, style)
-        text = excinfo.getrepr(style="value")
+        text = excinfo.getrepr(style="value", chain=False)
         for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
             entry.lines = [text_from_here(line, self.config) for line in entry.lines]
             if isinstance(error, KindError) and error.trace:

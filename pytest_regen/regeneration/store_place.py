@@ -25,7 +25,7 @@ from pytest_regen.sources import (
     stitch,
 )
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
-from pytest_regen.stores.snapshot import PAGES_FILE
+from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
@@ -201,7 +201,7 @@ class StorePlace:
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""
-        store = self.open().store
+        store = (self._view or self.open()).store
         return (store.source_path, store.path / PAGES_FILE)
 
 
@@ -229,11 +229,10 @@ class _Update:
                 source=candidate.store.source or None,
                 replaced=entries,
             )
-        else:
-            ids = self._transaction.write(replaced=entries)
-        if kept:
             # What is stored now was validated as a candidate.
             self._transaction.store.memo.update(candidate.store.memo)
+        else:
+            ids = self._transaction.write(replaced=entries)
         self.view = self._place.view_of(self._transaction.store)
         return ids[: len(entries)]
 
@@ -278,6 +277,7 @@ def ask_for_page(
         entry.page,
         TurnRequest(entry.system, (Message("user", user),), model, limit, cache="5m"),
         output_tokens=_TOKENS_PER_UNIT * (len(entry.fields) + 3),
+        prompt_file=PROMPTS_FILE,
         title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,

@@ -245,7 +245,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         provider: Provider,
         **settings: Any,
     ) -> Self:
-        """Return the session that ``to_json`` wrote; it goes on where that one stood.
+        """Return the session that ``to_json`` wrote; it continues where that one stopped.
 
         Args:
             data: what ``to_json`` returned.
@@ -316,7 +316,7 @@ def apply_check(value: T, text: str, check: ValueCheck[T] | None) -> T:
 
 
 def _problems(found: object) -> list[str]:
-    """Return what a check has found, in whatever way it says so."""
+    """Return what a check found as a list, in whatever form it was returned."""
     if found is None:
         return []
     if isinstance(found, str):

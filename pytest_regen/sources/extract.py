@@ -102,7 +102,7 @@ def _block(
     ends = (index for index in range(at + 1, len(lines)) if _ends(lines[index], fence))
     for end in [*islice(ends, _MOST_CLOSERS), len(lines)]:
         is_closed = end < len(lines)
-        code = _dedented(lines[at + 1 : end], len(fence["indent"]))
+        code = _dedent(lines[at + 1 : end], len(fence["indent"]))
         last = end + 1 if is_closed else len(lines)
         weight = weigh(code)
         if weight and not is_closed:
@@ -122,7 +122,7 @@ def _ends(line: str, fence: re.Match[str]) -> bool:
     return len(text) >= len(fence["run"]) and not text.strip(fence["run"][0])
 
 
-def _dedented(lines: Sequence[str], indent: int) -> str:
+def _dedent(lines: Sequence[str], indent: int) -> str:
     """Return the lines without as many leading blanks as the fence has, where they have them."""
     if not indent:
         return "\n".join(lines)
@@ -174,8 +174,8 @@ class _Fit(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Judge:
-    """Tells how far texts are from being code of one language, within limits."""
+class _Scorer:
+    """Scores how far texts are from being code of one language, within limits."""
 
     language: Language
     type_name: str | None = None
@@ -189,7 +189,7 @@ class _Judge:
         """Return 0 for legal code; more is worse."""
         if code not in self.seen:
             is_covered = self.to_spend > 0 and thread_time() < self.ends
-            self.seen[code] = self._parsed(code) if is_covered else len(code) + 1
+            self.seen[code] = self._measure(code) if is_covered else len(code) + 1
         return self.seen[code]
 
     def fit(self, code: str) -> _Fit:
@@ -206,7 +206,7 @@ class _Judge:
         asked = self.type_name or name
         return name.startswith(asked) or asked.startswith(name)
 
-    def _parsed(self, code: str) -> int:
+    def _measure(self, code: str) -> int:
         weight = self.language.illegality(code)
         self.to_spend -= len(code) * (_ILLEGAL_COST if weight else 1)
         return weight
@@ -233,39 +233,39 @@ def extract_code(
             declares nothing else and covers most of ``fields``.
         fields: the JSON names or enum values that were asked for.
     """
-    judge = _Judge(
+    scorer = _Scorer(
         find_language(language), type_name, frozenset(map(_plain, map(str, fields))) - {""}
     )
     text = (reply_text or "").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         return Extraction("", ("the reply is empty",))
     answer = without_thinking(text)
-    if answer != text and not _is_bare_code(text, judge):
+    if answer != text and not _is_bare_code(text, scorer):
         if not answer.strip():
             return Extraction("", ("the reply ends before its answer: all of it is thinking",))
-        found = _best(answer, judge)
+        found = _best(answer, scorer)
         return Extraction(found.code, ("what the model thought aloud was left out", *found.notes))
-    return _best(text, judge)
+    return _best(text, scorer)
 
 
-def _is_bare_code(text: str, judge: _Judge) -> bool:
+def _is_bare_code(text: str, scorer: _Scorer) -> bool:
     """Return whether the whole reply is code, in whose strings and comments tags are only text."""
-    return not _blocks(text, judge) and not judge.weigh(_trimmed(text))
+    return not _blocks(text, scorer) and not scorer.weigh(_trim(text))
 
 
-def _best(text: str, judge: _Judge) -> Extraction:
+def _best(text: str, scorer: _Scorer) -> Extraction:
     """Return the reading that answers best of those that are legal, else the least illegal one."""
-    blocks = _blocks(text, judge)
-    readings = _of_fenced(text, blocks, judge) if blocks else _of_bare(text, judge)
+    blocks = _blocks(text, scorer)
+    readings = _fenced_readings(text, blocks, scorer) if blocks else _bare_readings(text, scorer)
     legal: tuple[_Fit, Extraction] | None = None
     best: tuple[int, Extraction] | None = None
     for candidate in readings:
-        weight = judge.weigh(candidate.code)
+        weight = scorer.weigh(candidate.code)
         if not weight:
-            if not judge.fields:
+            if not scorer.fields:
                 return candidate
-            fit = judge.fit(candidate.code)
-            if fit.is_tidy and fit.covered == judge.fields:
+            fit = scorer.fit(candidate.code)
+            if fit.is_tidy and fit.covered == scorer.fields:
                 return candidate
             if legal is None or fit.rank > legal[0].rank:
                 legal = fit, candidate
@@ -274,85 +274,87 @@ def _best(text: str, judge: _Judge) -> Extraction:
             best = weight, candidate
     if legal:
         return legal[1]
-    return best[1] if best else Extraction(_trimmed(text))
+    return best[1] if best else Extraction(_trim(text))
 
 
-def _of_fenced(text: str, blocks: Sequence[FencedBlock], judge: _Judge) -> Iterator[Extraction]:
+def _fenced_readings(
+    text: str, blocks: Sequence[FencedBlock], scorer: _Scorer
+) -> Iterator[Extraction]:
     """Yield the ways to read a reply that has fences, the likeliest first."""
-    yield _chosen(blocks, text, judge)
-    split = [block for block in blocks if block.tag in judge.language.fence_tags or not block.tag]
+    yield _choose(blocks, text, scorer)
+    split = [block for block in blocks if block.tag in scorer.language.fence_tags or not block.tag]
     if len(split) > 1:
         # Code that goes on in the next fence, in the midst of a declaration.
-        code = _trimmed("\n".join(block.code for block in split))
+        code = _trim("\n".join(block.code for block in split))
         yield Extraction(code, (f"{len(split)} code blocks were joined",))
-    inner = _blocks(blocks[0].code, judge)
+    inner = _blocks(blocks[0].code, scorer)
     if inner:
         # A fence around fences: the outer one shows Markdown.
-        yield _chosen(inner, blocks[0].code, judge)
+        yield _choose(inner, blocks[0].code, scorer)
     lines = text.split("\n")
     for at in (len(lines), *reversed(fence_lines(text)[-_MOST_ENDS:])):
         # Bare code: fence lines before its end stand in comments or strings.
-        before = _trimmed("\n".join(lines[:at]))
-        if judge.language.syntax.code_signs & set(before):
+        before = _trim("\n".join(lines[:at]))
+        if scorer.language.syntax.code_signs & set(before):
             yield Extraction(
                 before, ("text after the code was left out",) if at < len(lines) else ()
             )
-    yield from _of_bare(text, judge)
+    yield from _bare_readings(text, scorer)
 
 
-def _of_bare(text: str, judge: _Judge) -> Iterator[Extraction]:
+def _bare_readings(text: str, scorer: _Scorer) -> Iterator[Extraction]:
     """Yield the ways to read a reply without regard to fences on lines of their own."""
-    yield Extraction(_trimmed(text))
-    stuck = split_stuck_fences(text, judge.language.fence_tags)
-    blocks = _blocks(stuck, judge) if stuck != text else []
+    yield Extraction(_trim(text))
+    stuck = split_stuck_fences(text, scorer.language.fence_tags)
+    blocks = _blocks(stuck, scorer) if stuck != text else []
     if blocks:
-        yield _chosen(blocks, stuck, judge)
-    yield from _without_prose(text, judge)
-    yield from _wrapped(text, judge)
-    inside = without_thinking(_unfenced(text, judge))
+        yield _choose(blocks, stuck, scorer)
+    yield from _without_prose(text, scorer)
+    yield from _unwrap_json(text, scorer)
+    inside = without_thinking(_strip_fence(text, scorer))
     if inside != text:
-        yield Extraction(_trimmed(inside), ("what the model thought aloud was left out",))
+        yield Extraction(_trim(inside), ("what the model thought aloud was left out",))
 
 
-def _unfenced(text: str, judge: _Judge) -> str:
+def _strip_fence(text: str, scorer: _Scorer) -> str:
     """Return the first fenced block, or the text that has none."""
-    blocks = _blocks(text, judge)
+    blocks = _blocks(text, scorer)
     return blocks[0].code if blocks else text
 
 
-def _wrapped(text: str, judge: _Judge) -> Iterator[Extraction]:
+def _unwrap_json(text: str, scorer: _Scorer) -> Iterator[Extraction]:
     """Yield code that stands as a string in a JSON object: ``{"code": "..."}``."""
-    for candidate in (text, *(block.code for block in _blocks(text, judge))):
+    for candidate in (text, *(block.code for block in _blocks(text, scorer))):
         try:
             value = json.loads(candidate) if candidate.lstrip()[:1] == "{" else None
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            strings = (one for one in value.values() if isinstance(one, str))
+            strings = (each for each in value.values() if isinstance(each, str))
             for code in islice(strings, _MOST_WRAPPED):
-                if judge.language.syntax.code_signs & set(code):
+                if scorer.language.syntax.code_signs & set(code):
                     yield Extraction(
-                        _trimmed(code.replace("\r\n", "\n")), ("JSON around the code was left out",)
+                        _trim(code.replace("\r\n", "\n")), ("JSON around the code was left out",)
                     )
 
 
-def _without_prose(text: str, judge: _Judge) -> Iterator[Extraction]:
+def _without_prose(text: str, scorer: _Scorer) -> Iterator[Extraction]:
     """Yield the reply without the sentences around its code, and what its delimiters enclose."""
     lines = text.split("\n")
     first, last = 0, len(lines)
-    while first < last and _is_prose(lines[first], judge.language):
+    while first < last and _is_prose(lines[first], scorer.language):
         first += 1
-    while last > first and _is_prose(lines[last - 1], judge.language):
+    while last > first and _is_prose(lines[last - 1], scorer.language):
         last -= 1
     if 0 < last - first < len(lines):
         note = "text around the code was left out"
-        yield Extraction(_trimmed("\n".join(lines[first:last])), (note,))
-    inside = _delimited(lines, judge.language.comment)
+        yield Extraction(_trim("\n".join(lines[first:last])), (note,))
+    inside = _between_delimiters(lines, scorer.language.comment)
     if inside:
         yield Extraction(inside, ("text outside of the delimiters was left out",))
 
 
-def _delimited(lines: Sequence[str], comment: Comment) -> str:
+def _between_delimiters(lines: Sequence[str], comment: Comment) -> str:
     """Return what stands from the first delimiter line to the last, these included, or ""."""
     opening, closing = map(re.escape, comment)
     pattern = re.compile(rf"[ \t]*{opening}[ \t]*(?:BEGIN|END)_FIELDS[ \t]*{closing}[ \t]*")
@@ -378,13 +380,13 @@ def _is_prose(line: str, language: Language) -> bool:
     )
 
 
-def _chosen(blocks: Sequence[FencedBlock], text: str, judge: _Judge) -> Extraction:
+def _choose(blocks: Sequence[FencedBlock], text: str, scorer: _Scorer) -> Extraction:
     """Return the code of the blocks that are code of the language, joined."""
-    taken, notes = _wanted(blocks, judge), []
+    taken, notes = _relevant_blocks(blocks, scorer), []
     if len(taken) > 1:
-        answer, taken = _answering(taken, judge)
+        answer, taken = _best_answer(taken, scorer)
     else:
-        answer = _joined(taken)
+        answer = _join(taken)
     if len(taken) > 1:
         notes.append(f"{len(taken)} code blocks were joined")
     if len(taken) < len(blocks):
@@ -399,35 +401,35 @@ def _chosen(blocks: Sequence[FencedBlock], text: str, judge: _Judge) -> Extracti
     return Extraction(answer, tuple(notes))
 
 
-def _joined(blocks: Sequence[FencedBlock]) -> str:
-    return "\n\n".join(filter(None, (_trimmed(block.code) for block in blocks)))
+def _join(blocks: Sequence[FencedBlock]) -> str:
+    return "\n\n".join(filter(None, (_trim(block.code) for block in blocks)))
 
 
-def _answering(blocks: Sequence[FencedBlock], judge: _Judge) -> tuple[str, list[FencedBlock]]:
+def _best_answer(blocks: Sequence[FencedBlock], scorer: _Scorer) -> tuple[str, list[FencedBlock]]:
     """Return the code of the legal blocks that answer what was asked, and which blocks these are.
 
     The one that declares the type and covers most fields; several where they share the fields, as
     the pages of a type do. Where nothing was asked for by name, all but what is said again.
     """
     blocks = blocks[-_MOST_BLOCKS:]
-    latest = _latest(blocks, judge)
-    default = _joined(latest), latest
-    if not judge.fields:
+    latest = _latest(blocks, scorer)
+    default = _join(latest), latest
+    if not scorer.fields:
         return default
-    fits = [judge.fit(block.code) for block in blocks]
-    found = [default, *((_joined([block]), [block]) for block in reversed(blocks))]
-    shared = _sharing(blocks, fits, judge)
+    fits = [scorer.fit(block.code) for block in blocks]
+    found = [default, *((_join([block]), [block]) for block in reversed(blocks))]
+    shared = _share_fields(blocks, fits, scorer)
     if shared:
         found.append(shared)
-    return max(found, key=lambda one: judge.fit(one[0]).rank)
+    return max(found, key=lambda reading: scorer.fit(reading[0]).rank)
 
 
-def _sharing(
-    blocks: Sequence[FencedBlock], fits: Sequence[_Fit], judge: _Judge
+def _share_fields(
+    blocks: Sequence[FencedBlock], fits: Sequence[_Fit], scorer: _Scorer
 ) -> tuple[str, list[FencedBlock]] | None:
     """Return the blocks that share the fields among them as one declaration, if they do."""
     shell = max(range(len(blocks)), key=lambda at: (fits[at].is_named, len(fits[at].covered)))
-    if judge.type_name is None or not fits[shell].is_named:
+    if scorer.type_name is None or not fits[shell].is_named:
         return None
     taken, covered = [shell], set(fits[shell].covered)
     for at, fit in enumerate(fits):
@@ -436,28 +438,28 @@ def _sharing(
             covered |= fit.covered
     if len(taken) == 1:
         return None
-    declared = judge.language.read(blocks[shell].code).declarations
-    is_enum = any(one.kind == "enum" for one in declared if one.name == judge.type_name)
+    declared = scorer.language.read(blocks[shell].code).declarations
+    is_enum = any(entry.kind == "enum" for entry in declared if entry.name == scorer.type_name)
     codes = [blocks[at].code for at in taken]
-    stitched = judge.language.stitch(codes, name=judge.type_name, is_enum=is_enum)
+    stitched = scorer.language.stitch(codes, name=scorer.type_name, is_enum=is_enum)
     return None if stitched.faults else (stitched.text, [blocks[at] for at in sorted(taken)])
 
 
-def _blocks(text: str, judge: _Judge) -> list[FencedBlock]:
+def _blocks(text: str, scorer: _Scorer) -> list[FencedBlock]:
     """Return the fenced blocks of ``text``, sentences taken off where a fence is not closed."""
 
     def clean(code: str) -> str:
         lines = code.split("\n")
-        while lines and _is_prose(lines[-1], judge.language):
+        while lines and _is_prose(lines[-1], scorer.language):
             lines.pop()
         return "\n".join(lines)
 
-    return fenced_blocks(text, judge.weigh, clean)
+    return fenced_blocks(text, scorer.weigh, clean)
 
 
-def _wanted(blocks: Sequence[FencedBlock], judge: _Judge) -> list[FencedBlock]:
+def _relevant_blocks(blocks: Sequence[FencedBlock], scorer: _Scorer) -> list[FencedBlock]:
     """Return the blocks that are meant: of the language or without one, and legal if any is."""
-    own = [block for block in blocks if block.tag in judge.language.fence_tags]
+    own = [block for block in blocks if block.tag in scorer.language.fence_tags]
     plain = [block for block in blocks if not block.tag]
     pool = own or (plain if _legal(plain) else [])
     pool = pool or _legal(blocks) or plain or list(blocks)
@@ -471,13 +473,13 @@ def _legal(blocks: Sequence[FencedBlock]) -> list[FencedBlock]:
     return [block for block in blocks if not block.weight]
 
 
-def _latest(blocks: Sequence[FencedBlock], judge: _Judge) -> list[FencedBlock]:
+def _latest(blocks: Sequence[FencedBlock], scorer: _Scorer) -> list[FencedBlock]:
     """Return the blocks without those that a later one says again: a model corrects itself."""
     kept: list[FencedBlock] = []
     later: set[str] = set()
     codes: set[str] = set()
     for block in reversed(blocks):
-        names = {declared.name for declared in judge.language.read(block.code).declarations}
+        names = {declared.name for declared in scorer.language.read(block.code).declarations}
         code = block.code.strip()
         if code not in codes and not (names and names <= later):
             kept.append(block)
@@ -486,7 +488,7 @@ def _latest(blocks: Sequence[FencedBlock], judge: _Judge) -> list[FencedBlock]:
     return kept[::-1]
 
 
-def _trimmed(text: str) -> str:
+def _trim(text: str) -> str:
     """Return the text without blank lines around it; indentation stays."""
     return re.sub(r"\A(?:[ \t]*\n)+", "", text).rstrip()
 

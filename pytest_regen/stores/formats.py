@@ -15,6 +15,10 @@ from pytest_regen.turns.values import Usage
 
 __all__ = [
     "HAND",
+    "IR_FILE",
+    "PAGES_FILE",
+    "PROMPTS_FILE",
+    "SCHEMA_FILE",
     "PagesEnvelope",
     "StoredPage",
     "check_staleness",
@@ -27,12 +31,17 @@ __all__ = [
 ]
 
 
+IR_FILE = "ir.json"
+PROMPTS_FILE = "prompts.json"
+PAGES_FILE = "pages.json"
+SCHEMA_FILE = "schema.md"
+
 _VERSION = 1
 
 HAND = "hand"
 """The model of a page whose output a person wrote."""
 
-_ARTIFACT_NAMES = frozenset({"history", "ir.json", "pages.json", "prompts.json", "schema.md"})
+_ARTIFACT_NAMES = frozenset({"history", IR_FILE, PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE})
 
 
 def source_file_fault(name: str) -> str:

@@ -110,7 +110,7 @@ def first_value(text: str) -> int | None:
 
 
 def cut_value(text: str) -> int | None:
-    """Return where the object or list begins that ``text`` ends in the midst of, if it does."""
+    """Return where the object or list begins in which ``text`` ends, if it ends in one."""
     places = list(_places(text))
     return places[-1].start if places and places[-1].is_cut else None
 
@@ -118,7 +118,7 @@ def cut_value(text: str) -> int | None:
 def end_of_value(text: str, start: int) -> tuple[int, bool]:
     """Return where the object or list at ``start`` ends, and whether its bracket is closed there.
 
-    One that is not closed goes on to the next fence, or to the end.
+    One that is not closed extends to the next fence, or to the end.
     """
     end = _end_of(text, start)
     if end is not None:
@@ -335,7 +335,7 @@ def _append(text: str, piece: str) -> str:
 
 
 def _append_new(text: str, piece: str) -> str:
-    """Return ``text`` with what ``piece`` does not repeat of it."""
+    """Return ``text`` and what ``piece`` adds to it."""
     seen = text.rstrip()
     size = _overlap(seen, piece)
     return _append(seen, piece[size:]) if size else _append(text, piece)

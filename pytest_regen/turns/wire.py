@@ -142,7 +142,7 @@ def _excerpt(body: object) -> str:
 
 
 def usage_of(usage: object) -> Usage:
-    """Return the counts of a message's ``usage``; none where there is no such object."""
+    """Return the counts of a message's ``usage``; unknown counts without such an object."""
     if not isinstance(usage, Mapping):
         return Usage()
     written = usage.get("cache_creation")
@@ -181,7 +181,7 @@ class StreamedMessage:
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take the next event; kinds that carry no text or counts are passed over.
 
-        What is not as the API sends it counts as not there: recordings are edited by hand.
+        What the API would not send is ignored: recordings are edited by hand.
         """
         index = _count(event.get("index")) or 0
         match event.get("type"):
@@ -366,7 +366,7 @@ def connection_failure(reason: str, *, model: str, address: str) -> ProviderErro
 def is_paid(reason: str) -> bool:
     """Whether a connection broke, or was given up, while the answer was awaited or on its way.
 
-    What the request took is then unknown, and not nothing.
+    What the request took is then unknown, not nothing.
 
     Args:
         reason: what the HTTP client says, its kind of error first.

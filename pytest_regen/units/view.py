@@ -113,6 +113,8 @@ class FileUnits:
         except SourceError as error:
             line = getattr(error, "line", 0) or None
             return Issue.of("SYNTAX", f"{error.what}", line=line, detail=error.why or None)
+        except KindError as error:
+            return Issue.of("KIND_ERROR", error.what, detail=error.trace or error.why or None)
         return None
 
     @property

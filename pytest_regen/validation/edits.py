@@ -12,7 +12,7 @@ from pytest_regen.languages import Language, find_language
 from pytest_regen.languages.base import Declaration
 from pytest_regen.sources import same_leaves
 from pytest_regen.stores import RegenStore
-from pytest_regen.stores.snapshot import PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
+from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE, SCHEMA_FILE
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import Piece, Split, stitch_pages
 

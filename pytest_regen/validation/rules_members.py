@@ -122,7 +122,7 @@ def duplicate_names(subject: Subject) -> Iterator[Issue]:
             continue
         first = seen.setdefault(member.name, member)
         if first is not member and _carries_another(first, member):
-            yield subject.misnamed(member, f"the name {member.name!r} is used twice")
+            yield subject.naming_issue(member, f"the name {member.name!r} is used twice")
 
 
 def _carries_another(first: Member, second: Member) -> bool:

@@ -190,7 +190,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
         known = frozenset(part.type_parameters)
         for base in part.bases:
             where = f"the base type of {part.name!r}"
-            yield from subject.undeclared(base, known, where, line=part.name_line)
+            yield from subject.missing_types(base, known, where, line=part.name_line)
     for part in subject.main:
         known = frozenset(part.type_parameters) | unfixable
         for member in part.members:
@@ -198,7 +198,7 @@ def undeclared_types(subject: Subject) -> Iterator[Issue]:
                 continue
             where = f"{member.kind} {member.name!r}"
             unit = member.wire_name
-            yield from subject.undeclared(member.type, known, where, unit, line=member.line)
+            yield from subject.missing_types(member.type, known, where, unit, line=member.line)
 
 
 def refusals(subject: Subject) -> Iterator[Issue]:

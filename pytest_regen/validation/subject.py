@@ -219,14 +219,14 @@ class Subject:
             finding=f"these {noun}s belong to page {asked}: do not write them here",
         )
 
-    def misnamed(self, member: Member, message: str) -> Issue:
+    def naming_issue(self, member: Member, message: str) -> Issue:
         """Return the issue of a member that must have another name, with the one to use."""
         unit = member.wire_name if member.wire_name in self.names else None
         proposed = None if unit is None else self.names[unit]
         detail = f"call this one {proposed!r}" if proposed not in {None, member.name} else None
         return self.issue("DUPLICATE_PROPERTY", message, line=member.line, unit=unit, detail=detail)
 
-    def undeclared(
+    def missing_types(
         self,
         reference: TypeRef,
         known: frozenset[str],

@@ -48,7 +48,7 @@ class TestQueries(KindConformance):
     def make_project(self, root: Path, project: Path) -> None:
         """A schema, and a file with a place for each query."""
         markers = (
-            f"-- [REGEN:BEGIN {one}]\n-- [REGEN:END {one}]\n" for one in ("free_berths", "late")
+            f"-- [REGEN:BEGIN {name}]\n-- [REGEN:END {name}]\n" for name in ("free_berths", "late")
         )
         schema = "CREATE TABLE berths (id, name);\nCREATE TABLE bookings (id, berth, until);\n"
         files = {"regen_kinds.py": QUERIES, "schema.sql": schema, "queries.sql": "\n".join(markers)}

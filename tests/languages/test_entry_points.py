@@ -52,6 +52,14 @@ def test_an_instance_will_do_as_well_as_a_class(site: Path) -> None:
     assert isinstance(find_language("slate"), Slate)
 
 
+def test_nobody_takes_the_place_of_the_default(site: Path) -> None:
+    """Stores of C# are read by our C#, whatever else is installed."""
+    install(site, name="csharp")
+
+    assert language_names() == ("csharp",)
+    assert type(find_language("csharp")).__module__ == "pytest_regen.languages.csharp.language"
+
+
 def test_an_unknown_language_is_refused_with_those_there_are(site: Path) -> None:
     """The error shows the name, lists the languages, and says how one is added."""
     install(site)

@@ -240,3 +240,25 @@ def test_a_store_of_a_language_that_is_gone_says_so(document: Path, tmp_path: Pa
     assert shown.code == 2
     assert "no target language is called 'slate'" in shown.err
     assert isinstance(RegenStore.open(path).ir, IR)
+
+
+def test_pytest_gates_and_heals_its_types(document: Path, pytester: pytest.Pytester) -> None:
+    """Each type is an item; a failing one is healed by its own correction."""
+    path = generated(document, Model(("whole", "text")))
+    pytester.makepyprojecttoml(f'[tool.pytest.ini_options]\nregen_stores = ["{path}"]\n')
+    pytester.makeconftest(
+        "from pytest_regen.turns import CallableProvider\n"
+        "from slate_language import answer\n\n\n"
+        "def pytest_regen_provider(config):\n"
+        "    return CallableProvider(answer)\n"
+    )
+
+    gated = pytester.runpytest_inprocess()
+    healed = pytester.runpytest_inprocess("--regen")
+
+    gated.assert_outcomes(passed=2, failed=1)
+    gated.stdout.fnmatch_lines(
+        ["*KiteRoot.slate:5: WRONG_TYPE: 'kite_id' has type 'text'*'whole'*"]
+    )
+    healed.stdout.fnmatch_lines(["*2 passed, 1 regenerated*"])
+    assert issues(path) == []

@@ -405,3 +405,15 @@ def test_a_project_without_kinds_is_not_asked(pytester: pytest.Pytester) -> None
     config = pytester.parseconfig()
 
     assert not has_kinds(config)
+
+
+def test_what_many_units_share_is_counted(units: UnitProject) -> None:
+    """A catalogue that was there before is not a screen of warnings."""
+    strings = {f"text{n}": "Text" for n in range(40)}
+    units.write(english=strings, german=strings)
+
+    result = units.run("-q")
+
+    lines = [line for line in result.stdout.lines if "UNRECORDED" in line]
+    assert len(lines) == 6
+    assert lines[-1].startswith("warning: locales/de.json: 35 more: UNRECORDED: ")

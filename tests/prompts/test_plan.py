@@ -21,9 +21,9 @@ from pytest_regen.prompts.plan import (
     _FULL,
     HARD_LIMIT,
     TARGET_INPUT_TOKENS,
-    _filled,
+    _fill,
     _Page,
-    _placed,
+    _place,
     unit_lines,
 )
 from pytest_regen.turns.values import estimate_tokens
@@ -281,16 +281,16 @@ def test_a_new_unit_fills_the_last_page_to_the_brim() -> None:
     """It goes to an emptier page only where it does not fit, and to none beyond the hard limit."""
     first, last = _Page(["a"], 10), _Page(["b"], _FULL - 5)
 
-    assert _placed("c", 5, [first, last])
+    assert _place("c", 5, [first, last])
     assert (first.units, last.units) == (["a"], ["b", "c"])
-    assert _placed("d", HARD_LIMIT * _FULL - 10, [first, last])
+    assert _place("d", HARD_LIMIT * _FULL - 10, [first, last])
     assert first.units == ["a", "d"]
-    assert not _placed("e", HARD_LIMIT * _FULL, [first, last])
+    assert not _place("e", HARD_LIMIT * _FULL, [first, last])
 
 
 def test_a_page_is_filled_to_its_capacity() -> None:
     """What fits exactly is on the page; one more begins the next."""
     weights = {"a": 4, "b": 6, "c": 1}
 
-    assert _filled(["a", "b"], weights, 10) == (("a", "b"),)
-    assert _filled(["a", "b", "c"], weights, 10) == (("a", "b"), ("c",))
+    assert _fill(["a", "b"], weights, 10) == (("a", "b"),)
+    assert _fill(["a", "b", "c"], weights, 10) == (("a", "b"), ("c",))

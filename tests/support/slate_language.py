@@ -341,14 +341,18 @@ def answer(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def install(
-    folder: Path, *, value: str = "slate_language:Slate", distribution: str = "slate-lang"
+    folder: Path,
+    *,
+    name: str = "slate",
+    value: str = "slate_language:Slate",
+    distribution: str = "slate-lang",
 ) -> None:
-    """Write the metadata of a distribution whose entry point ``slate`` leads to a language."""
+    """Write the metadata of a distribution whose entry point leads to a language."""
     info = folder / f"{distribution.replace('-', '_')}-1.2.dist-info"
     info.mkdir(parents=True)
     metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n"
     (info / "METADATA").write_text(metadata, "utf-8")
-    entry = f"[pytest_regen.languages]\nslate = {value}\n"
+    entry = f"[pytest_regen.languages]\n{name} = {value}\n"
     (info / "entry_points.txt").write_text(entry, "utf-8")
 
 

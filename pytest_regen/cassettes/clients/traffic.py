@@ -88,7 +88,7 @@ def end_streams(run: ActiveCassette) -> None:
     Raises:
         CassetteMiss: one cannot be written.
     """
-    for answer in [one for one in _open if one.run is run]:
+    for answer in [live for live in _open if live.run is run]:
         answer.end("closed")
 
 
@@ -260,7 +260,7 @@ def _check_sent(head: bytes) -> None:
         return
     refusal = _refusal(host_of(address) or "a server")
     signal = run.signal(refusal)
-    if asyncio._get_running_loop() is None:  # documented for such as us
+    if asyncio._get_running_loop() is None:
         raise signal
     raise BlockedConnectionError(str(refusal))
 

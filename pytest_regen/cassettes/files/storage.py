@@ -326,8 +326,8 @@ def _is_shortened(name: str, module: _Module) -> bool:
         return False
     start = found[1]
     # A name with nothing left is replaced by a type's name.
-    given = (_UNSAFE.sub("_", one).strip("_.~-") or "type" for one in module.texts)
-    return any(map(start.startswith, module.tests)) or any(one.startswith(start) for one in given)
+    given = (_UNSAFE.sub("_", text).strip("_.~-") or "type" for text in module.texts)
+    return any(map(start.startswith, module.tests)) or any(name.startswith(start) for name in given)
 
 
 def _is_inherited(name: str, tree: ast.Module) -> bool:

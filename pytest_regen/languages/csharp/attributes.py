@@ -13,8 +13,8 @@ __all__ = [
     "TargetedAttribute",
     "converter_of",
     "ignored_by",
-    "misplaced",
     "own",
+    "placement_faults",
     "read_attributes",
     "refuses_null",
     "type_ref",
@@ -183,7 +183,7 @@ def _attribute(node: Node, constants: Mapping[str, Constant]) -> Attribute:
         known = _parse_arguments(node, constants)
         if not constants and len(text) <= _SHORT and len(_known_attributes) < _MAX_KNOWN_ATTRIBUTES:
             _known_attributes[text] = known
-    types = tuple(replace(one, line=line) for one in known.types)
+    types = tuple(replace(each, line=line) for each in known.types)
     return Attribute(known.name, known.arguments, line, types, known.options)
 
 
@@ -297,7 +297,7 @@ def converter_of(attributes: Sequence[Attribute]) -> Converter | None:
 # -- where they may stand ------------------------------------------------------------------------
 
 
-def misplaced(
+def placement_faults(
     kind: str, name: str, attributes: Sequence[TargetedAttribute]
 ) -> Iterator[SyntaxFault]:
     """Yield attributes that the compiler refuses: on the wrong kind of thing, or there twice.
@@ -308,7 +308,7 @@ def misplaced(
         attributes: with their targets.
     """
     seen: set[tuple[str, str]] = set()
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for target, attribute in attributes:
         place = _place(kind, target)
         places = _PLACES.get(attribute.name)
@@ -318,8 +318,8 @@ def misplaced(
         bare = (target if kind == "parameter" else "", attribute.name)
         is_again = bare in seen
         seen.add(bare)
-        if is_again and attribute.name in _SINGLE and bare not in told:
-            told.add(bare)
+        if is_again and attribute.name in _SINGLE and bare not in reported:
+            reported.add(bare)
             message = f"{name!r} has [{attribute.name}] twice; the compiler takes it once"
             yield SyntaxFault(attribute.line, message)
 

@@ -172,7 +172,7 @@ def _access_faults(
     name: str, modifiers: Sequence[str], accessors: Sequence[Accessor], line: int
 ) -> Iterator[SyntaxFault]:
     own = frozenset(modifiers) & ACCESS
-    narrowed = [one for one in accessors if frozenset(one.modifiers) & ACCESS]
+    narrowed = [each for each in accessors if frozenset(each.modifiers) & ACCESS]
     for accessor in narrowed:
         access = frozenset(accessor.modifiers) & ACCESS
         if _RANK.get(access, 0) >= _RANK.get(own, 0):

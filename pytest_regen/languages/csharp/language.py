@@ -252,7 +252,7 @@ def missing_in_header(
     aliases = set(re.findall(r"^[ \t]*(?:global\s+)?using\s+(\w+)\s*=", outside, re.MULTILINE))
     found: dict[str, HeaderLine] = {}
     for name, text in blocks.items():
-        for is_attribute, word in _unqualified(leaves(text)):
+        for is_attribute, word in _name_candidates(leaves(text)):
             for using in gone:
                 known = (_USING_ATTRIBUTES if is_attribute else _USING_TYPES).get(
                     using, frozenset()
@@ -271,7 +271,7 @@ def _has_using(outside: str, using: str) -> bool:
     return re.search(pattern, outside, re.MULTILINE) is not None
 
 
-def _unqualified(tokens: Sequence[str]) -> Iterator[tuple[bool, str]]:
+def _name_candidates(tokens: Sequence[str]) -> Iterator[tuple[bool, str]]:
     """Yield each word that may name an attribute (first value true) or a type."""
     for before, word, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
         if not word[:1].isalpha() or before in {".", "::"}:

@@ -15,8 +15,8 @@ from pytest_regen.languages.csharp.attributes import (
     TargetedAttribute,
     converter_of,
     ignored_by,
-    misplaced,
     own,
+    placement_faults,
     read_attributes,
     refuses_null,
     type_ref,
@@ -41,10 +41,10 @@ from pytest_regen.languages.csharp.serializer import (
     Constructor,
     RawMember,
     Shape,
-    hidden,
     is_never_null,
     never_set,
-    resolved,
+    resolve_shapes,
+    why_hidden,
 )
 from pytest_regen.languages.csharp.tree import Node, branches, constant, text_of
 
@@ -118,7 +118,7 @@ def declarations(root: Node) -> Reading:
     if b"const " in (root.text or b""):
         _collect_constants(root, reading)
     _read_space(root, reading)
-    reading.declarations = resolved(reading.shapes)
+    reading.declarations = resolve_shapes(reading.shapes)
     return reading
 
 
@@ -138,7 +138,7 @@ def _collect_constants(root: Node, reading: Reading) -> None:
 def _read_space(space: Node, reading: Reading, condition: str | None = None) -> None:
     """Read what stands directly in a file, a namespace or a preprocessor branch."""
     comment: Node | None = None
-    for node, under in _compiled(space.named_children, condition):
+    for node, under in _live_nodes(space.named_children, condition):
         if node.type == "comment":
             comment = comment or node
             continue
@@ -155,7 +155,7 @@ def _read_space(space: Node, reading: Reading, condition: str | None = None) -> 
         comment = None
 
 
-def _compiled(nodes: Sequence[Node], condition: str | None) -> Iterator[tuple[Node, str | None]]:
+def _live_nodes(nodes: Sequence[Node], condition: str | None) -> Iterator[tuple[Node, str | None]]:
     """Yield the nodes that may be compiled, those in branches of directives included.
 
     With each comes the directive that it depends on, if any.
@@ -165,7 +165,7 @@ def _compiled(nodes: Sequence[Node], condition: str | None) -> Iterator[tuple[No
             yield node, condition
             continue
         for inside, under in branches(node):
-            yield from _compiled(inside, under or condition)
+            yield from _live_nodes(inside, under or condition)
 
 
 def _declaration(
@@ -175,7 +175,7 @@ def _declaration(
     name = node.child_by_field_name("name")
     if name is None:
         return []
-    bare = _named(name, reading, is_type_identifier)
+    bare = _legal_name(name, reading, is_type_identifier)
     parts = (*_own_parts(node),)
     kind = KINDS[node.type]
     targeted = tuple(read_attributes(parts, reading.constants))
@@ -185,7 +185,9 @@ def _declaration(
         modifiers = ("ref", *modifiers)
     content = _Body(bare, attributes)
     line = name.start_point.row + 1
-    is_marked = ("method", "JsonConstructor") in {(at, one.name) for at, one in targeted}
+    is_marked = ("method", "JsonConstructor") in {
+        (at, attribute.name) for at, attribute in targeted
+    }
     _read_parameters(node, parts, reading, content, is_marked=is_marked)
     body = node.child_by_field_name("body")
     if body is not None:
@@ -195,11 +197,11 @@ def _declaration(
     said = "record struct" if kind == "record" and is_value else kind
     faults = [
         *modifier_faults(said, bare, modifiers, line),
-        *misplaced(said.rpartition(" ")[2], bare, targeted),
+        *placement_faults(said.rpartition(" ")[2], bare, targeted),
     ]
     if kind == "enum":
-        content.members = list(_numbered(content.members))
-        numbers = [(one.name, one.number) for one in content.members if one.number is not None]
+        content.members = list(_count_on(content.members))
+        numbers = [(each.name, each.number) for each in content.members if each.number is not None]
         faults += enum_faults(bare, _enum_base(bases), numbers, line)
     declaration = Declaration(
         name=bare,
@@ -229,7 +231,7 @@ def _enum_base(bases: Sequence[TypeRef]) -> str:
     return canonical_name(bases[0]) if bases else "int"
 
 
-def _numbered(members: Sequence[Member]) -> Iterator[Member]:
+def _count_on(members: Sequence[Member]) -> Iterator[Member]:
     """Yield enum members with their numbers; one without a number counts on."""
     number: int | None = -1
     for member in members:
@@ -269,7 +271,7 @@ def _bases(parts: tuple[Node, ...]) -> Iterator[TypeRef]:
 def _read_body(body: Node, reading: Reading, content: _Body, condition: str | None) -> None:
     """Read the members of a type, and the types nested in it."""
     comment: Node | None = None
-    for node, under in _compiled(body.named_children, condition):
+    for node, under in _live_nodes(body.named_children, condition):
         kind = node.type
         if kind == "comment":
             comment = comment or node
@@ -298,13 +300,13 @@ def _read_property(node: Node, reading: Reading, content: _Body, condition: str 
     value = node.child_by_field_name("value")
     is_computed = value is not None and value.type == "arrow_expression_clause"
     accessors = _accessors(node)
-    bare, line = _named(name, reading), node.start_point.row + 1
+    bare, line = _legal_name(name, reading), node.start_point.row + 1
     has_initial_value = not is_computed and value is not None
-    unseen = _unseen("property", modifiers, attributes)
+    unseen = _why_hidden("property", modifiers, attributes)
     is_seen = unseen is None
     if is_computed:
         unseen = unseen or "is computed, so nothing is read into it; write { get; init; }"
-    faults = [*misplaced("property", bare, targeted)]
+    faults = [*placement_faults("property", bare, targeted)]
     faults += modifier_faults("property", bare, modifiers, line)
     faults += accessor_faults(bare, modifiers, accessors, line)
     promised = has_initial_value and _is_value(value)
@@ -372,9 +374,9 @@ def _read_accessors(listed: Node) -> Iterator[Accessor]:
         yield Accessor(words[0] if words else "", modifiers, has_body)
 
 
-def _unseen(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
+def _why_hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
     """Return why the serializer passes over a member; ``None`` if it does not."""
-    why = hidden(kind, modifiers, attributes)
+    why = why_hidden(kind, modifiers, attributes)
     if why is None and (ignore := ignored_by(attributes)):
         return f"has {ignore}, so it is not serialized; take the attribute away"
     if why is None and any(attribute.name == "JsonExtensionData" for attribute in attributes):
@@ -386,7 +388,7 @@ def _read_constructor(node: Node, reading: Reading, content: _Body) -> None:
     modifiers, targeted = _modifiers(node, reading)
     if "static" in modifiers:
         return
-    content.faults += misplaced("constructor", content.name, targeted)
+    content.faults += placement_faults("constructor", content.name, targeted)
     listed = node.child_by_field_name("parameters")
     parameters = []
     for parameter in listed.named_children if listed else ():
@@ -401,7 +403,7 @@ def _read_constructor(node: Node, reading: Reading, content: _Body) -> None:
     )
 
 
-def _named(
+def _legal_name(
     name: Node | None, reading: Reading, is_legal: Callable[[str], bool] = is_identifier
 ) -> str:
     """Return the name without ``@``, noting one that the language does not allow."""
@@ -412,23 +414,23 @@ def _named(
 
 
 def _is_value(value: Node | None) -> bool:
-    """Return whether an initial value is given or promised; ``null`` and ``default`` are none."""
+    """Return whether a value other than ``null`` and ``default`` is given or promised."""
     return value is not None and text_of(value) not in _NO_VALUE
 
 
 def _read_fields(node: Node, reading: Reading, content: _Body, condition: str | None) -> None:
-    """Read a member per name; the serializer passes over fields but those it is told of."""
+    """Read a member per name; the serializer skips fields without [JsonInclude]."""
     modifiers, targeted = _modifiers(node, reading)
     attributes = own("field", targeted)
     declaration = next(
         (child for child in node.named_children if child.type == "variable_declaration"), None
     )
     type_ = declaration.child_by_field_name("type") if declaration else None
-    unseen = _unseen("field", modifiers, attributes)
+    unseen = _why_hidden("field", modifiers, attributes)
     is_fixed = "readonly" in modifiers
     line = node.start_point.row + 1
     for name, value in _declarators(node):
-        bare = _named(name, reading)
+        bare = _legal_name(name, reading)
         member = Member(
             name=bare,
             kind="field",
@@ -447,7 +449,7 @@ def _read_fields(node: Node, reading: Reading, content: _Body, condition: str | 
             is_public="public" in modifiers,
             converter=converter_of(attributes),
             faults=(
-                *misplaced("field", bare, targeted),
+                *placement_faults("field", bare, targeted),
                 *modifier_faults("field", bare, modifiers, line),
             ),
         )
@@ -480,7 +482,7 @@ def _read_parameters(
         if parameter.type != "parameter" or name is None:
             continue
         reference = type_ref(type_) if type_ else None
-        bare = _named(name, reading)
+        bare = _legal_name(name, reading)
         own_constructor.append((bare, reference))
         rest = [part for part in parameter.named_children if part.type != "comment"]
         default = rest[-1] if rest[-1] not in (name, type_) else None
@@ -511,7 +513,7 @@ def _parameter(
     """Return the property that a positional parameter declares."""
     modifiers, targeted = _modifiers(parameter, reading)
     attributes = own("parameter", targeted)
-    unseen = _unseen("parameter", modifiers, attributes)
+    unseen = _why_hidden("parameter", modifiers, attributes)
     return Member(
         name=name,
         kind="parameter",
@@ -526,7 +528,7 @@ def _parameter(
         unread=unseen,
         hint=wire_hint("parameter", targeted),
         converter=converter_of(attributes),
-        faults=tuple(misplaced("parameter", name, targeted)),
+        faults=tuple(placement_faults("parameter", name, targeted)),
     )
 
 
@@ -536,7 +538,7 @@ def _enum_member(node: Node, reading: Reading) -> Member:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     number = constant(value, reading.constants) if value else None
     wire = wire_name("enum_member", attributes)
-    bare = _named(name, reading)
+    bare = _legal_name(name, reading)
     if isinstance(number, int):
         reading.constants[bare] = number
     return Member(
@@ -549,7 +551,7 @@ def _enum_member(node: Node, reading: Reading) -> Member:
         attributes=attributes,
         hint=wire_hint("enum_member", targeted),
         number=number if isinstance(number, int) else None,
-        faults=tuple(misplaced("enum_member", bare, targeted)),
+        faults=tuple(placement_faults("enum_member", bare, targeted)),
     )
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "RESERVED_TYPE_NAMES",
     "ROOT_SUFFIX",
     "TYPE_KEYWORDS",
-    "accepted",
     "accepts",
     "canonical_name",
     "is_collection",
@@ -32,6 +31,7 @@ __all__ = [
     "must_be_nullable",
     "show_type",
     "spell",
+    "spellings_of",
     "type_name",
     "word_set",
 ]
@@ -157,7 +157,7 @@ def member_name(wire_name: str | int, *, owner: str) -> str:
     if isinstance(wire_name, int):
         name = f"ValueMinus{-wire_name}" if wire_name < 0 else f"Value{wire_name}"
     else:
-        name = _bounded(_pascal(wire_name, "Value"), wire_name)
+        name = _shorten(_pascal(wire_name, "Value"), wire_name)
     return f"{name}Value" if name == owner or name in _INHERITED else name
 
 
@@ -175,12 +175,12 @@ def member_names(type_: TypeIR) -> dict[str | int, str]:
     seen: set[str] = set()
     for unit, name in wanted.items():
         if name in seen:
-            wanted[unit] = _numbered(name, taken)
+            wanted[unit] = _add_number(name, taken)
         seen.add(wanted[unit])
     return wanted
 
 
-def _numbered(name: str, taken: Counter[str]) -> str:
+def _add_number(name: str, taken: Counter[str]) -> str:
     """Return ``name`` with the first number that nothing else has, and take it."""
     number = 2
     while f"{name}{number}" in taken:
@@ -195,7 +195,7 @@ def type_name(schema_name: str, *, is_root: bool) -> str:
     A name that is already in PascalCase keeps its capitals.
     """
     name = schema_name if _PASCAL.fullmatch(schema_name) else _pascal(schema_name, "Type")
-    name = _bounded(name, schema_name)
+    name = _shorten(name, schema_name)
     if is_root:
         return name if name.endswith(ROOT_SUFFIX) else f"{name}{ROOT_SUFFIX}"
     return f"{name}Model" if name in RESERVED_TYPE_NAMES else name
@@ -236,7 +236,7 @@ def _pascal(text: str, prefix: str) -> str:
     """Return the words of ``text`` in PascalCase; ``prefix`` stands before a leading digit."""
     text = unicodedata.normalize("NFC", text)
     words = ["Minus" if text[0] == "-" else "Plus"] if _LEADING_SIGN.match(text) else []
-    words += [_capitalised(word) for word in _words(text)]
+    words += [_capitalise(word) for word in _words(text)]
     words = words or [_symbol(char) for char in text] or ["Empty"]
     name = words[0]
     for word in words[1:]:
@@ -252,7 +252,7 @@ def _words(text: str) -> list[str]:
     return [word for run in runs for word in (_WORD.findall(run) if run.isascii() else [run])]
 
 
-def _capitalised(word: str) -> str:
+def _capitalise(word: str) -> str:
     """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
     first, rest = word[:1].upper(), word[1:]
     if not _has_legal_characters(first):
@@ -265,7 +265,7 @@ def _symbol(char: str) -> str:
     return _SYMBOLS.get(char) or f"U{ord(char):04X}"
 
 
-def _bounded(name: str, original: str) -> str:
+def _shorten(name: str, original: str) -> str:
     if len(name) <= MAX_LENGTH:
         return name
     digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -418,10 +418,10 @@ def _spelling(expression: TypeExpr) -> str:
         case MapOf(values=values):
             return f"IReadOnlyDictionary<string, {_spelling(values)}>"
         case Scalar():
-            return accepted(expression)[0]
+            return spellings_of(expression)[0]
 
 
-def accepted(scalar: Scalar) -> tuple[str, ...]:
+def spellings_of(scalar: Scalar) -> tuple[str, ...]:
     """Return the spellings that hold every value of ``scalar``, the preferred one first."""
     formats = _SCALARS[scalar.kind]
     wanted = (scalar.format or "").lower()
@@ -456,7 +456,7 @@ def accepts(
         case MapOf(values=values):
             return _is_map(spelled, values)
         case Scalar():
-            return canonical_name(spelled) in accepted(expression)
+            return canonical_name(spelled) in spellings_of(expression)
 
 
 def _is_sequence(spelled: TypeRef) -> bool:

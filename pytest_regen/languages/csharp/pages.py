@@ -165,8 +165,8 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     faults += [_page_fault(page) for page in pages if not page.is_legal]
     if shell is None:
         lines = trim(cut(first, edits, page=1))
-        return _stitched(_joined(lines, _lines_of(pages, ""), is_apart=True), faults)
-    return _stitched(_filled(first, edits, shell, pages), faults)
+        return _as_type(_join_lines(lines, _lines_of(pages, ""), is_apart=True), faults)
+    return _as_type(_fill_shell(first, edits, shell, pages), faults)
 
 
 def unwrap_page(code: str, mode: OutputMode) -> str:
@@ -200,7 +200,7 @@ def _only_page(code: str, name: str | None) -> StitchedType:
     if any(word in code for word in _WORDS) and _SURROUNDED.search(code):
         data = code.encode("utf-8", "surrogatepass")
         _, edits, _ = read_shell(data, name)
-        return _stitched(trim(cut(data, edits, page=1)), [])
+        return _as_type(trim(cut(data, edits, page=1)), [])
     lines = code.split("\n")
     first, last = 0, len(lines)
     while first < last and not lines[first].strip():
@@ -214,7 +214,7 @@ def _only_page(code: str, name: str | None) -> StitchedType:
     )
 
 
-def _stitched(lines: Sequence[Line], faults: Sequence[PageFault]) -> StitchedType:
+def _as_type(lines: Sequence[Line], faults: Sequence[PageFault]) -> StitchedType:
     return StitchedType(
         text="\n".join([line.text for line in lines]),
         line_pages=tuple([line.page for line in lines]),
@@ -223,7 +223,7 @@ def _stitched(lines: Sequence[Line], faults: Sequence[PageFault]) -> StitchedTyp
     )
 
 
-def _filled(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Page]) -> list[Line]:
+def _fill_shell(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Page]) -> list[Line]:
     """Return page 1 with the members of the other pages inside its declaration."""
     parameters = [page for page in pages if page.container == "parameters"]
     members = [page for page in pages if page.container != "parameters"]
@@ -238,7 +238,7 @@ def _filled(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Page])
         position = line_start(code, closer.start_byte)
         lines = cut(code, edits, page=1, end=position)
         indent = _member_indent(code, shell.parameters, shell.node)
-        lines = _joined(lines, _lines_of(parameters, indent), is_apart=False)
+        lines = _join_lines(lines, _lines_of(parameters, indent), is_apart=False)
     if not members:
         return trim(lines + cut(code, edits, page=1, start=position))
     return trim(lines + _with_members(code, edits, shell, members, position))
@@ -257,7 +257,7 @@ def _with_members(
         tail = [Line(outer + "}", 1, number)]
         tail += cut(code, edits, page=1, start=closer.end_byte)
         inside = _lines_of(members, outer + _INDENT)
-        return _joined(head, inside, is_apart=True) + tail
+        return _join_lines(head, inside, is_apart=True) + tail
     position = line_start(code, closer.start_byte)
     head = cut(code, edits, page=1, start=start, end=position)
     tail = cut(code, edits, page=1, start=position)
@@ -265,7 +265,7 @@ def _with_members(
         tail[0] = Line(_indent_at(code, shell.node) + tail[0].text, 1, tail[0].number)
     inside = _lines_of(members, _member_indent(code, shell.body, shell.node))
     is_apart = not shell.is_enum or any(map(is_blank, trim(head[1:])))
-    return _joined(head, inside, is_apart=is_apart) + tail
+    return _join_lines(head, inside, is_apart=is_apart) + tail
 
 
 def _separate(inner: Node, pages: Sequence[Page], edits: list[Edit]) -> None:
@@ -283,17 +283,17 @@ def _separate(inner: Node, pages: Sequence[Page], edits: list[Edit]) -> None:
 
 def _lines_of(pages: Sequence[Page], indent: str) -> list[list[Line]]:
     """Return the lines of each continuation page, the second page's first."""
-    return [_moved(page, indent) for page in pages]
+    return [_indent_page(page, indent) for page in pages]
 
 
-def _moved(page: Page, indent: str) -> list[Line]:
+def _indent_page(page: Page, indent: str) -> list[Line]:
     lines = trim(cut(page.code, page.edits, page=page.number))
     if not page.is_legal or has_spanning_text(page.code):
         return lines
     return reindent(lines, indent)
 
 
-def _joined(head: list[Line], pieces: Sequence[list[Line]], *, is_apart: bool) -> list[Line]:
+def _join_lines(head: list[Line], pieces: Sequence[list[Line]], *, is_apart: bool) -> list[Line]:
     """Return ``head`` and the pieces below one another, with a blank line between them or none."""
     lines = list(head)
     while lines and is_blank(lines[-1]):

@@ -73,7 +73,7 @@ def cut(
         line_end = position + len(text)
         while ordered and _is_over(ordered[0], position):
             ordered.pop(0)
-        line = _edited(text, position, ordered) if ordered else text
+        line = _apply_edits(text, position, ordered) if ordered else text
         if line is text:
             begins = position != start or not start or code[start - 1 : start] == b"\n"
             lines.append(Line(_text(line), page, number, begins))
@@ -89,7 +89,7 @@ def _is_over(edit: Edit, position: int) -> bool:
     return edit.end < position or (edit.end == position and edit.start < position)
 
 
-def _edited(text: bytes, position: int, edits: Sequence[Edit]) -> bytes:
+def _apply_edits(text: bytes, position: int, edits: Sequence[Edit]) -> bytes:
     """Return one line, which begins at ``position``, with the edits that touch it."""
     end, at, parts = position + len(text), position, []
     for edit in edits:
@@ -132,10 +132,10 @@ def reindent(lines: Sequence[Line], indent: str) -> list[Line]:
     shown = [line for line in lines if not is_blank(line) and line.is_whole]
     code = [line for line in shown if not line.text.lstrip().startswith("#")] or shown
     own = _common([_indent(line.text) for line in code])
-    return [_moved(line, own, indent) for line in lines]
+    return [_indent_line(line, own, indent) for line in lines]
 
 
-def _moved(line: Line, own: str, indent: str) -> Line:
+def _indent_line(line: Line, own: str, indent: str) -> Line:
     if is_blank(line):
         return Line("", line.page, line.number)
     if not line.is_whole:
@@ -223,7 +223,7 @@ class Shell:
 
     @classmethod
     def of(cls, node: Node) -> "Shell | None":
-        """Return the declaration ``node``, or ``None`` where its end cannot be told."""
+        """Return the declaration ``node``, or ``None`` where its end is unclear."""
         parameters = next((part for part in node.children if part.type == "parameter_list"), None)
         shell = cls(node, parameters, node.child_by_field_name("body"))
         closer = shell.closer
@@ -234,12 +234,12 @@ def read_shell(code: bytes, name: str | None) -> tuple[Node, list[Edit], Shell |
     """Return the tree of page 1, what to take away from it, and the declaration of ``name``.
 
     Usings and namespaces are taken away: the header of the assembled source has them. In a page
-    with errors nothing is, for what they contain cannot be told.
+    with errors nothing is, for what they contain is unclear.
     """
     root = parse(code).root_node
     types: list[Node] = []
     edits = list(_surroundings(root.children, types, 0))
-    target = _called(types, name) or (types[0] if len(types) == 1 else None)
+    target = _find_type(types, name) or (types[0] if len(types) == 1 else None)
     if root.has_error:
         # The last brace of a declaration with an error inside need not be its own.
         return root, [], None
@@ -345,7 +345,7 @@ class _Reading:
         if owner is None:
             return page
         page.edits += edits
-        return _opened(page, owner, shift)
+        return _strip_owner(page, owner, shift)
 
     def as_source(self, container: Container) -> Page | None:
         """Return the part as a source that declares the type again, or ``None``."""
@@ -354,7 +354,7 @@ class _Reading:
             return None
         types: list[Node] = []
         edits = list(_surroundings(root.children, types, self.start))
-        owner = _called(types, self.name)
+        owner = _find_type(types, self.name)
         if self.name is None and len(types) == 1:
             owner = types[0]
         if owner is None or (owner.type == "enum_declaration") != (container == "enum"):
@@ -362,20 +362,20 @@ class _Reading:
         if container == "enum" and len(types) > 1:
             return None
         edits += _delimiters(self.code, root, self.start)
-        return _opened(Page(self.code, self.number, container, edits), owner, self.start)
+        return _strip_owner(Page(self.code, self.number, container, edits), owner, self.start)
 
 
 def _owner(nodes: Sequence[Node], types: Sequence[Node], name: str | None) -> Node | None:
     """Return the declaration among members that is their own type, written again."""
     if name is not None:
-        owner = _called(types, name)
+        owner = _find_type(types, name)
     else:
         is_only = sum(node.type != "comment" for node in nodes) == len(types) == 1
         owner = types[0] if is_only else None
     return owner if owner is not None and owner.type != "enum_declaration" else None
 
 
-def _opened(page: Page, owner: Node, shift: int) -> Page | None:
+def _strip_owner(page: Page, owner: Node, shift: int) -> Page | None:
     """Return the page without what the declaration ``owner`` puts around its members."""
     shell = Shell.of(owner)
     if shell is None:
@@ -435,7 +435,7 @@ def _surroundings(nodes: Sequence[Node], types: list[Node], shift: int) -> Itera
                 yield Edit(inner[-1].start_byte + shift, node.end_byte + shift)
 
 
-def _called(types: Sequence[Node], name: str | None) -> Node | None:
+def _find_type(types: Sequence[Node], name: str | None) -> Node | None:
     """Return the type called ``name``, else the one called so but for the root's suffix."""
     if name is None:
         return None

@@ -97,7 +97,7 @@ class _Budget:
 
 @lru_cache(maxsize=64)
 def diagnose(code: bytes) -> Diagnosis:
-    """Return what is wrong with ``code``; nobody changes it, the same code is tried out once."""
+    """Return what is wrong with ``code``. The result is shared: callers must not change it."""
     found = Diagnosis(code, parse(code))
     found.faults += [SyntaxFault(row + 1, why) for row, why in unreadable_rows(code).items()]
     if found.faults:
@@ -112,7 +112,7 @@ def diagnose(code: bytes) -> Diagnosis:
         if change.renamed:
             found.renamed[change.renamed[0]] = change.renamed[1]
     if found.tree.root_node.has_error:
-        found.faults.append(_unexplained(found, code))
+        found.faults.append(_unknown_fault(found, code))
     found.faults = [*certain, *_without_echoes(found.faults, certain)]
     return found
 
@@ -354,8 +354,8 @@ def _brace_removals(place: _Place) -> Iterator[_Change]:
             yield _Change(leaf.start_byte, leaf.end_byte, b" ", fault)
 
 
-def _unexplained(found: Diagnosis, original: bytes) -> SyntaxFault:
-    """Return what can be said of the first error that no small change mends."""
+def _unknown_fault(found: Diagnosis, original: bytes) -> SyntaxFault:
+    """Return a fault for the first error that no small change repairs."""
     errors = _innermost(_errors(found.tree.root_node)[0])
     row = min((error.start_point.row for error in errors), default=0)
     lines = original.decode("utf-8", "replace").split("\n")
@@ -400,7 +400,7 @@ def read(code: str) -> SourceFacts:
     faults = [*found.faults, *comment_faults(found.code, found.tree.root_node)]
     faults += [fault for fault in _name_faults(reading) if fault not in faults]
     facts = _facts(reading, faults)
-    named = tuple(_restored(entry, found.renamed) for entry in facts.declarations)
+    named = tuple(_restore_names(entry, found.renamed) for entry in facts.declarations)
     return replace(facts, declarations=named, unread=unread)
 
 
@@ -467,7 +467,7 @@ def _name_faults(reading: Reading) -> Iterator[SyntaxFault]:
             yield SyntaxFault(line, message, "INVALID_IDENTIFIER")
 
 
-def _restored(declaration: Declaration, renamed: dict[str, str]) -> Declaration:
+def _restore_names(declaration: Declaration, renamed: dict[str, str]) -> Declaration:
     """Return the declaration with the names that the source has, illegal as they are."""
     if not renamed:
         return declaration

@@ -116,7 +116,7 @@ def _unknown_in(
         )
         where = f"[{attribute.name}] of {owner.name!r}"
         for reference in attribute.types:
-            yield from subject.undeclared(
+            yield from subject.missing_types(
                 reference, known, where, unit, line=attribute.line, advice=advice
             )
 
@@ -134,7 +134,7 @@ def _own_name(subject: RuleSubject) -> Iterator[Issue]:
             why = "is also the name of a nested type"
         else:
             continue
-        yield subject.misnamed(member, f"{member.name!r} {why}")
+        yield subject.naming_issue(member, f"{member.name!r} {why}")
 
 
 # --- converters ----------------------------------------------------------------------------------

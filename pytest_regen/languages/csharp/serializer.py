@@ -19,7 +19,15 @@ from pytest_regen.languages.csharp.compiler import (
 )
 from pytest_regen.languages.csharp.names import canonical_name, is_collection, show_type, word_set
 
-__all__ = ["Constructor", "RawMember", "Shape", "hidden", "is_never_null", "never_set", "resolved"]
+__all__ = [
+    "Constructor",
+    "RawMember",
+    "Shape",
+    "is_never_null",
+    "never_set",
+    "resolve_shapes",
+    "why_hidden",
+]
 
 _VALUES: Final = word_set(
     """
@@ -64,7 +72,7 @@ class Shape:
     """The directive that it depends on whether it is compiled."""
 
 
-def hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
+def why_hidden(kind: str, modifiers: Sequence[str], attributes: Sequence[Attribute]) -> str | None:
     """Return why the serializer does not see a member, by its modifiers; ``None`` if it does."""
     for word in ("static", "const"):
         if word in modifiers:
@@ -93,10 +101,10 @@ def never_set(
     has_initial_value: bool,
 ) -> str | None:
     """Return why nothing is read into a visible property that no constructor fills."""
-    setter = next((one for one in accessors if one.name in {"set", "init"}), None)
+    setter = next((each for each in accessors if each.name in {"set", "init"}), None)
     if setter is None:
-        creation = [one for one in (*attributes, *on_type) if one.name == _CREATION]
-        is_filled = any(word == "Populate" for one in creation for _, word in one.options)
+        creation = [each for each in (*attributes, *on_type) if each.name == _CREATION]
+        is_filled = any(word == "Populate" for each in creation for _, word in each.options)
         if is_filled and has_initial_value:
             return None
         return "has no set or init, so nothing is read into it; write { get; init; }"
@@ -110,7 +118,7 @@ def never_set(
 _CREATION: Final = "JsonObjectCreationHandling"
 
 
-def resolved(shapes: Sequence[Shape]) -> list[Declaration]:
+def resolve_shapes(shapes: Sequence[Shape]) -> list[Declaration]:
     """Return the declarations with what follows from all parts of a type together."""
     groups: dict[tuple[str, str | None], list[Shape]] = {}
     for shape in shapes:
@@ -124,11 +132,11 @@ def resolved(shapes: Sequence[Shape]) -> list[Declaration]:
         if declaration.outer is not None:
             is_public = is_public and public.get(declaration.outer, True)
         public.setdefault(declaration.name, is_public)
-        found.append(_resolved(shape, parts, is_public=is_public))
+        found.append(_resolve_shape(shape, parts, is_public=is_public))
     return found
 
 
-def _resolved(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> Declaration:
+def _resolve_shape(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> Declaration:
     declaration = shape.declaration
     if declaration.kind not in {"class", "record", "struct"}:
         faults = (*declaration.faults, *_conditional(shape))
@@ -137,7 +145,7 @@ def _resolved(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> Decla
     constructor, uncreatable = _creation(head, parts)
     filled = {name.lower() for name, _ in constructor.parameters} if constructor else set()
     members = tuple(
-        _resolved_member(member, raw, head, filled)
+        _resolve_member(member, raw, head, filled)
         for member, raw in zip(declaration.members, shape.raw, strict=True)
     )
     faults = (*declaration.faults, *_conditional(shape))
@@ -178,7 +186,7 @@ def _is_interface(base: TypeRef) -> bool:
     return base.name[:1] == "I" and base.name[1:2].isupper()
 
 
-def _resolved_member(member: Member, raw: RawMember, head: Head, filled: set[str]) -> Member:
+def _resolve_member(member: Member, raw: RawMember, head: Head, filled: set[str]) -> Member:
     changed = member
     if raw.lacks_setter and member.name.lower() in filled:
         changed = replace(changed, unread=None, is_serialized=True)
@@ -210,7 +218,7 @@ def _creation(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, l
     if converter is not None and converter.reads == "unknown":
         return None, []
     why = _uncreatable(head, parts)
-    constructor, refused = _chosen(head, parts)
+    constructor, refused = _choose_constructor(head, parts)
     if why is None and refused:
         why = refused
     if why is None and constructor is not None and not head.has_base_class:
@@ -227,12 +235,12 @@ def _uncreatable(  # one line per reason
 ) -> str | None:
     """Return why no constructor would help."""
     declarations = [part.declaration for part in parts]
-    attributes = [one for entry in declarations for one in entry.attributes]
+    attributes = [each for entry in declarations for each in entry.attributes]
     converter = next((entry.converter for entry in declarations if entry.converter), None)
     if converter is not None:
         return f"has {converter.text}, which reads no objects"
     if "abstract" in head.modifiers and not any(
-        one.name == "JsonDerivedType" for one in attributes
+        each.name == "JsonDerivedType" for each in attributes
     ):
         return "is abstract; take the modifier away"
     if "static" in head.modifiers:
@@ -248,20 +256,20 @@ def _uncreatable(  # one line per reason
     return None
 
 
-def _chosen(  # one line per case of the serializer's own order
+def _choose_constructor(  # one line per case of the serializer's own order
     head: Head, parts: Sequence[Shape]
 ) -> tuple[Constructor | None, str | None]:
-    """Return the constructor that is called, or why there is none to call."""
-    constructors = [one for part in parts for one in part.constructors]
-    marked = [one for one in constructors if one.is_marked]
+    """Return the constructor that is called, or why no constructor can be called."""
+    constructors = [each for part in parts for each in part.constructors]
+    marked = [each for each in constructors if each.is_marked]
     if len(marked) > 1:
         return None, "has [JsonConstructor] on several constructors; keep one"
     if marked:
         return marked[0], None
     if head.is_struct or not constructors:
         return None, None
-    public = [one for one in constructors if one.is_public]
-    plain = [one for one in public if not one.parameters]
+    public = [each for each in constructors if each.is_public]
+    plain = [each for each in public if not each.parameters]
     if plain:
         return plain[0], None
     if len(public) == 1:
@@ -274,11 +282,11 @@ def _chosen(  # one line per case of the serializer's own order
 def _unbound(constructor: Constructor, members: Sequence[Member]) -> str | None:
     """Return which parameter of the constructor no member matches, by name and type."""
     for name, type_ in constructor.parameters:
-        same = [one for one in members if one.name.lower() == name.lower() and _is_bound(one)]
+        same = [each for each in members if each.name.lower() == name.lower() and _is_bound(each)]
         if not same:
             return f"has a constructor whose parameter {name!r} matches no property; take it away"
-        if not any(_is_same(type_, one.type) for one in same):
-            own, other = (show_type(each) if each else "None" for each in (type_, same[0].type))
+        if not any(_is_same(type_, each.type) for each in same):
+            own, other = (show_type(found) if found else "None" for found in (type_, same[0].type))
             return (
                 f"has a constructor whose parameter {name!r} is of type '{own}', and the"
                 f" property of type '{other}'"

@@ -217,7 +217,7 @@ def slip_repairs(code: bytes) -> Iterator[Callable[[bytes], SlipRepair | None]]:
         yield _literals_on_one_line
         yield _with_legal_escapes
         yield _with_escaped_quotes
-    yield _closed
+    yield _close_cut_reply
 
 
 def cut_end(code: bytes, head: bytes = b"", tail: bytes = b"") -> Cut | None:
@@ -278,7 +278,7 @@ def _ends(text: str) -> tuple[list[str], int, bool]:
     return opened, whole, bool(text[whole:].strip())
 
 
-def _closed(code: bytes) -> SlipRepair | None:
+def _close_cut_reply(code: bytes) -> SlipRepair | None:
     found = cut_end(code)
     if found is None or b"{" not in code:
         return None
@@ -340,7 +340,7 @@ def _literals_on_one_line(code: bytes) -> SlipRepair | None:
             lines[last] = " " * (end.start() + 1) + lines[last][end.start() + 1 :]
             row = last
         row += 1
-    return _undone(lines, faults)
+    return _as_repair(lines, faults)
 
 
 def _open_literal(line: str) -> str | None:
@@ -385,7 +385,7 @@ def _with_legal_escapes(code: bytes) -> SlipRepair | None:
                 f"{in_quotes(chr(92) + first)}, or leave the backslash out"
             )
             faults.append(SyntaxFault(row + 1, message))
-    return _undone(lines, faults)
+    return _as_repair(lines, faults)
 
 
 def _with_doubled_backslashes(literal: re.Match[str]) -> str:
@@ -401,15 +401,15 @@ def _with_escaped_quotes(code: bytes) -> SlipRepair | None:
         if line.count('"') <= 2 or len(line) > _WIDE or tried > _TRIED:  # its own two
             continue
         tried += len(line)
-        fixed = _escaped(line) if _is_illegal(line) else None
+        fixed = _escape_quotes(line) if _is_illegal(line) else None
         if fixed:
             lines[row], attribute = fixed
             where = f"quotes inside the string of [{attribute}] are not escaped"
             faults.append(SyntaxFault(row + 1, f'{where}: write \\" for each'))
-    return _undone(lines, faults)
+    return _as_repair(lines, faults)
 
 
-def _escaped(line: str) -> tuple[str, str] | None:
+def _escape_quotes(line: str) -> tuple[str, str] | None:
     """Return the line with one string's inner quotes escaped so that it is legal, and whose."""
     ends = [match.start() for match in _LITERAL_END.finditer(line)]
     for opening in islice(_ATTRIBUTE.finditer(line), _ATTRIBUTES):
@@ -440,7 +440,7 @@ def _is_illegal(line: str) -> bool:
     )
 
 
-def _undone(lines: list[str], faults: list[SyntaxFault]) -> SlipRepair | None:
+def _as_repair(lines: list[str], faults: list[SyntaxFault]) -> SlipRepair | None:
     if not faults:
         return None
     return SlipRepair("\n".join(lines).encode("utf-8", "surrogateescape"), tuple(faults))

@@ -66,7 +66,7 @@ def parse(code: bytes) -> Tree:
     """
     whole = code
     for _ in range(_CUTS):
-        tree = _parsed(code)
+        tree = _parse_in_time(code)
         deep = _deep_branches(tree) if tree else []
         if tree and not deep:
             return tree
@@ -74,28 +74,28 @@ def parse(code: bytes) -> Tree:
             break
         shallow = bytearray(code)
         for node in deep:
-            shallow[node.start_byte : node.end_byte] = _blanked(
+            shallow[node.start_byte : node.end_byte] = _blank_out(
                 code[node.start_byte : node.end_byte]
             )
         code = bytes(shallow)
-    return Parser(grammar()).parse(_blanked(whole))
+    return Parser(grammar()).parse(_blank_out(whole))
 
 
 def is_unreadable(code: bytes) -> bool:
     """Return whether ``parse`` gives up on all of ``code``, because it takes too long."""
-    return len(code) > _SHORT and _parsed(code) is None
+    return len(code) > _SHORT and _parse_in_time(code) is None
 
 
 def unreadable_rows(code: bytes) -> dict[int, str]:
     """Return what ``parse`` leaves out: rows, counted from 0, and why."""
-    tree = _parsed(code)
+    tree = _parse_in_time(code)
     if tree is None:
         return {0: "this cannot be read: it is far from being C#"}
     why = f"this is nested more than {_DEEPEST} levels deep"
     return dict.fromkeys((node.start_point.row for node in _deep_branches(tree)), why)
 
 
-def _parsed(code: bytes) -> Tree | None:
+def _parse_in_time(code: bytes) -> Tree | None:
     """Return the tree as the grammar gives it, or ``None`` where that takes too long."""
     parser = Parser(grammar())
     if len(code) <= _SHORT:
@@ -119,11 +119,13 @@ def _parsed(code: bytes) -> Tree | None:
 def _deep_branches(tree: Tree) -> list[Node]:
     """Return the nodes at the level of the cut that have nodes below the deepest level."""
     return [
-        node for node in _reaching(tree.root_node, _CUT) if any(_reaching(node, _DEEPEST - _CUT))
+        node
+        for node in _branching_nodes(tree.root_node, _CUT)
+        if any(_branching_nodes(node, _DEEPEST - _CUT))
     ]
 
 
-def _reaching(top: Node, level: int) -> Iterator[Node]:
+def _branching_nodes(top: Node, level: int) -> Iterator[Node]:
     """Yield the nodes ``level`` levels below ``top`` that have nodes below them."""
     waiting = [(top, 0)]
     while waiting:
@@ -135,7 +137,7 @@ def _reaching(top: Node, level: int) -> Iterator[Node]:
             waiting += [(child, depth + 1) for child in node.children if child.child_count]
 
 
-def _blanked(text: bytes) -> bytes:
+def _blank_out(text: bytes) -> bytes:
     """Return a stray character and blanks in place of ``text``, its lines kept."""
     return _STRAY + _VISIBLE.sub(b" ", text[1:])
 
@@ -179,7 +181,7 @@ def constant(  # one line per kind of expression
             return decode_string(text_of(node))
         case "interpolated_string_expression":
             has_hole = any(child.type == "interpolation" for child in node.named_children)
-            return None if has_hole else _interpolated(text_of(node))
+            return None if has_hole else _interpolate(text_of(node))
         case "integer_literal":
             return _integer(text_of(node))
         case "boolean_literal":
@@ -205,17 +207,17 @@ def decode_string(literal: str) -> str:
         return _raw(literal)
     if literal.startswith('@"'):
         return literal[2:-1].replace('""', '"')
-    return _joined_surrogates(_ESCAPE.sub(_unescaped, literal[1:-1]))
+    return _join_surrogates(_ESCAPE.sub(_unescape, literal[1:-1]))
 
 
-def _joined_surrogates(text: str) -> str:
+def _join_surrogates(text: str) -> str:
     r"""Return ``text`` with the two halves of a character, as ``\uD83D\uDE00`` has them, as one."""
     if not any("\ud800" <= char <= "\udfff" for char in text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-def _interpolated(text: str) -> str:
+def _interpolate(text: str) -> str:
     """Return the value of an interpolated literal without holes; doubled braces are single."""
     if _RAW_QUOTES.match(text):
         dollars = len(text) - len(text.lstrip("$"))
@@ -226,7 +228,7 @@ def _interpolated(text: str) -> str:
     return value.replace("{{", "{").replace("}}", "}")
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     for digits in match.group(1, 2, 3):
         if digits:
             code = int(digits, 16)
@@ -333,11 +335,11 @@ def _is_true(
             value = _is_true(node.named_children[-1]) if node.named_children else None
             return None if value is None else not value
         case "binary_expression":
-            return _combined(node)
+            return _combine(node)
     return None
 
 
-def _combined(node: Node) -> bool | None:
+def _combine(node: Node) -> bool | None:
     operator = next((child.type for child in node.children if not child.is_named), "")
     values = [_is_true(child) for child in node.named_children if child.type != "comment"]
     decides = {"&&": False, "||": True}.get(operator)
