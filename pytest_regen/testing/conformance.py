@@ -444,7 +444,7 @@ class KindConformance:
         done = lab.ask(Heal(), model, rounds=9)
 
         assert done.results[0].stop_reason == "no_progress"
-        assert len(model.requests) < 4  # noqa: PLR2004 - of nine
+        assert len(model.requests) < 4  # of nine
 
     def test_a_text_of_the_history_is_restored(self, lab: _Project) -> None:
         """What was replaced can be put back."""

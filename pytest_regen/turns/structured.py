@@ -154,7 +154,7 @@ def _parse_pieces(
             return parse(text), text
         except ReplyFormatError as error:
             first = first or error
-    assert first is not None  # noqa: S101 - there is at least one text
+    assert first is not None  # there is at least one text
     saved = salvage(joined.pieces) if salvage and not joined.is_whole else None
     if saved is None:
         raise first
@@ -474,4 +474,4 @@ def _decoder_error(text: str) -> ValueError | None:
 
 def _excerpt(text: str) -> str:
     one_line = " ".join(text.split())
-    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # noqa: PLR2004 - a line
+    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # a line
