@@ -40,7 +40,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_MEND = "Reply with the whole corrected JSON value, and with nothing else."
+_REPAIR = "Reply with the whole corrected JSON value, and with nothing else."
 _STOPPED = {
     "max_tokens": (
         "the reply was cut at max_tokens, its continuations as well",
@@ -113,7 +113,7 @@ def object_steps(
             value, text = _parse_pieces(whole, parse, salvage)
         except ReplyFormatError as error:
             error.is_truncated = whole.is_truncated
-            ask = f"{error.problem}\n\n{error.asks or _MEND}"
+            ask = f"{error.problem}\n\n{error.asks or _REPAIR}"
             reply_text = "".join(whole.pieces).strip()
             again = (reply_text, ask) in sent
             if whole.is_truncated or again or repairs == max_repairs:
@@ -236,7 +236,7 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
 def _answer_among(found: Sequence[JsonText]) -> int:
     """Return the index of the answer: the largest value, or a later one of about its size.
 
-    Examples and drafts stand before the answer and are smaller, or as large where it mends them.
+    Examples and drafts stand before the answer and are smaller, or as large where it repairs them.
     """
     sizes = [len("".join(candidate.text.split())) for candidate in found]
     least = max(sizes) * _ABOUT_EQUAL
@@ -337,7 +337,7 @@ class ObjectWithRepair(Generic[T]):
 
     output: T
     repair_attempts: int
-    """Times the model was asked to mend its reply; 0 where the first one fitted."""
+    """Times the model was asked to repair its reply; 0 where the first one fitted."""
     text: str
     """The reply that fitted, its pieces joined."""
     usage: Usage = field(default_factory=Usage)

@@ -92,7 +92,10 @@ def harms(source: str, text: str) -> Iterator[tuple[str, str]]:
         if not is_icu or text.count(match[0]) == 1:
             yield text.replace(match[0], ""), "PLACEHOLDER"
             if match[0] not in {"%s", "%d"}:
-                yield text.replace(match[0], match[0].replace("}", "x}").replace(")", "x)")), "PLACEHOLDER"
+                yield (
+                    text.replace(match[0], match[0].replace("}", "x}").replace(")", "x)")),
+                    "PLACEHOLDER",
+                )
     for match in re.finditer(r"</\w+>", text):
         yield text.replace(match[0], ""), "TAGS"
     yield f"{text}\n\nI kept the tone informal.", "LENGTH"

@@ -116,14 +116,14 @@ class Step:
     def apply(self, store: RegenStore) -> RegenStore:
         """Return the store after the change, which carries the verdicts from before it."""
         if self.page is None:
-            return store.revised(store.pages.values(), SOURCE_EDITS[self.edit](store.source))
+            return store.with_content(store.pages.values(), SOURCE_EDITS[self.edit](store.source))
         page = next(page for page in store.envelope.pages if page.key[:2] == self.page)
         changed = replace(page, output=OUTPUT_EDITS[self.edit](page.output))
         try:
             return with_pages(store, [changed])
         except SourceError:
             pages = {**store.pages, page.key: changed}
-            return store.revised(pages.values(), store.source)
+            return store.with_content(pages.values(), store.source)
 
 
 steps = st.one_of(
@@ -219,7 +219,7 @@ def test_a_type_nested_in_the_block_of_another_moves_with_it(good: RegenStore) -
     """Its issues count lines of the source; no block of its own tells that they changed."""
     berth = "    public class Berth { public int Wrong { get; set; } }"
     nested = good.source.replace("class Tide\n{", f"class Tide\n{{\n{berth}")
-    store = good.revised(good.pages.values(), _without(nested, "Berth"))
+    store = good.with_content(good.pages.values(), _without(nested, "Berth"))
     assert any(issue.line for issue in validate_store(store)["Berth"].issues)
 
     check(Step(None, "header").apply(store))
