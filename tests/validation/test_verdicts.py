@@ -215,6 +215,15 @@ def test_each_change_and_the_way_back(good: RegenStore, edit: str) -> None:
         check(with_pages(changed, [good.pages[key] for key in good.pages if key[:2] == page]))
 
 
+def test_a_page_that_was_cut_short_is_found_though_its_block_is_the_same(good: RegenStore) -> None:
+    """What counts is what the pages say as well, not the text of the source alone."""
+    pages = [replace(page, stop_reason="max_tokens") for page in good.envelope.pages]
+    store = good.with_content(pages, good.source)
+
+    assert {issue.code for issue in validate_store(store)["Tide"].issues} == {"TRUNCATED"}
+    check(store)
+
+
 def test_a_type_nested_in_the_block_of_another_moves_with_it(good: RegenStore) -> None:
     """Its issues count lines of the source; no block of its own tells that they changed."""
     berth = "    public class Berth { public int Wrong { get; set; } }"
