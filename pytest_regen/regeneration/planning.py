@@ -59,6 +59,8 @@ class StorePlan:
     namespace: str
     profile: str
     source_file: str
+    joined: tuple[str, ...] = ()
+    """Artifacts that git could not merge and whose two versions were joined."""
 
     def carry_over(self, store: RegenStore) -> Mapping[PageKey, StoredPage]:
         """Return the pages to keep as ``store`` has them, which others may have written since."""
@@ -163,8 +165,7 @@ def plan_store(
         operation = document.find(operation)
     target = find_language(language)
     path = Path(out) / store_slug(operation.method, operation.path)
-    if resolve and is_store(path):
-        resolve_conflicts(path)
+    resolved = resolve_conflicts(path) if resolve and is_store(path) else None
     previous = _previous(path, language)
     build = build_ir(document, operation, language=target, status=status)
     if not allow_defects:
@@ -191,6 +192,7 @@ def plan_store(
         namespace=namespace,
         profile=profile,
         source_file=_source_file(ir, target),
+        joined=resolved.files if resolved else (),
     )
 
 

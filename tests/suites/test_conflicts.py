@@ -14,7 +14,12 @@ from reference_writer import STYLES, ReferenceWriter
 from served_stores import EXAMPLE, SMALL_OPERATION, Served, issues_of, served
 
 from pytest_regen.errors import StoreCorruptError
-from pytest_regen.regeneration import generate_store, partial_regenerate, write_summary
+from pytest_regen.regeneration import (
+    GenerateResult,
+    generate_store,
+    partial_regenerate,
+    write_summary,
+)
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.validation import validate_store
 
@@ -40,10 +45,10 @@ class World:
         """The store's folder."""
         return self.project.folder / STORE
 
-    def generate(self, style: str) -> None:
+    def generate(self, style: str) -> GenerateResult:
         """Generate from the document as it is."""
         self.server.answers(ReferenceWriter(style))
-        generate_store(
+        return generate_store(
             self.project.folder / "api.json",
             SMALL_OPERATION,
             self.project.folder / "generated",
@@ -176,8 +181,9 @@ def test_generate_joins_branches_that_moved_to_different_documents(world: World)
         f"pytest-regen generate SPEC '{SMALL_OPERATION}' --out {world.path.parent} joins both"
     )
 
-    world.generate("as_asked")
+    done = world.generate("as_asked")
 
+    assert done.note.startswith("both versions of pages.json, ir.json")
     assert world.server.asked == []
     assert issues_of(world.store) == []
     assert answers <= world.outputs()
