@@ -228,6 +228,18 @@ def test_versions_that_cannot_be_told_apart_are_left_alone(world: World) -> None
     assert file.read_bytes() == before
 
 
+def test_a_marker_left_in_the_source_is_written_over(world: World) -> None:
+    """The source is made of the pages; what it held is kept."""
+    file = world.store.source_path
+    written = world.store.source
+    file.write_text(written.replace("public", "<<<<<<< HEAD\npublic", 1), "utf-8")
+
+    assert command("rebuild", world.path).code == 0
+
+    assert world.store.source == written
+    assert any("<<<<<<< HEAD" in kept.read_text() for kept in (world.path / "history").glob("*.cs"))
+
+
 def merge_anything(world: World, seed: int) -> None:
     """Regenerate any pages on two branches, merge, and mend with one command where needed."""
     chance = random.Random(seed)
