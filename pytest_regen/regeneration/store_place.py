@@ -238,7 +238,7 @@ class _Update:
 
 def _entry(answer: Answer) -> PromptEntry:
     entry = answer.ask.entry
-    assert isinstance(entry, PromptEntry)  # noqa: S101 - asks of a store hold one
+    assert isinstance(entry, PromptEntry)  # asks of a store hold one
     return entry
 
 
@@ -300,7 +300,7 @@ def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -
             best = weight, code
         if not weight:
             break
-    assert best is not None  # noqa: S101 - there is at least one text
+    assert best is not None  # there is at least one text
     return best[1]
 
 
