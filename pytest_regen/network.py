@@ -211,7 +211,7 @@ def closed_network(guard: Guard) -> Iterator[None]:
         yield
     finally:
         with _gate.lock:
-            _gate.guards = {key: one for key, one in _gate.guards.items() if key is not token}
+            _gate.guards = {key: other for key, other in _gate.guards.items() if key is not token}
             if not _gate.guards:
                 _gate.patched.close()
 

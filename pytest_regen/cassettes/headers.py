@@ -115,22 +115,24 @@ class HeaderRules:
 
     @cached_property
     def _keep(self) -> tuple[str, ...]:
-        return tuple(one.lower() for one in self.keep)
+        return tuple(name.lower() for name in self.keep)
 
     @cached_property
     def _drop(self) -> tuple[str, ...]:
-        return tuple(one.lower() for one in self.drop)
+        return tuple(name.lower() for name in self.drop)
 
     def keeps(self, name: str) -> bool:
         """Whether to store a request header (its name in lower case) beside the usual ones."""
-        return not is_private_header(name) and any(fnmatchcase(name, one) for one in self._keep)
+        return not is_private_header(name) and any(
+            fnmatchcase(name, pattern) for pattern in self._keep
+        )
 
     def drops(self, name: str) -> bool:
         """Whether to drop a header (its name in lower case).
 
         ``content-type`` is always stored: without it an answer cannot be read.
         """
-        return name != "content-type" and any(fnmatchcase(name, one) for one in self._drop)
+        return name != "content-type" and any(fnmatchcase(name, pattern) for pattern in self._drop)
 
 
 def _no_names(option: str, given: object) -> UsageError:
@@ -209,8 +211,8 @@ def public_headers(
     for given, values in headers.items():
         name = given.lower()
         if not _is_dropped(name):
-            values = _cookies(name, values, headers)  # noqa: PLW2901 - the same, cleaner
-            kept[given] = tuple(_clean(name, value, literal) for value in values)
+            blanked = _cookies(name, values, headers)
+            kept[given] = tuple(_clean(name, value, literal) for value in blanked)
     return kept
 
 

@@ -177,7 +177,10 @@ _Index = dict[str, deque[int]]
 
 
 class RecordingIndex:
-    """Recordings in recorded order, each of which answers one request.
+    """Recordings in recorded order, each of which answers one request; safe in any thread.
+
+    It has no lock, for which an event loop would have to wait: each step is one atomic operation of
+    a list or a dict.
 
     Callers identify a recording by its number in the file, from 1; positions from 0 stay inside.
 
@@ -256,12 +259,14 @@ class RecordingIndex:
         """
         if self._scrubbed is None:
             every = enumerate(self._all)
-            self._scrubbed = _index((n, one.key) for n, one in every if one.key != one.first_key)
+            self._scrubbed = _index(
+                (n, stored.key) for n, stored in every if stored.key != stored.first_key
+            )
         return self._scrubbed
 
     def _index_by_rule(self, rekey: Callable[[Interaction], str]) -> _Index:
         if self._rekeyed is None:
-            self._rekeyed = _index(enumerate(rekey(one.interaction) for one in self._all))
+            self._rekeyed = _index(enumerate(rekey(stored.interaction) for stored in self._all))
         return self._rekeyed
 
     def knows(self, key: str) -> bool:

@@ -440,7 +440,7 @@ def _reason(
     """Return why there is no answer, in full and in words that other misses share."""
     place = f"{display_path(path)}: {len(index)} recorded, {index.played} played"
     if index.knows(key):
-        other = next((one for one in index.unplayed if one[1].key == key), None)
+        other = next((pair for pair in index.unplayed if pair[1].key == key), None)
         if other is None:
             played = "the same request was recorded and is played already, each answers once"
             return f"{played} ({place})", ("a request is made more often than it was recorded",)
@@ -511,9 +511,9 @@ def _compare_request(
     except RecursionError:
         every = [Difference("$", "nested too deeply", "nested too deeply to be compared")]
     first, more = tuple(every[:_DIFFERENCES]), max(0, len(every) - _DIFFERENCES)
-    is_long = more or any(one.is_cut for one in first)
+    is_long = more or any(difference.is_cut for difference in first)
     file = files.note(path, number, recorded, sent) if is_long else None
-    causes = tuple(islice(dict.fromkeys(one.cause for one in every), _CAUSES))
+    causes = tuple(islice(dict.fromkeys(difference.cause for difference in every), _CAUSES))
     return _Comparison(first, more, file, causes)
 
 

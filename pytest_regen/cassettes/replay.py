@@ -82,7 +82,7 @@ class Player:
         policy = self.matching.drift
         if policy != "ignore":
             taken_by_key = map(self.index.take, keys_of(method, uri, body))
-            stored = next((one for one in taken_by_key if one is not None), None)
+            stored = next((found for found in taken_by_key if found is not None), None)
             if stored is not None or policy == "fail" or not in_place:
                 return stored
         asked = MissedRequest(method, uri, body)

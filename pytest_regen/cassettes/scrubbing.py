@@ -51,6 +51,7 @@ _SEVERAL = re.compile(
 )
 _SAYS_NOTHING: Final = frozenset({float, int, bool, type(None)})
 """Types of JSON values without text."""
+_PAIR: Final = 2
 _SHORTEST: Final = 8
 """In characters: a shorter text cannot hold a credential."""
 _OPENING: Final = ("{", "[")
@@ -148,7 +149,7 @@ def _member(name: str, item: Any, change: Callable[[str], str]) -> Any:
         clean = _scrub(named + item, change)
         return clean.removeprefix(named) if clean.startswith(named) else _scrub(item, change)
     if isinstance(item, list) and _SEVERAL.search(name):
-        return [_member(name[:-1], one, change) for one in item]
+        return [_member(name[:-1], member, change) for member in item]
     return _scrub(item, change)
 
 
@@ -170,7 +171,7 @@ def _before(value: Sequence[Any], number: int) -> str:
     if not isinstance(name, str) or not is_private_name(name):
         return ""
     # A list of names is no pair: there even what follows ``password`` must look random.
-    return "key" if len(value) == 2 or name.startswith("-") else ""  # noqa: PLR2004
+    return "key" if len(value) == _PAIR or name.startswith("-") else ""
 
 
 def _within(text: str, change: Callable[[str], str]) -> str:

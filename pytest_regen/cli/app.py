@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Regenerate types of a store, or units of a file.",
     ),
     "validate": ("stores", "Validate stores and units; no model."),
+    "status": ("status", "Show each unit or type: its state, who wrote it, and when."),
     "history": ("stores", "List outputs that were replaced or rejected; newest last."),
     "restore": ("stores", "Make an output from the history the stored one."),
     "adopt": ("stores", "Record what was edited by hand, or existed before, as it stands."),
@@ -65,7 +66,7 @@ _CommandLineError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 class _LateGroup(TyperGroup):
     """Imports a command when it is called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as typer calls it
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -78,7 +79,7 @@ class _LateGroup(TyperGroup):
             hint=f"use one of {', '.join(COMMANDS)}; or pytest-regen --help",
         )
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
@@ -109,7 +110,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from pytest_regen import __version__
 
-        print(f"pytest-regen {__version__}")  # noqa: T201 - what was asked for
+        print(f"pytest-regen {__version__}")  # what was asked for
         raise typer.Exit
 
 
@@ -163,7 +164,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         _tell_stopped()
         raise SystemExit(_STOPPED) from None
     except BrokenPipeError:
-        # Whoever read stdout has left; nothing more can be said there.
+        # The reader of stdout has left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:

@@ -106,7 +106,7 @@ def _baseline(named: Path | None, *, update: bool) -> "Baseline | None":
     """Return the baseline of the option, else of the project, if there is one.
 
     Raises:
-        UsageError: none is named although it is to be updated, or what is named is none.
+        UsageError: ``--update-baseline`` without a baseline, or the file is not one.
     """
     from pytest_regen.cassettes.upkeep.check import Baseline
     from pytest_regen.cli.project import Project, short_path
@@ -153,10 +153,10 @@ def _last_drifted() -> frozenset[str]:
     else:
         return frozenset()
     try:
-        said = json.loads(file.read_text("utf-8"))
+        data = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return frozenset()
-    known = said if isinstance(said, list) else []
+    known = data if isinstance(data, list) else []
     return frozenset(os.path.relpath(root / str(name), here) for name in known)
 
 
@@ -191,7 +191,7 @@ def _lines(one: dict[str, Any], *, full: bool) -> list[str]:
     lines = ["", f"{head} {one['status']}{model}"]
     if one["repeated"]:
         lines.append(f"    ({one['repeated']} messages as before)")
-    lines += [f"{said['role']}: {_cut(said['text'], full=full)}" for said in one["new"]]
+    lines += [f"{part['role']}: {_cut(part['text'], full=full)}" for part in one["new"]]
     lines.append(f"reply: {_cut(one['reply'], full=full)}")
     tokens = ", ".join(f"{count:,} {name}" for name, count in one["tokens"].items())
     end = "" if one["end"] == "complete" else f", stream {one['end']}"
@@ -284,7 +284,7 @@ def _backup_path(path: Path, folder: Path | None) -> Path:
 
 def _convert_file(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> dict[str, Any]:
     is_done = plan.status == "convertible" and not dry_run
-    said: dict[str, Any] = {
+    row: dict[str, Any] = {
         "path": str(plan.path),
         "status": "converted" if is_done else plan.status,
         "written": str(plan.target) if is_done else None,
@@ -292,10 +292,10 @@ def _convert_file(plan: "Conversion", backup: Path | None, *, dry_run: bool) -> 
         "interactions": plan.interactions,
     }
     if plan.status == "refused":
-        return {**said, "why": plan.why, "next": plan.hint}
+        return {**row, "why": plan.why, "next": plan.hint}
     changes = plan.changes
     return {
-        **said,
+        **row,
         "changes": {
             "headers": list(changes.headers),
             "replaced_headers": list(changes.replaced_headers),

@@ -220,7 +220,7 @@ def _confirm_stale(store: RegenStore, stale: list[str]) -> None:
     """Ask whether to go on with prompts made for another version of the document.
 
     Raises:
-        StaleStoreError: nobody can be asked, or the answer is no.
+        StaleStoreError: there is no terminal to ask, or the answer is no.
     """
     names_stale = f"{plural(len(stale), 'type')}: {shorten(stale)}"
     if is_terminal():
@@ -328,7 +328,7 @@ def _advice(result: PartialRegenResult) -> str:
     reasons = set(result.stop_reasons.values())
     if "unfixable" in reasons:
         return "correct the document, then pytest-regen generate on it"
-    # A reply can mend nothing where what is left is an edit, or the file around the blocks.
+    # A reply cannot help where only an edit is left, or the file around the blocks.
     drifted = {issue.type_name for issue in result.validation.errors if issue.code == "DRIFT"}
     if result.skipped and drifted:
         has_errors = any(issue.type_name in drifted for issue in fixable(result.validation))

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,7 +34,10 @@ from pytest_regen.validation.issues import ValidationResult, without_ignored
 from pytest_regen.validation.pieces import split
 from pytest_regen.validation.stores import format_note, update_command
 
-__all__ = ["adopt", "history", "rebuild", "restore", "validate"]
+if TYPE_CHECKING:
+    from pytest_regen.units.place import UnitFile
+
+__all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "validate"]
 
 
 Results = dict[str, ValidationResult]
@@ -58,7 +61,6 @@ def validate(
     project = Project.here()
     stale = project.stale
     files = project.unit_files(dirs)
-    named = {file.path for file in files}
     reports: list[dict[str, Any]] = []
     unit_reports: list[dict[str, Any]] = []
     code = 0
@@ -66,13 +68,7 @@ def validate(
         from pytest_regen.cli.units import validate_files
 
         unit_reports, code = validate_files(project, files, as_json=as_json)
-    if dirs:
-        stores = _stores_in(dirs, but_for=named)
-    elif files and not project.store_globs:
-        stores = iter(())
-    else:
-        stores = iter(project.stores())
-    for path in stores:
+    for path in stores_in(project, dirs, files):
         store = RegenStore.open(path)
         results = validate_store(store, ignore=project.ignored_in(path))
         if not no_write:
@@ -85,15 +81,27 @@ def validate(
     raise typer.Exit(max(code, 0 if all(report["ok"] for report in reports) else 1))
 
 
-def _stores_in(dirs: Iterable[Path], *, but_for: Collection[Path]) -> Iterator[Path]:
-    """Yield the stores named, and those in folders named; files with units are none."""
+def stores_in(
+    project: Project, dirs: Iterable[Path] | None, files: "Sequence[UnitFile]"
+) -> Iterator[Path]:
+    """Yield the stores named, and those in folders named; by default those of the project.
+
+    Args:
+        project: around the working directory.
+        dirs: as they were named.
+        files: the files with units among them, which are no stores.
+    """
+    if not dirs:
+        yield from project.stores() if project.store_globs or not files else ()
+        return
+    units = {file.path for file in files}
     for path in dirs:
         real = Path(os.path.normpath(Path.cwd() / path))
-        if real in but_for:
+        if real in units:
             continue
-        # What holds no store at all is told by whoever opens it.
+        # Opening a folder that holds no store says so.
         inner = [] if is_store(path) else sorted(file.parent for file in path.glob("*/pages.json"))
-        has_units = any(file.is_relative_to(real) for file in but_for)
+        has_units = any(file.is_relative_to(real) for file in units)
         yield from inner or ([] if has_units else [path])
 
 
@@ -150,14 +158,14 @@ def _show(store: RegenStore, results: Results, stale: StalePolicy, *, by_type: b
     if note := format_note(store):
         say(f"note: {note}")
     if old and (not failing or stale_outcome(stale) == "fail"):
-        # The prompts of a stale type are the old ones: it is updated before it is mended.
+        # The prompts of a stale type are the old ones: it is updated before it is regenerated.
         next_step(update_command(store))
     elif failing:
         next_step(_advice(store, results))
 
 
 def _advice(store: RegenStore, results: Results) -> str:
-    """Return what mends the errors; what somebody edited is kept or dropped, not regenerated."""
+    """Return the command for the errors; an edit is kept or dropped, not regenerated."""
     place = shlex.quote(str(store.path))
     failing = {name: result for name, result in results.items() if result.has_errors}
     codes = {issue.code for result in failing.values() for issue in result.errors}
@@ -290,7 +298,7 @@ def adopt(
         show_issues(left, RegenStore.open(path).source_path.as_posix())
         where = shlex.quote(str(path))
         if any(result.has_errors for result in left.values()):
-            # It is stored now; nobody is to take it for clean.
+            # It is stored now, but must not be taken for clean.
             next_step(f"pytest-regen regenerate {where} --from-errors")
         elif taken.pages:
             next_step(f"pytest-regen validate {where}")
@@ -315,7 +323,10 @@ def rebuild(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the source from its stored pages; edits made by hand go to the history."""
+    """Write the source from its stored pages; edits made by hand go to the history.
+
+    A store that git could not merge is made of both versions; no answer of either is lost.
+    """
     if file := Project.here().unit_file(path, units):
         from pytest_regen.cli.units import rebuild_file, refuse_types
 
@@ -324,14 +335,23 @@ def rebuild(
         return
     done = rebuild_source(path, types)
     if as_json:
-        emit_json({"rebuilt": done.type_names, "history": done.history, "diff": done.diff})
+        emit_json(
+            {
+                "rebuilt": done.type_names,
+                "joined": done.joined,
+                "history": done.history,
+                "diff": done.diff,
+            }
+        )
         return
     show_diff(done.diff)
+    for name in done.joined:
+        fact("joined", f"both versions of {Path(path, name).as_posix()}")
     for name in done.type_names:
         fact("rebuilt", name)
     for name in done.history:
         fact("kept", f"{Path(path, 'history', name).as_posix()}, what was there before")
-    if done.type_names:
+    if done.type_names or done.joined:
         next_step(f"pytest-regen validate {shlex.quote(str(path))}")
     else:
         say(f"{path}: the source is what its pages make")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         is_blank,
     )
     from pytest_regen.context.requests import ClarificationRequest, parse_context, parse_request
-    from pytest_regen.context.sealing import Sealed, Sealer, SealPolicy, SpentSeals, require_seal
+    from pytest_regen.context.sealing import Seal, Sealer, SealPolicy, SpentSeals, require_seal
     from pytest_regen.context.values import (
         CONFIDENT,
         Ask,
@@ -66,8 +66,8 @@ __all__ = [
     "InferredContext",
     "Option",
     "PlaceAnswer",
+    "Seal",
     "SealPolicy",
-    "Sealed",
     "Sealer",
     "SpentSeals",
     "TextAnswer",

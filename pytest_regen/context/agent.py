@@ -20,7 +20,8 @@ from pytest_regen.context.prompts import (
 from pytest_regen.context.requests import ClarificationRequest, list_problems, place_name
 from pytest_regen.context.values import MAX_QUESTIONS, Ask, Generate, TurnResult
 from pytest_regen.errors import ReaskedError, ReplyFormatError
-from pytest_regen.turns.steps import Steps, adrive, drive
+from pytest_regen.turns.exchange import TurnExchange
+from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.structured import Parsed, object_steps, parse_json_with_schema
 from pytest_regen.turns.values import Message, Provider, TurnRequest
 
@@ -48,7 +49,7 @@ _MOST_ROUNDS: Final = 8
 
 
 def _result(value: Any, *, may_ask: bool) -> TurnResult:
-    """Return what a JSON value says.
+    """Return the result in a JSON value.
 
     Raises:
         ValidationError: all that is wrong with it, in one.
@@ -74,9 +75,9 @@ def _result(value: Any, *, may_ask: bool) -> TurnResult:
 
 
 def _repair_faults(value: Mapping[str, Any], form: type[Ask | Generate]) -> _Found:
-    """Return what is wrong with a value, and the value without it, if that can be.
+    """Return the faults of a value, and the value without them, if that is possible.
 
-    What is wrong is replaced by something that is not, so that what it hides is found as well.
+    Each fault is replaced by something valid, so that faults behind it are found as well.
     """
     faults: list[_Fault] = []
     draft = {**copy.deepcopy(dict(value)), "needs_clarification": form is Ask}
@@ -97,7 +98,7 @@ def _extra(faults: Sequence[_Fault]) -> Iterator[tuple[int | str, ...]]:
 
 
 def _asks(value: Mapping[str, Any]) -> bool:
-    """Return whether a reply means to ask, also where it does not say so as it should."""
+    """Return whether a reply means to ask, also where its flag is missing or malformed."""
     flag = value.get("needs_clarification")
     if isinstance(flag, bool):
         return flag
@@ -158,7 +159,7 @@ _FORM_OF_SECOND: Final[TypeAdapter[TurnResult]] = TypeAdapter(
 
 
 def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
-    """Return what ``text`` says.
+    """Return the result in a reply's text.
 
     Args:
         text: a model's reply; the largest JSON value in it that is a result counts. Members
@@ -215,7 +216,7 @@ def prompt_of(request: ClarificationRequest) -> str:
 class ClarifyingAgent:
     """Answers a description with questions or with a subject line; a second turn only with that.
 
-    Nothing is kept from one turn to the next: what a model is sent follows from the request alone.
+    Nothing is kept between turns: what a model is sent follows from the request alone.
     A reply that cannot be used is asked for again, up to twice, after the same prompt, with all
     that is wrong with it.
 
@@ -252,12 +253,12 @@ class ClarifyingAgent:
             ProviderError: there is no reply.
         """
         _warn_of_legacy(request)
-        return drive(self._steps(request), self.provider).value
+        return TurnExchange(self.provider).run(self._steps(request)).value
 
     async def aturn(self, request: ClarificationRequest) -> TurnResult:
         """Take one turn without blocking the event loop; as ``turn``."""
         _warn_of_legacy(request)
-        return (await adrive(self._steps(request), self.provider)).value
+        return (await TurnExchange(self.provider).arun(self._steps(request))).value
 
     def _steps(self, request: ClarificationRequest) -> Steps[Parsed[TurnResult]]:
         asked = TurnRequest(

@@ -134,7 +134,7 @@ def not_blank(text: str) -> str:
 
 
 def is_empty(value: object) -> bool:
-    """Return whether a member is named without being filled: ``null``, blank text, no items."""
+    """Return whether a member has no value: ``null``, blank text, no items."""
     return is_blank(value) if isinstance(value, str) else value is None or value in ([], ())
 
 

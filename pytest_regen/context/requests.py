@@ -1,4 +1,4 @@
-"""What a caller sends for one turn, read and refused by name."""
+"""Requests of callers, read strictly: what is wrong is refused by name."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, Self, TypeVar
@@ -38,7 +38,7 @@ def _either(*names: str) -> AliasChoices:
 
 
 class ClarificationRequest(Value):
-    """One turn, as the caller asks for it: the first with a description, the second with a context.
+    """One turn as a caller requests it: the first with a description, the second with a context.
 
     Names are those of the requirement, in either case; ``message`` may be called ``description``,
     and ``clarificationContext``, which may leave the description to ``message``, is read as

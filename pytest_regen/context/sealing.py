@@ -1,4 +1,4 @@
-"""Seals: what a first turn said, vouched for when the caller sends it back."""
+"""Seals: they prove that what a caller sends back is what the first turn returned."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ from pytest_regen.errors import (
     UsageError,
 )
 
-__all__ = ["SealPolicy", "Sealed", "Sealer", "SpentSeals", "require_seal"]
+__all__ = ["Seal", "SealPolicy", "Sealer", "SpentSeals", "require_seal"]
 
 _SALT: Final = "pytest-regen.context"
 _SHORTEST_KEY: Final = 32
@@ -37,8 +37,8 @@ _PARTS: Final = ("description", "questions", "inferences")
 class SpentSeals(Protocol):
     """Where used seals are noted, for those who let each count once.
 
-    A seal is reserved before its turn. Afterwards it is confirmed, or, where the turn came to
-    nothing, released; if neither comes, since the server died, it stays reserved.
+    A seal is reserved before its turn. Afterwards it is confirmed, or released where the turn
+    failed; if the server died in between, it stays reserved.
     """
 
     def reserve(self, seal_id: str, expires_at: float) -> bool:
@@ -63,7 +63,7 @@ class SpentSeals(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class Seal:
     """What a good seal says."""
 
     conversation: str
@@ -76,7 +76,7 @@ class Sealed:
 
 
 class Sealer:
-    """Makes and checks seals: HMAC-SHA256 over what the first turn claims, with a time limit.
+    """Makes and checks seals: HMAC-SHA256 over what the first turn returned, with a time limit.
 
     A seal holds hashes and no text. It binds description, questions, inferences, conversation and
     time of issue; answers are the caller's to change.
@@ -134,7 +134,7 @@ class Sealer:
         payload = _base64(canonical_json(claims).encode())
         return self._signers[self._key_id].sign(f"{self._key_id}.{payload}").decode()
 
-    def unseal(self, seal: str, context: ConversationContext, *, conversation: str) -> Sealed:
+    def unseal(self, seal: str, context: ConversationContext, *, conversation: str) -> Seal:
         """Check that ``seal`` vouches for ``context``, and return what it says.
 
         Where seals count once it is reserved; call ``confirm`` or ``release`` after the turn.
@@ -156,17 +156,17 @@ class Sealer:
         _compare(claims, context)
         # Of what was signed, not of its text: one signature may be written in several ways.
         seal_id = hashlib.sha256(seal.rpartition(".")[0].encode()).hexdigest()
-        found = Sealed(conversation, key_id, issued_at, issued_at + self.max_age, seal_id)
+        found = Seal(conversation, key_id, issued_at, issued_at + self.max_age, seal_id)
         self._reserve(found)
         return found
 
-    def confirm(self, found: Sealed) -> None:
-        """Note that the turn of a seal was taken; does nothing where seals may come again."""
+    def confirm(self, found: Seal) -> None:
+        """Note that the turn of a seal was taken; does nothing where seals may be used again."""
         if self._spent is not None:
             self._spent.confirm(found.seal_id)
 
-    def release(self, found: Sealed) -> None:
-        """Let a seal come again whose turn came to nothing."""
+    def release(self, found: Seal) -> None:
+        """Let a seal be used again whose turn failed."""
         if self._spent is not None:
             self._spent.release(found.seal_id)
 
@@ -198,7 +198,7 @@ class Sealer:
                 hint=_AGAIN,
             )
 
-    def _reserve(self, found: Sealed) -> None:
+    def _reserve(self, found: Seal) -> None:
         if self._spent is not None and not self._spent.reserve(found.seal_id, found.expires_at):
             raise SealSpentError(
                 "the seal was used before, or is in use", why="seals count once here", hint=_AGAIN
@@ -211,7 +211,7 @@ SealPolicy = Sealer | Literal["off"]
 
 def require_seal(
     policy: SealPolicy, seal: str | None, context: ConversationContext, *, conversation: str
-) -> Sealed | None:
+) -> Seal | None:
     """Check a context as ``policy`` demands; return what its seal says, ``None`` without seals.
 
     Raises:
@@ -253,7 +253,7 @@ def _secret(name: str, key: bytes | str) -> bytes:
 
 
 def _is_weak(secret: bytes) -> bool:
-    """Return whether a key is no work of chance: few different bytes, a repetition, a row.
+    """Return whether a key is not random: few different bytes, a repetition, a sequence.
 
     Of 16 random bytes in hex, the poorest key that is long enough, one in 10^12 has so few.
     """
@@ -264,7 +264,7 @@ def _is_weak(secret: bytes) -> bool:
 
 
 def _is_canonical(seal: str) -> bool:
-    """Return whether each part but the key's id is base64 as we write it, to the last bit."""
+    """Return whether each part but the key's id is base64 as written here, to the last bit."""
     parts = seal.split(".")[1:]
     try:
         return all(_base64(_unbase64(part)) == part for part in parts)
@@ -294,7 +294,7 @@ def _base64(data: bytes) -> str:
 
 
 def _unbase64(text: str) -> bytes:
-    """Return what ``_base64`` made text of; raises ``ValueError`` where it is no such text."""
+    """Return what ``_base64`` encoded; raises ``ValueError`` for any other text."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

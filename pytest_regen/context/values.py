@@ -1,4 +1,4 @@
-"""A clarification as values: what was inferred, what was with_answers, what came of a turn.
+"""A clarification as values: what was inferred, what was answered, what came of a turn.
 
 Strict, bounded and frozen. Names are read in snake_case and in camelCase.
 """
@@ -126,7 +126,7 @@ def _is_nothing(value: object) -> bool:
 
 
 def _is_skipped(answer: object) -> bool:
-    """Return whether nothing was said: no answer, no more than its kind, or nothing chosen."""
+    """Return whether a question was skipped: no answer, only its kind, or nothing chosen."""
     if answer is None:
         return True
     if isinstance(answer, Mapping):
@@ -174,14 +174,14 @@ _Confidence = Annotated[float, Field(ge=0, le=1)]
 
 
 def _without_empty(data: object) -> object:
-    """Leave out what is named without being filled: ``null``, blank text, empty lists."""
+    """Leave out members without a value: ``null``, blank text, empty lists."""
     if not isinstance(data, Mapping):
         return data
     return {key: value for key, value in data.items() if not is_empty(value)}
 
 
 class InferredContext(Value):
-    """What the agent made of the description."""
+    """What the agent inferred from the description."""
 
     detected_location: Label | None = None
     detected_scope: Scope | None = None
@@ -339,7 +339,7 @@ def meets_confidence_threshold(inferred: InferredContext, threshold: float = CON
 
 
 def least_confident_dimensions(inferred: InferredContext) -> tuple[Dimension, ...]:
-    """Return the at most two dimensions below ``CONFIDENT``, the least sure first."""
+    """Return at most two dimensions below ``CONFIDENT``, the least confident first."""
     below = [(value, name) for name, value in _confidences(inferred).items() if value < CONFIDENT]
     # Sorting is stable: of equals, the one named first in InferredContext comes first.
     return tuple(name for _, name in sorted(below, key=lambda pair: pair[0])[:_MOST])

@@ -4,6 +4,7 @@ Standard library only. Credentials are found in decoded text and replaced in the
 """
 
 import re
+import sys
 import zlib
 from base64 import b64decode, b64encode
 from bisect import bisect_right
@@ -42,6 +43,7 @@ _MEANINGS: Final = {
                                                "&<>\"'\xa0", strict=True)},
 }  # fmt: skip
 _NUMBER = re.compile(r"[\\&][uUx#{]+([0-9A-Fa-f]+)")
+_SURROGATES: Final = range(0xD800, 0xE000)
 _NO_LETTER: Final = "\ufffd"
 _MANY: Final = 1_000
 """In backslashes: with more of them, the commonest escapes are undone by plain replacement."""
@@ -119,7 +121,7 @@ def _numeric_character(token: str) -> str:
     """Return the character of a numeric escape."""
     (digits,) = _NUMBER.findall(token)
     code = int(digits, 10 if token[0] == "&" and "x" not in token else 16)
-    is_letter = code < 0xD800 or 0xDFFF < code <= 0x10FFFF  # noqa: PLR2004 - halves of pairs
+    is_letter = code <= sys.maxunicode and code not in _SURROGATES
     return chr(code) if is_letter else _NO_LETTER
 
 
@@ -165,10 +167,10 @@ def encoded_parts(text: str, long: str, holds: Holds) -> list[EncodedPart]:
     """
     found = [*_in_base64(text, long, holds), *_in_percent(text)]
     kept: list[EncodedPart] = []
-    for one in sorted(found, key=lambda one: one[:2]):
-        # If both readings are possible, the one that begins first wins.
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
+    for part in sorted(found, key=lambda part: part[:2]):
+        # If both readings are possible, the part that begins first wins.
+        if not kept or part.start >= kept[-1].end:
+            kept.append(part)
     return kept
 
 

@@ -202,8 +202,8 @@ def is_mixed(value: str) -> bool:
 
 def changes_often(value: str) -> bool:
     """Whether two of five characters differ in class (case, digit, sign) from the one before."""
-    signs = [(one.islower(), one.isupper(), one.isdigit()) for one in value]
-    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    signs = [(sign.islower(), sign.isupper(), sign.isdigit()) for sign in value]
+    changes = sum(before != after for before, after in itertools.pairwise(signs))
     return changes * 5 >= len(value) * 2
 
 
@@ -277,7 +277,7 @@ def is_placeholder(value: str) -> bool:
         elif not (
             word in _FILLERS
             or (word.isdigit() and len(word) < _SHORTEST_MASK)
-            or (len(word) >= _SHORTEST_MASK and any(word in one for one in _SEQUENCES))
+            or (len(word) >= _SHORTEST_MASK and any(word in sequence for sequence in _SEQUENCES))
         ):
             return False
     return says_so

@@ -180,6 +180,7 @@ _RUN_BEFORE: Final = 40
 """In characters of one base64 alphabet: after so many, a shape occurs by chance."""
 _MOST_JOINTS: Final = 5
 _FEWEST_LARGE: Final = 5
+_FEWEST_COLUMNS: Final = 2
 _SHORTEST = 16
 """Characters: below, no word is long enough to be a credential without being named as one."""
 _SHORT = re.compile("[:=]")
@@ -234,7 +235,7 @@ def _edits(text: str, deepest: int) -> list[_Edit]:
         within = _edits(view.text, deepest - 1)
         if within:
             place = view.places()
-            edits = [one._replace(start=place(one.start), end=place(one.end)) for one in within]
+            edits = [edit._replace(start=place(edit.start), end=place(edit.end)) for edit in within]
             text = _blank(text, edits)
     lean = _without_large_base64(text)
     long = _long_words(lean)
@@ -300,7 +301,9 @@ def _assigned_spans(text: str, lean: str, long: str) -> list[tuple[int, int]]:
     seen = lean.lower()
     known = (_ASCII if text.isascii() else _ANY)[is_long]
     stems = [stem for stem in known if stem in seen]
-    patterns = [one for one in _PATTERNS if one[1] in seen and (is_long or one[1] == _FLAG)]
+    patterns = [
+        pattern for pattern in _PATTERNS if pattern[1] in seen and (is_long or pattern[1] == _FLAG)
+    ]
     if not stems and not patterns:
         return []
     # The only letter whose lower case is two characters would shift all later positions.
@@ -381,7 +384,7 @@ def _column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
     headings = row.split(delimiter)
     column = row.count(delimiter, 0, at - start)
     # Text before a table may share its first line.
-    if len(headings) < 2 or not all(map(_HEADING.fullmatch, headings[1:])):  # noqa: PLR2004
+    if len(headings) < _FEWEST_COLUMNS or not all(map(_HEADING.fullmatch, headings[1:])):
         return
     name = headings[column].strip(' \t\r"')
     for _ in range(_MOST_ROWS if is_private_name(name) else 0):
@@ -426,8 +429,8 @@ def _value_behind(text: str, end: int, name: str) -> tuple[int, int] | None:
 
 def _is_literal(value: str) -> bool:
     """Whether the value after ``PASSWORD=`` is a password, not a word, variable or expression."""
-    signs = [(one.islower(), one.isupper()) for one in value]
-    changes = sum(one != after for one, after in itertools.pairwise(signs))
+    signs = [(sign.islower(), sign.isupper()) for sign in value]
+    changes = sum(sign != after for sign, after in itertools.pairwise(signs))
     has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return (
         (has_both or changes * 5 >= len(value) * 2)
@@ -524,14 +527,14 @@ def _is_drawn(value: str) -> bool:
 
 def _possible(text: str, long: str) -> list[tuple[SecretShape, list[str]]]:
     """Return the shapes whose marks occur in ``text`` or its long words, in their order."""
-    found = [one for one in _BLANKED if one[0] in text]
+    found = [mark for mark in _BLANKED if mark[0] in text]
     if long:
         # Marks need not be searched if no word begins like them.
         words = set(_WORDS.findall(long))
         starts = {word[:_START] for word in words}
-        begun = [one for word in _BY_WORD.keys() & words for one in _BY_WORD[word]]
-        begun += [one for start in _BY_START.keys() & starts for one in _BY_START[start]]
-        found += [one for one in (*_ANYWHERE, *begun) if one[0] in long]
+        begun = [mark for word in _BY_WORD.keys() & words for mark in _BY_WORD[word]]
+        begun += [mark for start in _BY_START.keys() & starts for mark in _BY_START[start]]
+        found += [mark for mark in (*_ANYWHERE, *begun) if mark[0] in long]
     marks: defaultdict[SecretShape, list[str]] = defaultdict(list)
     for mark, shape in found:
         marks[shape].append(mark)

@@ -29,6 +29,8 @@ _VERSIONS = ("2023-06-01", "2026-10-21")
 MAX_BYTES = 32 * 1024 * 1024
 MAX_BATCH_BYTES = 256 * 1024 * 1024
 _BATCHES = "/v1/messages/batches"
+_REFUSALS = range(400, 429)
+"""Statuses of invalid requests; 429 is that of a limit."""
 _DEEPEST = 200
 """How deep a body may nest: far deeper than real ones, a little less than Python's stack."""
 _TOO_DEEP = "The request body is nested too deeply."
@@ -123,7 +125,7 @@ class MessagesApi:
         except ApiError as error:
             response = error_response(error, request.id)
         # An invalid request does not count against the limits.
-        if model is None or 400 <= response.status < 429:  # noqa: PLR2004 - refusals but the last
+        if model is None or response.status in _REFUSALS:
             return response
         return replace(response, headers={**self._limiter.headers(model), **response.headers})
 

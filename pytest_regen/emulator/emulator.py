@@ -19,7 +19,7 @@ from pytest_regen.emulator.values import (
     HttpResponse,
     ReceivedRequest,
     Responder,
-    Said,
+    ResponderResult,
 )
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
@@ -147,10 +147,10 @@ class Emulator:
             self.answered(received, response.status)
         return response
 
-    def _next_reply(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:
-        said = self.script.find(body) if self.script else None
-        if said is not None:
-            return said
+    def _next_reply(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:
+        answer = self.script.find(body) if self.script else None
+        if answer is not None:
+            return answer
         if self.responder is not None:
             return call_responder(self.responder, body, headers)
         if self.script:

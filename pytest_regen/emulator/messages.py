@@ -103,8 +103,8 @@ def signature(thinking: str, model: Model, earlier: Sequence[Mapping[str, Any]])
         model: the model, to which the signature is bound.
         earlier: the messages before the block's own, which some models bind it to.
     """
-    said = [_plain(message) for message in earlier] if model.binds_thinking else []
-    proof = canonical_json([thinking, model.id, said]).encode("utf-8", "surrogatepass")
+    bound = [_plain(message) for message in earlier] if model.binds_thinking else []
+    proof = canonical_json([thinking, model.id, bound]).encode("utf-8", "surrogatepass")
     return "Emu" + base64.b64encode(_MARK + hashlib.sha512(proof).digest()).decode()
 
 

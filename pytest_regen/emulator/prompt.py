@@ -45,7 +45,12 @@ def _percent(model: Model) -> int:
 
 
 def text_tokens(text: str, model: Model) -> int:
-    """Return the estimated tokens of ``text``; 0 for the empty text."""
+    """Return the estimated tokens of ``text``; 0 for the empty text.
+
+    The same on every machine, as the real tokenizer is not public. Fitted to recorded traffic: 0.41
+    tokens per character for models from 4.7 on, 0.23 before. Good enough to exercise limits,
+    budgets and cache accounting, but no basis for figures about cost.
+    """
     return -(-len(text) * _percent(model) // 100)
 
 
@@ -100,7 +105,7 @@ class Place:
         return ttl_of(self.block.get("cache_control"))
 
     @property
-    def is_told_in_system(self) -> bool:
+    def is_in_system_prompt(self) -> bool:
         """Whether this is web search: the system prompt describes it, so it is not a tool block."""
         kind = str(self.block.get("type"))
         return self.section == "tools" and kind.startswith("web_search") and self.ttl is None
@@ -180,7 +185,7 @@ def prompt_of(body: Mapping[str, Any], model: Model) -> Prompt:
             place.section,
         )
         for number, place in enumerate(found)
-        if not place.is_told_in_system
+        if not place.is_in_system_prompt
     ]
     return Prompt(model, tuple(_with_overhead(blocks, body, model)))
 
@@ -189,12 +194,12 @@ def _with_overhead(
     blocks: list[PromptBlock], body: Mapping[str, Any], model: Model
 ) -> list[PromptBlock]:
     """Add what the API renders into the prompt beside its blocks to the first block it affects."""
-    told = sum(block_tokens(tool, model) for tool in web_search(body))
+    overhead = sum(block_tokens(tool, model) for tool in web_search(body))
     if _format(body):
-        told += FORMAT_OVERHEAD + text_tokens(canonical_json(_format(body)), model)
+        overhead += FORMAT_OVERHEAD + text_tokens(canonical_json(_format(body)), model)
     salts: tuple[tuple[str, dict[str, Any], int], ...] = (
         ("tools", {}, TOOLS_OVERHEAD if body.get("tools") else 0),
-        ("system", _system_salt(body), told),
+        ("system", _system_salt(body), overhead),
         ("messages", _messages_salt(body, model), 0),
     )
     order = ("tools", "system", "messages")
@@ -210,7 +215,7 @@ def _with_overhead(
 
 def web_search(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the tools that the system prompt describes."""
-    return [bare(place.block) for place in places(body) if place.is_told_in_system]
+    return [bare(place.block) for place in places(body) if place.is_in_system_prompt]
 
 
 def _format(body: Mapping[str, Any]) -> Any:

@@ -171,8 +171,8 @@ def _is_untouched(
         # The emulator never sends redacted thinking, so this is forged.
         return block.get("type") != "redacted_thinking"
     issuers = (model,) if model.binds_thinking else MODELS
-    said = str(block["thinking"])
-    return any(block["signature"] == signature(said, issuer, earlier) for issuer in issuers)
+    text = str(block["thinking"])
+    return any(block["signature"] == signature(text, issuer, earlier) for issuer in issuers)
 
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")

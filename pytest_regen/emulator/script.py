@@ -12,7 +12,14 @@ from typing import Any, Literal, TypeVar, get_args
 import yaml
 
 from pytest_regen.canonical import canonical_hash
-from pytest_regen.emulator.values import ApiError, EmulatedReply, Fault, FaultKind, Said, ToolUse
+from pytest_regen.emulator.values import (
+    ApiError,
+    EmulatedReply,
+    Fault,
+    FaultKind,
+    ResponderResult,
+    ToolUse,
+)
 from pytest_regen.errors import UsageError
 from pytest_regen.turns.wire import EMULATOR_NAME
 
@@ -62,7 +69,7 @@ class Match:
 class Step:
     """One reply or fault, given ``times`` times in a row."""
 
-    said: Said
+    answer: ResponderResult
     times: int = 1
 
 
@@ -77,13 +84,13 @@ class Rule:
     """Whether all matching requests advance through the steps together, or each distinct request on
     its own. With ``request`` the answers do not depend on the order of threads."""
 
-    def step(self, number: int) -> Said:
+    def step(self, number: int) -> ResponderResult:
         """Return the reply to request ``number``, from 0."""
         for step in self.steps:
             if number < step.times:
-                return step.said
+                return step.answer
             number -= step.times
-        return self.steps[-1].said
+        return self.steps[-1].answer
 
 
 class Script:
@@ -100,18 +107,18 @@ class Script:
         self._counts: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> Said:  # noqa: ARG002 - a responder's signature
+    def __call__(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:
         """Answer one request.
 
         Raises:
             ApiError: 400, no rule matches.
         """
-        said = self.find(body)
-        if said is None:
+        answer = self.find(body)
+        if answer is None:
             raise no_match(body, self.path)
-        return said
+        return answer
 
-    def find(self, body: Mapping[str, Any]) -> Said | None:
+    def find(self, body: Mapping[str, Any]) -> ResponderResult | None:
         """Return the answer to one request and count it; ``None`` if no rule matches."""
         for number, rule in enumerate(self.rules):
             if rule.match.accepts(body):
@@ -145,7 +152,7 @@ def _text(content: object) -> str:
     )
 
 
-_Said = TypeVar("_Said", EmulatedReply, Fault)
+_Built = TypeVar("_Built", EmulatedReply, Fault)
 _SCRIPT_KEYS = {"version", "rules"}
 _RULE_KEYS = {"name", "match", "count", "replies"}
 _REPLY_KEYS = {f.name for f in dataclasses.fields(EmulatedReply)} | {"file", "times"}
@@ -241,14 +248,14 @@ class _Reader:
             return Step(EmulatedReply(data))
         if isinstance(data, dict) and "fault" in data:
             self.keys(data, {"fault", "times"}, where)
-            said: Said = self.fault(data["fault"], f"{where}.fault")
+            answer: ResponderResult = self.fault(data["fault"], f"{where}.fault")
         else:
             self.keys(data, _REPLY_KEYS, where)
-            said = self.reply({k: v for k, v in data.items() if k != "times"}, where)
+            answer = self.reply({k: v for k, v in data.items() if k != "times"}, where)
         times = data.get("times", 1)
         if not isinstance(times, int) or isinstance(times, bool) or times < 1:
             raise self.wrong(f"{where}.times", f"is {times!r}, expected a number from 1 on")
-        return Step(said, times)
+        return Step(answer, times)
 
     def reply(self, data: Mapping[str, Any], where: str) -> EmulatedReply:
         """Return one reply."""
@@ -289,7 +296,7 @@ class _Reader:
             fields["reply"] = self.reply(inner, f"{where}.reply")
         return self.build(Fault, fields, where)
 
-    def build(self, kind: type[_Said], fields: Mapping[str, Any], where: str) -> _Said:
+    def build(self, kind: type[_Built], fields: Mapping[str, Any], where: str) -> _Built:
         """Return a value with these fields."""
         try:
             return kind(**self.check_values(fields, where))

@@ -20,7 +20,7 @@ from pytest_regen.emulator.values import (
     HttpResponse,
     Part,
     Responder,
-    Said,
+    ResponderResult,
     dump,
     error_response,
 )
@@ -64,16 +64,16 @@ def drop_connection(fault: Fault) -> HttpResponse:
 def stop_early(parts: Sequence[Part], fault: Fault, request_id: str) -> tuple[Part, ...]:
     """Return the parts of a stream that still arrive, with its error event if it ends in one."""
     kept: list[Part] = []
-    said = 0
+    deltas = 0
     for part in parts:
         is_text = TEXT_DELTA in part.data
-        if is_text and said == fault.after:
+        if is_text and deltas == fault.after:
             break
-        if part.data.startswith(b"event: content_block_stop") and said == fault.after > 0:
+        if part.data.startswith(b"event: content_block_stop") and deltas == fault.after > 0:
             break
         if part.data.startswith(b"event: message_delta"):
             break
-        said += is_text
+        deltas += is_text
         kept.append(part)
     if fault.kind == "error_event":
         kept.append(Part(event("error", fault_error(fault).envelope(request_id))))
@@ -138,14 +138,14 @@ class MessageService:
         model = check_request(body, version=headers["anthropic-version"])
         turn = self._turn(body, model, "standard")
         self._limiter.admit(model, turn.use.plain + turn.use.write)
-        said = self._ask(body, headers)
-        if isinstance(said, EmulatedReply):
-            return self._response(turn, said, None, request_id)
-        if said.kind == "drop":
-            return drop_connection(said)
-        if said.kind == "status" or (said.kind == "error_event" and not body.get("stream")):
-            return status_fault(said, request_id)
-        return self._response(turn, said.reply, said, request_id)
+        answer = self._ask(body, headers)
+        if isinstance(answer, EmulatedReply):
+            return self._response(turn, answer, None, request_id)
+        if answer.kind == "drop":
+            return drop_connection(answer)
+        if answer.kind == "status" or (answer.kind == "error_event" and not body.get("stream")):
+            return status_fault(answer, request_id)
+        return self._response(turn, answer.reply, answer, request_id)
 
     def answer_in_batch(self, body: Body, *, headers: Headers) -> dict[str, Any]:
         """Return the message that answers one request of a batch.
@@ -155,10 +155,10 @@ class MessageService:
         """
         model = check_request(body, version=headers["anthropic-version"], batched=True)
         turn = self._turn(body, model, "batch")
-        said = self._ask(body, headers)
-        if isinstance(said, Fault):
-            raise fault_error(said)
-        message = self._message(turn, said)
+        answer = self._ask(body, headers)
+        if isinstance(answer, Fault):
+            raise fault_error(answer)
+        message = self._message(turn, answer)
         turn.use.commit()
         return message
 
@@ -232,15 +232,17 @@ def _end_of(fault: Fault | None, *, streamed: bool) -> End:
     return "cut" if breaks else "whole"
 
 
-def _reply_or_fault(said: object) -> EmulatedReply | Fault:
-    if isinstance(said, str):
-        return EmulatedReply(said)
-    if isinstance(said, EmulatedReply | Fault):
-        return said
-    raise TypeError(f"a responder returns str, EmulatedReply or Fault, not {type(said).__name__}")
+def _reply_or_fault(answer: object) -> EmulatedReply | Fault:
+    if isinstance(answer, str):
+        return EmulatedReply(answer)
+    if isinstance(answer, EmulatedReply | Fault):
+        return answer
+    raise TypeError(f"a responder returns str, EmulatedReply or Fault, not {type(answer).__name__}")
 
 
-def call_responder(responder: Callable[..., Said], body: dict[str, Any], headers: Headers) -> Said:
+def call_responder(
+    responder: Callable[..., ResponderResult], body: dict[str, Any], headers: Headers
+) -> ResponderResult:
     """Call ``responder`` with the headers if it takes them, without if it does not."""
     parameters = inspect.signature(responder).parameters.values()
     takes_headers = any(

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Literal
 
 __all__ = [
@@ -17,7 +18,7 @@ __all__ = [
     "Part",
     "ReceivedRequest",
     "Responder",
-    "Said",
+    "ResponderResult",
     "ToolUse",
     "dump",
     "error_response",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+_ERRORS = range(400, 600)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -89,12 +91,12 @@ class EmulatedReply:
         return tuple(map(_tool_use, self.tools))
 
 
-def _tool_use(said: object) -> ToolUse:
-    if isinstance(said, ToolUse):
-        return said
-    if not isinstance(said, Mapping) or "name" not in said or set(said) - {"name", "input"}:
-        raise TypeError(f"a tool use has a name and an input, not {said!r}")
-    return ToolUse(**said)
+def _tool_use(given: object) -> ToolUse:
+    if isinstance(given, ToolUse):
+        return given
+    if not isinstance(given, Mapping) or "name" not in given or set(given) - {"name", "input"}:
+        raise TypeError(f"a tool use has a name and an input, not {given!r}")
+    return ToolUse(**given)
 
 
 FaultKind = Literal["status", "drop", "cut", "unfinished", "error_event"]
@@ -140,15 +142,15 @@ class Fault:
         Raises:
             ValueError: ``status`` is not an error, or a header cannot be sent.
         """
-        if not 400 <= self.status <= 599:  # noqa: PLR2004 - the errors of HTTP
+        if self.status not in _ERRORS:
             raise ValueError(f"a fault has a status from 400 to 599, not {self.status}")
         for name, value in (*self.headers.items(), ("retry-after", str(self.retry_after))):
             if not _HEADER.fullmatch(f"{name}:{value}"):
                 raise ValueError(f"the header {name!r} cannot be sent with the value {value!r}")
 
 
-Said = str | EmulatedReply | Fault
-Responder = Callable[..., Said]
+ResponderResult = str | EmulatedReply | Fault
+Responder = Callable[..., ResponderResult]
 """Called as ``responder(body, headers=headers)``, or ``responder(body)`` if it takes no headers."""
 
 
@@ -280,6 +282,7 @@ def json_response(value: object, *, status: int = 200) -> HttpResponse:
 def error_response(error: ApiError, request_id: str) -> HttpResponse:
     """Return the response for ``error``."""
     # Every recorded 400 had this header, although clients do not retry those anyway.
-    hopeless = {"x-should-retry": "false"} if error.status == 400 else {}  # noqa: PLR2004 - bad request
+    is_bad = error.status == HTTPStatus.BAD_REQUEST
+    hopeless = {"x-should-retry": "false"} if is_bad else {}
     headers = {"content-type": "application/json", **hopeless, **error.headers}
     return HttpResponse(error.status, headers, dump(error.envelope(request_id)))

@@ -50,15 +50,15 @@ _MAX_DEPTH: Final = 20
 
 def placeholder_problem(source: str, text: str) -> str | None:
     """Return what is wrong with the placeholders of ``text``, or ``None``."""
-    want, have = _named(source), _named(text)
+    want, have = _find_named(source), _find_named(text)
     if missing := [shown for key, shown in want.items() if key not in have]:
-        return f"lacks {_listed(missing)}"
+        return f"lacks {_join(missing)}"
     if added := [shown for key, shown in have.items() if key not in want]:
-        return f"has {_listed(added)}, which the source has not"
-    return _order_problem(_in_order(source), _in_order(text))
+        return f"has {_join(added)}, which the source has not"
+    return _order_problem(_find_ordered(source), _find_ordered(text))
 
 
-def _named(text: str) -> dict[str, str]:
+def _find_named(text: str) -> dict[str, str]:
     """Return the named placeholders of a text as they are compared, and as they are written."""
     found = {}
     for match in _NAMED.finditer(text):
@@ -69,7 +69,7 @@ def _named(text: str) -> dict[str, str]:
     return found
 
 
-def _in_order(text: str) -> list[tuple[int, str]]:
+def _find_ordered(text: str) -> list[tuple[int, str]]:
     """Return the placeholders that stand for arguments by their order: number and type."""
     found, text = [], _NAMED.sub(" ", text)
     for match in _IN_ORDER.finditer(text):
@@ -84,13 +84,15 @@ def _in_order(text: str) -> list[tuple[int, str]]:
 
 
 def _order_problem(want: list[tuple[int, str]], have: list[tuple[int, str]]) -> str | None:
-    if Counter(_numbered(want)) == Counter(_numbered(have)):
+    if Counter(_number_arguments(want)) == Counter(_number_arguments(have)):
         return None
-    shown_want, shown_have = (_listed([_written(*one) for one in found]) for found in (want, have))
+    shown_want, shown_have = (
+        _join([_show_argument(*argument) for argument in found]) for found in (want, have)
+    )
     return f"has {shown_have} where the source has {shown_want}: arguments come in this order"
 
 
-def _numbered(found: list[tuple[int, str]]) -> list[tuple[int, str]]:
+def _number_arguments(found: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Return the arguments with their numbers: a text without numbers takes them in order."""
     return [
         (number or place, "d" if type_ == "i" else type_)
@@ -98,7 +100,7 @@ def _numbered(found: list[tuple[int, str]]) -> list[tuple[int, str]]:
     ]
 
 
-def _written(number: int, type_: str) -> str:
+def _show_argument(number: int, type_: str) -> str:
     if number < 0 or type_ == "{}":
         return type_
     return f"%{number}${type_}" if number else f"%{type_}"
@@ -117,9 +119,9 @@ def tag_problem(source: str, text: str, *, is_branched: bool = False) -> str | N
     if is_branched:
         want, have = Counter(want.keys()), Counter(have.keys())
     if missing := list((want - have).elements()):
-        return f"lacks {_listed(missing)}"
+        return f"lacks {_join(missing)}"
     if added := list((have - want).elements()):
-        return f"has {_listed(added)}, which the source has not"
+        return f"has {_join(added)}, which the source has not"
     if not _nests(text, names) and _nests(source, names):
         return "has tags that do not close in order"
     return None
@@ -230,11 +232,11 @@ def _read_argument(text: str, at: int, message: IcuMessage, depth: int) -> int:
     at = name.end()
     type_ = _ICU_TYPE.match(text, at)
     if type_ is None:
-        return _closed(text, at, message, name[1], "")
+        return _close_argument(text, at, message, name[1], "")
     at = type_.end()
     if type_[1] not in {"plural", "select", "selectordinal"}:
         end = text.find("}", at)
-        return _closed(text, len(text) if end < 0 else end, message, name[1], type_[1])
+        return _close_argument(text, len(text) if end < 0 else end, message, name[1], type_[1])
     if not text.startswith(",", at):
         raise IcuError(f"lacks the cases of {name[1]}")
     at += 1
@@ -251,10 +253,10 @@ def _read_argument(text: str, at: int, message: IcuMessage, depth: int) -> int:
         raise IcuError(f"lacks the case `other` of {name[1]}")
     message.cases.setdefault(name[1], []).append(frozenset(cases))
     blanks = len(text) - len(text[at:].lstrip())
-    return _closed(text, blanks, message, name[1], type_[1])
+    return _close_argument(text, blanks, message, name[1], type_[1])
 
 
-def _closed(text: str, at: int, message: IcuMessage, name: str, type_: str) -> int:
+def _close_argument(text: str, at: int, message: IcuMessage, name: str, type_: str) -> int:
     if not text.startswith("}", at):
         raise IcuError(f"does not close the argument {name}")
     if message.arguments.get(name, "") == "":
@@ -277,9 +279,9 @@ def icu_problem(source: IcuMessage, text: str, needed: frozenset[str] | None) ->
     except IcuError as error:
         return f"is no ICU message: it {error}{note}"
     if missing := [name for name in source.arguments if name not in message.arguments]:
-        return f"lacks {_listed([f'{{{name}}}' for name in missing])}{note}"
+        return f"lacks {_join([f'{{{name}}}' for name in missing])}{note}"
     if added := [name for name in message.arguments if name not in source.arguments]:
-        return f"has {_listed([f'{{{name}}}' for name in added])}, which the source has not"
+        return f"has {_join([f'{{{name}}}' for name in added])}, which the source has not"
     for name, type_ in source.arguments.items():
         problem = _case_problem(name, type_, source, message, needed)
         if problem is not None:
@@ -295,15 +297,15 @@ def _case_problem(
         for cases in message.cases.get(name, [frozenset()]):
             if cases != want:
                 return (
-                    f"has the cases {_listed(sorted(cases))} of {name}; a program selects"
-                    f" {_listed(sorted(want))}"
+                    f"has the cases {_join(sorted(cases))} of {name}; a program selects"
+                    f" {_join(sorted(want))}"
                 )
     elif type_ == "plural":
         if name not in message.cases:
             return f"has no plural of {name}" if needed else None
         for cases in message.cases[name]:
             if missing := sorted((needed or frozenset()) - cases - _exact(cases)):
-                return f"lacks the plural {_listed(missing)} of {name}, which the language has"
+                return f"lacks the plural {_join(missing)} of {name}, which the language has"
     return None
 
 
@@ -325,5 +327,5 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def _listed(shown: list[str]) -> str:
+def _join(shown: list[str]) -> str:
     return ", ".join(shown) or "none"

@@ -1,6 +1,7 @@
 """What is known of languages: which one a file holds, what it is called, its plurals."""
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +69,7 @@ LOANWORDS: Final = frozenset(
 translation."""
 
 
+@lru_cache(maxsize=256)
 def language_of(file: Path) -> str | None:
     """Return the language tag in a file's name, or that of its folder: ``de``, ``pt-BR``."""
     parts = re.split(r"[.]", file.name.removesuffix(file.suffix))

@@ -102,7 +102,7 @@ class Translation(Kind):
         self.source = root / source
         self.settings = {"style": style, "keep": sorted(keep)}
         self.region = _Catalogue(self)
-        self.system = "\n\n".join(filter(None, (_SYSTEM, _kept(keep), style.strip())))
+        self.system = "\n\n".join(filter(None, (_SYSTEM, _keep_order(keep), style.strip())))
         self._shown = source
         self._keep = {word.casefold() for name in keep for word in messages.words(name)}
         self._read: tuple[tuple[int, int], _Source] | None = None
@@ -119,7 +119,7 @@ class Translation(Kind):
         """Return whether a file holds a translation: the source does not."""
         return file != self.source and language_of(file) is not None
 
-    def units(self, file: Path) -> Iterable[str]:  # noqa: ARG002 - every language has every text
+    def units(self, file: Path) -> Iterable[str]:  # every language has every text
         """Return the names of the source, in its order."""
         return tuple(self.read_source().texts)
 
@@ -179,7 +179,7 @@ class Translation(Kind):
             word
             for word in messages.words(source)
             if not word.isupper()
-            and len(word) > 2  # noqa: PLR2004 - units, and words that many languages share
+            and len(word) > 2  # units, and words that many languages share
             and word.casefold() not in self._keep
             and word.casefold() not in LOANWORDS
         ]
@@ -239,7 +239,7 @@ class Translation(Kind):
         )
 
 
-def _kept(keep: Sequence[str]) -> str:
+def _keep_order(keep: Sequence[str]) -> str:
     return f"Never translate {', '.join(map(in_quotes, keep))}." if keep else ""
 
 
@@ -324,7 +324,7 @@ def _kind(entry: Mapping[str, object], root: Path) -> Translation:
 def _texts(entry: Mapping[str, object], key: str, form: str) -> tuple[str, ...]:
     value = entry.get(key)
     texts = [value] if isinstance(value, str) else value
-    if isinstance(texts, list) and texts and all(isinstance(one, str) and one for one in texts):
+    if isinstance(texts, list) and texts and all(isinstance(text, str) and text for text in texts):
         return tuple(texts)
     raise _wrong(key, value, form)
 

@@ -286,10 +286,10 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
     Raises:
         pytest.UsageError: an argument is of the wrong kind.
     """
-    said: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    for key, value in said.items():
+    arguments: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    for key, value in arguments.items():
         if key in {"ignore", "keep_headers", "drop_headers", "passthrough_hosts"}:
-            said[key] = _names(item, "cassette", key, value)
+            arguments[key] = _names(item, "cassette", key, value)
         elif key == "normalize":
             if not callable(value):
                 raise _wrong(item, f"cassette({key}={value!r})", "it is a function")
@@ -299,7 +299,7 @@ def cassette_arguments(item: pytest.Item, given: Mapping[str, object]) -> Casset
             near = _near(value, _WORDS[key])
             words = ", ".join(_WORDS[key])
             raise _wrong(item, f"cassette({key}={value!r})", f"{near}it is one of {words}")
-    return CassetteMark(**said)
+    return CassetteMark(**arguments)
 
 
 def hosts_argument(item: pytest.Item, mark: str, value: object) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def clarification_flow(
 ) -> "Iterator[Flows]":
     """Take a clarification turn by turn: `clarification_flow(agent).start(text)`, `.answer(…)`.
 
-    The model's answers come from the test's cassette, and what it is told is held against the
+    The model's answers come from the test's cassette, and its prompts are compared with the
     test's transcript.
     """
     from pytest_regen.pytest_plugin.flows import flows_of

@@ -44,7 +44,7 @@ def pytest_regen_prices(config: pytest.Config, model: str) -> "Price | None":
     """Return what a million tokens of a model cost; the first that is not ``None`` is used.
 
     Asked for models that the project's own table ``[tool.pytest-regen.price]`` does not name;
-    where nobody answers, the price list of genai-prices is looked at.
+    without an answer, the price list of genai-prices decides.
 
     Args:
         config: pytest's configuration.

@@ -114,7 +114,7 @@ class UnitError(AssertionError):
 def failure_repr(
     excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config
 ) -> "TerminalRepr | None":
-    """Return our text for an exception of ours, ``None`` for any other.
+    """Return our own text for our exceptions, ``None`` for any other.
 
     The crash location is set to the generated file, which is what report readers annotate.
     """
@@ -152,7 +152,7 @@ def findings_json(
 ) -> list[dict[str, Any]]:
     """Return issues as reports have them: with the file, and the line in it.
 
-    A test's own words are told as an issue without a code. Nothing stands twice.
+    A test's own words become an issue without a code. Duplicates are dropped.
     """
     found = []
     for finding in dict.fromkeys(findings):
@@ -259,10 +259,10 @@ class TypeItem(pytest.Item):
             StoreError: the store cannot be opened.
         """
         check = self.check
-        failing, told = check.gate(self.name)
-        is_stale = any(issue.code == "STALE" for issue in (*failing, *told))
+        failing, warnings = check.gate(self.name)
+        is_stale = any(issue.code == "STALE" for issue in (*failing, *warnings))
         command = update_command(check.store) if is_stale else ""
-        add_warnings(self, told, note=check.format_note, command=command)
+        add_warnings(self, warnings, note=check.format_note, command=command)
         if failing:
             raise UnitError(check, self.name, failing)
 

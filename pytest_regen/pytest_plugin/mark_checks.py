@@ -28,7 +28,7 @@ from pytest_regen.pytest_plugin.stash import our_marks
 __all__ = ["check_late_marks", "wrong_marks"]
 
 _CHECKED: pytest.StashKey[list[pytest.Mark]] = pytest.StashKey()
-"""The marks of ours that a test had when they were checked."""
+"""Our marks of a test, as they were when they were checked."""
 
 _SHOWN = 8
 """Names that a message lists before it counts the rest."""

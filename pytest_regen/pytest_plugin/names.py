@@ -261,7 +261,7 @@ def rebuild_command(place: str, type_name: str) -> str:
 
 
 def repair_command(check: "StoreCheck", type_name: str, issues: Iterable[Issue]) -> str:
-    """Return the command that mends a type with these errors; empty where only an editor can.
+    """Return the command that repairs a type with these errors; empty where only an editor can.
 
     An edit by hand is not regenerated, but kept or dropped; one that has errors itself is dropped.
     A stale type is updated first, for its stored prompt is the old one.

@@ -187,7 +187,7 @@ def is_reported(config: pytest.Config) -> bool:
 
 
 def is_used(config: pytest.Config) -> bool:
-    """Return whether this run has anything to do with us: a store, or an option of ours."""
+    """Return whether this run uses the plugin: a store, units, or one of its options."""
     option = config.option
     return bool(
         config.getini("regen_stores")
@@ -197,7 +197,7 @@ def is_used(config: pytest.Config) -> bool:
         or option.regen_record
         or option.regen_budget
         or option.regen_report is not None
-        # Tests of sessions are counted although nothing else of ours is asked for.
+        # Tests of sessions are counted without any other option.
         or config.getini("regen_fail_on") == "regenerated"
         or any(map(_names_a_store, config.args))
         or has_kinds(config)
@@ -218,7 +218,7 @@ def has_kinds(config: pytest.Config) -> bool:
 def _has_kind_packages(folder: str) -> bool:
     """Return whether a package that registers kinds is installed in a folder of ``sys.path``.
 
-    ``importlib.metadata`` tells the same ten times as slowly, in every run of every suite.
+    ``importlib.metadata`` does the same ten times as slowly, in every run of every suite.
     """
     try:
         with os.scandir(folder or ".") as entries:
@@ -261,5 +261,5 @@ def plain_usage_error(text: str) -> pytest.UsageError:
 
 
 def is_plain(error: BaseException | None) -> bool:
-    """Return whether an error is one of these: lines of ours would tell nobody more."""
+    """Return whether an error is one of these, which need no traceback."""
     return getattr(error, _WHOLE, False)

@@ -48,7 +48,7 @@ def record_turns(
     cassette's, which would record them, or block them where it only replays.
 
     What was recorded is kept unless a call failed: replaying that would fail for ever, and ``once``
-    would never record over it. A refusal is no failure: it is what the model said.
+    would never record over it. A refusal is no failure: it is an answer.
     """
     is_spoilt = False
 
@@ -163,7 +163,7 @@ def _cassette_provider(
 
 
 def cost_in(config: pytest.Config, usage: Usage, model: str) -> Decimal | None:
-    """Return what ``usage`` costs in US dollars, or ``None`` where nobody knows a price.
+    """Return what ``usage`` costs in US dollars, or ``None`` where no price is known.
 
     Raises:
         pytest.UsageError: the hook ``pytest_regen_prices`` answers with something else.

@@ -54,7 +54,7 @@ class Entry:
     issues: list[Json] = field(default_factory=list)
     heals: list[Heal] = field(default_factory=list)
     command: str = ""
-    """What mends it, where nothing was tried."""
+    """The command that repairs it, where nothing was tried."""
     rerun: str = ""
     """What runs it again."""
 
@@ -62,7 +62,7 @@ class Entry:
         """Take in how a phase ended; of several phases the worst counts.
 
         Args:
-            category: pytest's word for it, empty for a phase that has nothing to tell.
+            category: pytest's word for it, empty for a phase that is not counted.
             text: what pytest shows of it.
         """
         outcome = _OF_CATEGORY.get(category, "unfinished")
@@ -88,9 +88,9 @@ class Entry:
         }
 
     def _next(self, advice: str) -> str:
-        told = next((heal.next for heal in self.heals if heal.next), advice)
-        mending = "" if self.heals else self.command
-        return told or mending or self.rerun
+        after_heal = next((heal.next for heal in self.heals if heal.next), advice)
+        repair = "" if self.heals else self.command
+        return after_heal or repair or self.rerun
 
 
 def report_of(
@@ -184,7 +184,7 @@ def job_summary_file() -> Path | None:
 
 
 def append_job_summary(file: Path, report: Json) -> None:
-    """Append what a red run, or one that regenerated something, has to tell.
+    """Append the report of a run that failed or regenerated something.
 
     Args:
         file: see ``job_summary_file``; other steps write to it as well.
@@ -208,10 +208,10 @@ def _lines(report: Json) -> Iterator[str]:
     totals = report["totals"]
     counts = [f"{totals[outcome]} {outcome}" for outcome in OUTCOMES if totals[outcome]]
     yield f"### pytest-regen: {', '.join(counts) or 'nothing ran'}"
-    for told in (run["why_failed"], run["stopped"]):
-        if told:
+    for reason in (run["why_failed"], run["stopped"]):
+        if reason:
             yield ""
-            yield f"pytest exits with {run['exit_code']}: {_code(told)}"
+            yield f"pytest exits with {run['exit_code']}: {_code(reason)}"
     rows = [(item["id"], _what(item), _where(item), item["next"]) for item in failing]
     yield from _table(("failing", "what is wrong", "where", "next"), rows)
     yield from _table(("not collected", "why"), [(error["id"], error["text"]) for error in errors])
@@ -271,8 +271,8 @@ def _what(item: Json) -> str:
         description = ": ".join(filter(None, (first["code"], first["message"])))
         return f"{description} (and {len(errors) - 1} more)" if len(errors) > 1 else description
     lines = [line for line in item["text"].splitlines() if line.strip()]
-    told = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
-    return next(iter(told or lines[-1:]), "")
+    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
+    return next(iter(errors or lines[-1:]), "")
 
 
 def _where(item: Json) -> str:

@@ -1,4 +1,4 @@
-"""Hears of the run what the report tells, and writes it at the end; never in a worker."""
+"""Collects the report of a run, and writes it at the end; never in a worker."""
 
 import json
 import os
@@ -43,7 +43,7 @@ _KEY = "regen_item"
 
 
 def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
-    """Put on a report of an item of ours what kind it is, and what is wrong with it."""
+    """Put the kind of one of our items on its report, and what is wrong with it."""
     kind, issues, command = "test", None, ""
     if isinstance(item, TypeItem):
         kind = "store" if item.name == DAMAGED else "type"
@@ -51,6 +51,12 @@ def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException 
             issues = _issues_of(item)
             if isinstance(error, UnitError):
                 command = repair_command(error.check, item.name, error.issues)
+    elif hasattr(item, "unit"):
+        from pytest_regen.pytest_plugin.units import describe_unit
+
+        kind = "unit"
+        if report.when == "call":
+            issues, command = describe_unit(item)
     elif isinstance(error, FeedbackError):
         issues = _issues_from_test(item, error)
     # pytest-xdist carries what stands here as it is.
@@ -71,7 +77,7 @@ def _issues_of(item: TypeItem) -> list[dict[str, Any]]:
 
 
 def _issues_from_test(item: pytest.Item, error: FeedbackError) -> list[dict[str, Any]]:
-    """Return the issues that a test failed with; their file, where its store can be told."""
+    """Return the issues that a test failed with; with their file, if its store is known."""
     issues = [note for note in error.feedback if isinstance(note, Issue)]
     try:
         return findings_json(issues, check_of(item.config, store_path(item)))
@@ -103,7 +109,7 @@ def report_path(config: pytest.Config) -> Path:
         if path.is_dir():
             raise _unwritable(given, "it is a folder")
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Only writing tells whether one may write; hours later is too late to learn it.
+        # Only writing shows whether one may write; after hours of tests it would be too late.
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
@@ -135,12 +141,12 @@ _STOPPED = {3: "internal error", 4: "usage error"}
 
 
 def report_to(config: pytest.Config, stores: Iterable[Path], summary: "RunLog") -> None:
-    """Let the run end with the report that was asked for, and tell the page of its job.
+    """Let the run end with the report that was asked for, and with the summary of its job.
 
     Args:
         config: pytest's configuration.
         stores: the stores of the run.
-        summary: tells the terminal what became of the report.
+        summary: shows in the terminal what became of the report.
 
     Raises:
         pytest.UsageError: it could not be written where it is to go.
@@ -158,7 +164,7 @@ class _ReportLog:
         config: pytest's configuration.
         path: the file, if one was asked for; its ending chooses the format.
         stores: the stores of the run, as node ids spell them.
-        summary: tells the terminal what became of the report.
+        summary: shows in the terminal what became of the report.
     """
 
     def __init__(
@@ -184,13 +190,13 @@ class _ReportLog:
             self._collection_errors[report.nodeid] = error
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note how a phase of an item of ours ended."""
+        """Note how a phase of one of our items ended."""
         description = description_on(report)
         # A worker that crashed sends a report that no item of its own has described.
         if description is None and report.nodeid.partition("::")[0] not in self._stores:
             return
         if report.when == "setup" or report.nodeid not in self._entries:
-            # An item that another plugin starts again is told as it ended at last.
+            # An item that another plugin starts again is reported as it ended the last time.
             rerun = node_command(self._config, report.nodeid)
             self._entries[report.nodeid] = Entry(report.nodeid, rerun=rerun)
         entry = self._entries[report.nodeid]
@@ -210,7 +216,7 @@ class _ReportLog:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Write the report, when all others have said what they know and how the run ends."""
+        """Write the report, after all other plugins have decided how the run ends."""
         yield
         report = clean_report(self._report(session), self._clean)
         if self._path is not None:

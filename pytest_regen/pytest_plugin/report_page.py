@@ -82,7 +82,7 @@ def _reason(item: Json) -> str:
         return visible(_REASONS.get(reason, reason))
     errors = _errors(item["issues"])
     codes = list(dict.fromkeys(error["code"] for error in errors if error["code"]))
-    return visible(", ".join(codes[:3])) + (" …" if len(codes) > 3 else "")  # noqa: PLR2004
+    return visible(", ".join(codes[:3])) + (" …" if len(codes) > 3 else "")
 
 
 def _errors(issues: Iterable[Json]) -> list[Json]:
@@ -184,7 +184,7 @@ def _block(text: str) -> Html:
 
 
 def warnings_list(warnings: Iterable[tuple[Json, Json]]) -> Html:
-    """Return warnings, each with the item that told it."""
+    """Return warnings, each with its item."""
     rows = [element("li", (_issue(issue), name_of(item["id"]))) for item, issue in warnings]
     return element("ul", rows, class_="issues")
 
@@ -195,25 +195,25 @@ def cause_boxes(causes: Iterable[Json]) -> Iterator[Html]:
         tests = cause["tests"]
         if len(tests) > 1:
             kind = element("span", visible(cause["kind"]), class_="code")
-            said = element("span", visible(cause["cause"]), class_="message")
+            text = element("span", visible(cause["cause"]), class_="message")
             count = element("span", plural(len(tests), "test"), class_="reason")
             rows = [element("li", name_of(test)) for test in tests]
-            content = (element("summary", (kind, said, count)), element("ul", rows, class_="names"))
+            content = (element("summary", (kind, text, count)), element("ul", rows, class_="names"))
             yield element("details", content, class_="item drifted")
 
 
 def cassette_boxes(notes: Sequence[Json]) -> Iterator[Html]:
-    """Yield what is to be told of cassettes: a box for each one that a test uses."""
+    """Yield the notes about cassettes: a box for each one that a test uses."""
     used = [note for note in notes if note["test"]]
     for test, cassette in dict.fromkeys((note["test"], note["cassette"]) for note in used):
         mine = [note for note in used if (note["test"], note["cassette"]) == (test, cassette)]
         yield _cassette_box(test, cassette, mine)
     for note in notes:
         if not note["test"]:
-            said = f"{note['what']}; {note['next']}" if note["next"] else note["what"]
+            text = f"{note['what']}; {note['next']}" if note["next"] else note["what"]
             place = element("span", visible(note["cassette"]), class_="place")
             kind = element("span", visible(note["kind"]), class_="code")
-            yield element("p", (kind, visible(said), place), class_="item drifted")
+            yield element("p", (kind, visible(text), place), class_="item drifted")
 
 
 def _cassette_box(test: str, cassette: str, notes: Sequence[Json]) -> Html:
@@ -342,13 +342,13 @@ def _banners(report: Json) -> Iterator[Child]:
     """Say what makes the report incomplete, or needs a footnote."""
     run = report["run"]
     if run["stopped"]:
-        told = f"Stopped before the end: {visible(run['stopped'])}. This is what was known then."
-        yield element("p", told, class_="banner bad")
+        text = f"Stopped before the end: {visible(run['stopped'])}. This is what was known then."
+        yield element("p", text, class_="banner bad")
     for note in run["notes"]:
         yield element("p", visible(note), class_="banner")
     if run["emulated"]:
-        told = "Emulated: replies came from the emulator or its recordings, not from a model."
-        yield element("p", told, class_="banner")
+        text = "Emulated: replies came from the emulator or its recordings, not from a model."
+        yield element("p", text, class_="banner")
 
 
 def _shares(report: Json) -> Iterator[Child]:
@@ -388,17 +388,17 @@ def _costs(report: Json) -> Child:
     totals = report["totals"]
     if not totals["calls"]:
         return None
-    told = [
+    figures = [
         (f"{totals['calls']:,}", "request" if totals["calls"] == 1 else "requests"),
         (f"{totals['tokens_in']:,}", "tokens in"),
         (f"{totals['tokens_out']:,}", "tokens out"),
         (f"{totals['cache_read']:,}", "read from the prompt cache"),
     ]
     if totals["cost_usd"] is not None:
-        told.append((f"${totals['cost_usd']}", "for live requests, where the price is known"))
+        figures.append((f"${totals['cost_usd']}", "for live requests, where the price is known"))
     return element(
         "dl",
-        [element("div", (element("dt", key), element("dd", value))) for value, key in told],
+        [element("div", (element("dt", key), element("dd", value))) for value, key in figures],
         class_="spent",
     )
 
@@ -427,8 +427,8 @@ def _sections(report: Json) -> Iterator[Child]:
     warnings = [(item, issue) for item, issue in warnings if issue["severity"] == "warning"]
     yield _section("warnings", "Warnings", len(warnings), warnings_list(warnings))
     notes = report["cassettes"]["notes"]
-    told = [*cause_boxes(report["cassettes"]["causes"]), *cassette_boxes(notes)]
-    yield _section("drifted", "Drift and recordings", len(notes), told)
+    boxes = [*cause_boxes(report["cassettes"]["causes"]), *cassette_boxes(notes)]
+    yield _section("drifted", "Drift and recordings", len(notes), boxes)
     changed = report["run"]["changed"]
     files = element("ul", [element("li", visible(path)) for path in changed], class_="names")
     yield _section("changed", "Changed files", len(changed), files)
@@ -456,7 +456,7 @@ def _names(id_: str, title: str, items: Sequence[Json], *, is_open: bool = False
 
 def _facts(report: Json) -> Child:
     run = report["run"]
-    told = (
+    rows = (
         ("record mode", run["record"]),
         ("model", run["model"] or "as stored"),
         ("calls of a test", f"up to {run['attempts']}"),
@@ -468,6 +468,6 @@ def _facts(report: Json) -> Child:
         "dl",
         [
             element("div", (element("dt", key), element("dd", visible(value))))
-            for key, value in told
+            for key, value in rows
         ],
     )

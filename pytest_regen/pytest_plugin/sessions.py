@@ -1,4 +1,4 @@
-"""Sessions as tests hold them: what failed in one call of the body is told in the next."""
+"""Sessions of tests: what fails in one call of the body becomes the feedback of the next."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -58,10 +58,10 @@ class ReplayableSession(Protocol):
 
     @property
     def has_feedback(self) -> bool:
-        """Whether it was told something that its next turn has not passed on yet."""
+        """Whether it has feedback that its next turn has still to send."""
 
     def rewind(self) -> None:
-        """Prepare for the body of the test being called again, with nothing told yet."""
+        """Prepare for another call of the test's body, without feedback."""
 
     def give_feedback(self, feedback: ScenarioFeedback) -> None:
         """Keep what the test fails with for the next turn."""
@@ -88,7 +88,7 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
 
     @property
     def has_feedback(self) -> bool:
-        """Whether it was told something that its next turn has not passed on yet."""
+        """Whether it has feedback that its next turn has still to send."""
         return bool(self._feedback)
 
     def set_response(self, response: Schema[T]) -> None:
@@ -100,7 +100,7 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
         self._adapter = adapter_of(response)
 
     def rewind(self) -> None:
-        """Go back to the first question, and drop what nobody asked for."""
+        """Go back to the first question, and drop feedback that was not sent."""
         self._position, self._feedback = 0, ""
 
     def give_feedback(self, feedback: ScenarioFeedback) -> None:
@@ -133,12 +133,12 @@ class ReplayableGeneratorSession(GeneratorSession[T], Generic[T]):
             return number, message
         feedback, self._feedback = self._feedback, ""
         self._check_progress(feedback, message, self._asked[number][1])
-        # A question that the body words anew would not tell by itself that the old one went wrong.
+        # A question in new words would not say that the old one went wrong.
         wanted = "Answer again, in full." if is_known else message
         return number, f"Your last answer was tested, and is wrong:\n\n{feedback}\n\n{wanted}"
 
     def _check_progress(self, feedback: str, message: str, answer: str) -> None:
-        """Check that an answer is not told again what it was told before.
+        """Check that the same answer does not get the same feedback twice.
 
         Raises:
             NoProgressError: it is.
@@ -181,14 +181,14 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
 
     @property
     def has_feedback(self) -> bool:
-        """Whether it was told something that its next turn has not passed on yet."""
+        """Whether it has feedback that its next turn has still to send."""
         return not self._feedback.is_empty
 
     def find_scenario(self, correction: ScenarioCorrection) -> TestScenario | None:
         """Return the scenario of the set that a correction is about.
 
         Raises:
-            UsageError: several are called so, and the correction does not tell them apart.
+            UsageError: several have that description, and the correction fits all of them.
         """
         found = self._index.find(correction)
         return None if found is None else found[1]
@@ -202,7 +202,7 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
         return any(annotation.tool == tool for annotation in self.annotations)
 
     def rewind(self) -> None:
-        """Drop what nobody asked for; the set is one wherever the body stands."""
+        """Drop feedback that was not sent; the set stays."""
         self._feedback = ScenarioFeedback()
 
     def give_feedback(self, feedback: ScenarioFeedback) -> None:
@@ -210,7 +210,7 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
         self._feedback = feedback
 
     def scenarios(self) -> list[TestScenario]:
-        """Return the set: generated in the first call of the body, mended in the next.
+        """Return the set: generated in the first call of the body, corrected in the next.
 
         A correction is put in place and stays unless a replacement asks the same request.
         """
@@ -234,7 +234,7 @@ class ReplayableScenarioSession(ScenarioGeneratorSession):
         self._current, self._index = scenarios, ScenarioIndex(scenarios)
 
     def _take_feedback(self) -> tuple[ScenarioFeedback, list[TestScenario] | None]:
-        """Return what is to be told, and the set with its corrections; ``None`` if there is none.
+        """Return the feedback, and the set with its corrections; ``None`` if there is no set yet.
 
         Before the turn: what cannot be put in place must not be paid for.
         """
@@ -294,7 +294,7 @@ class SessionMaker:
         """Prepare for the body being called again.
 
         Args:
-            feedback: the sessions of the test, of whichever maker, that were told why it failed.
+            feedback: the sessions of the test, of whichever maker, that were given feedback.
         """
         self._position, self._with_feedback = 0, feedback
         for session in self.sessions:
@@ -317,7 +317,7 @@ class SessionMaker:
         if self._with_feedback and all(note.has_feedback for note in self._with_feedback):
             raise UsageError(
                 f"session {number + 1} of the test is another one than in the call that failed",
-                why="the session that was told of the failure is not used again, so that the model "
+                why="the session that has the feedback is not used again, so that the model "
                 "would never hear of it",
                 hint="make the sessions of the test from the same arguments in every call",
             )

@@ -81,7 +81,7 @@ class StoreCheck:
 
     def ignored(self, type_name: str) -> frozenset[str]:
         """Return the codes that the project ignores in one type."""
-        return choices_of(self.config).settings.ignored(f"{self.place}::{type_name}")
+        return choices_of(self.config).settings.ignored_codes(f"{self.place}::{type_name}")
 
     @property
     def source_path(self) -> Path:
@@ -98,7 +98,7 @@ class StoreCheck:
         return ValidationResult.of((*found, *self.user_issues(type_name)))
 
     def gate(self, type_name: str) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
-        """Return the issues that fail a type, and those that are only told, as the project wants.
+        """Return the issues that fail a type, and those that only warn, as the project wants.
 
         Where the project has not chosen, the warning that a type is stale says what CI makes of it.
         """
@@ -193,7 +193,7 @@ class StoreHandle:
         """Return one type, by its declared name or its schema's.
 
         Raises:
-            UnknownTypeError: there is none of that name; the message lists those there are.
+            UnknownTypeError: the store has no type of that name; the message lists its types.
         """
         return TypeHandle(self._config, self.path, self.store.resolve_type(type_name))
 

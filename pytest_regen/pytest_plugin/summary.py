@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -39,7 +40,7 @@ _RECORD: "pytest.StashKey[Record]" = pytest.StashKey()
 
 @dataclass(frozen=True, slots=True)
 class Heal:
-    """The work on one type, as told in the summary."""
+    """The work on one type, as the summary shows it."""
 
     unit: str
     """``STORE::Type``."""
@@ -84,7 +85,7 @@ class Record:
     heals: list[Heal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What is told once per run, however many items say it."""
+    """Shown once per run, however many items have it."""
     next: str = ""
     """The command that ends the warnings."""
 
@@ -116,11 +117,11 @@ def add_warnings(
     Args:
         item: the type.
         issues: its warnings.
-        note: what there is to tell of its store, once per run.
+        note: about its store, shown once per run.
         command: what ends the warnings, or the failure, of a stale type.
     """
     warnings = [f"{issue.code}: {issue.message}" for issue in issues]
-    if warnings or note or command or _RECORD in item.stash:  # Most items have nothing to tell.
+    if warnings or note or command or _RECORD in item.stash:  # Most items have none.
         record = _record_of(item)
         record.warnings, record.notes, record.next = warnings, [note] if note else [], command
 
@@ -139,10 +140,10 @@ def add_heal(item: pytest.Item, heal: Heal) -> None:
 def _properties(heals: list[Heal]) -> list[tuple[str, object]]:
     # Nothing is tried after what lets the item pass.
     passes = heals[-1].outcome == "regenerated"
-    telling = heals[-1] if passes else heals[0]
+    shown = heals[-1] if passes else heals[0]
     return [
-        ("regen.outcome", telling.outcome),
-        ("regen.stop_reason", telling.stop_reason),
+        ("regen.outcome", shown.outcome),
+        ("regen.stop_reason", shown.stop_reason),
         ("regen.attempts", max(heal.attempts for heal in heals)),
         ("regen.calls", sum(heal.calls for heal in heals)),
         ("regen.tokens", sum(heal.tokens for heal in heals)),
@@ -165,19 +166,23 @@ def record_on(report: pytest.TestReport) -> Record | None:
     return None if data is None else Record.from_json(data)
 
 
+_ALIKE = 5
+"""Warnings in the same words that are printed of one file before the rest is counted."""
+
 _DIFF_LINES = 60
 """Lines of a diff that are printed; the whole is in a file."""
 
 
 class RunLog:
-    """Hears every report of the run and tells the story at its end; not in workers."""
+    """Collects the records of a run and prints the summary at its end; not in workers."""
 
     def __init__(self, config: pytest.Config, choices: Choices) -> None:
         self._config = config
         self._choices = choices
         self._by_item: list[tuple[str, Heal]] = []
         """Node ids, and the work on a type that each has led to."""
-        self._warnings: list[str] = []
+        self._warnings: list[tuple[str, str]] = []
+        """Node ids as they are seen from where pytest was called, and what is reported of them."""
         self._commands: list[str] = []
         """What ends the warnings, or brings stale types up to date."""
         self.notes: list[str] = list(choices.notes)
@@ -194,7 +199,7 @@ class RunLog:
             return
         self._by_item += [(report.nodeid, heal) for heal in record.heals]
         here = id_from_here(report.nodeid, self._config)
-        self._warnings += [f"{here}: {warning}" for warning in record.warnings]
+        self._warnings += [(here, warning) for warning in record.warnings]
         self._commands += [record.next] if record.next else []
         self.notes += [note for note in record.notes if note not in self.notes]
 
@@ -208,7 +213,7 @@ class RunLog:
     def pytest_terminal_summary(
         self, terminalreporter: "pytest.TerminalReporter"
     ) -> Generator[None, None, None]:
-        """Print our section after all others, if there is anything to tell."""
+        """Print our section after all others, if there is anything to show."""
         yield
         if not (self._heals or self._warnings or self._commands or self.notes or self.report):
             return
@@ -244,7 +249,7 @@ class RunLog:
     def _lines(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         for note in self.notes:
             yield note, ("yellow",)
-        for warning in self._warnings:
+        for warning in self._warning_lines():
             yield f"warning: {warning}", ("yellow",)
         for heal in self._heals:
             yield from self._heal_lines(heal)
@@ -260,6 +265,18 @@ class RunLog:
         following = self.next_command
         if following:
             yield f"next: {text_from_here(following, self._config)}", ("bold",)
+
+    def _warning_lines(self) -> Iterable[str]:
+        """Yield the warnings; of those that many items of one file share, the first and a count."""
+        counts = Counter((nodeid.partition("::")[0], text) for nodeid, text in self._warnings)
+        seen: Counter[tuple[str, str]] = Counter()
+        for nodeid, text in self._warnings:
+            place = nodeid.partition("::")[0]
+            seen[place, text] += 1
+            if seen[place, text] <= _ALIKE:
+                yield f"{nodeid}: {text}"
+            elif seen[place, text] == counts[place, text]:
+                yield f"{place}: {counts[place, text] - _ALIKE:,} more: {text}"
 
     def _heal_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
         unit = id_from_here(heal.unit, self._config)

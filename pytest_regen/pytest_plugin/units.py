@@ -44,7 +44,9 @@ __all__ = [
     "UnitItem",
     "UnitSelection",
     "WrongUnitError",
+    "describe_unit",
     "forget_units",
+    "ids_of",
     "issues_json",
     "kinds_of",
     "marked_units",
@@ -266,6 +268,26 @@ def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[
     return found
 
 
+def describe_unit(item: pytest.Item) -> tuple[list[dict[str, Any]], str]:
+    """Return what is wrong with a unit, as reports have it, and the command to run about it."""
+    if not isinstance(item, UnitItem):
+        return [], ""
+    check = item.check
+    try:
+        issues = check.units.issues(item.unit)
+        command = check.command_for(item.unit) if issues else ""
+    except RegenError:
+        # The failure itself says what cannot be read.
+        return [], ""
+    return issues_json(issues, check), command
+
+
+def ids_of(selection: UnitSelection, config: pytest.Config) -> list[str]:
+    """Return the ids of all units of the run."""
+    checks = [units_of(config, path) for path in selection.names]
+    return [unit_id(check.place, name) for check in checks for name in check.names]
+
+
 def unit_nodes(
     session: pytest.Session, selection: UnitSelection
 ) -> Iterator["UnitFileNode | UnitItem"]:
@@ -346,7 +368,7 @@ class UnitItem(pytest.Item):
         error = excinfo.value
         if not isinstance(error, WrongUnitError | RegenError):
             return super().repr_failure(excinfo, style)
-        text = excinfo.getrepr(style="value")
+        text = excinfo.getrepr(style="value", chain=False)
         for entry in getattr(getattr(text, "reprtraceback", None), "reprentries", ()):
             entry.lines = [text_from_here(line, self.config) for line in entry.lines]
             if isinstance(error, KindError) and error.trace:

@@ -163,8 +163,9 @@ def ask_once(ask: Ask, settings: TurnSettings) -> Answer:
 
 
 def _refusal(ask: Ask, error: RefusedError) -> RefusedError:
+    look = f"read the prompt in {ask.prompt_file}" if ask.prompt_file else "reword the prompt"
     return RefusedError(
         f"{error.what.removesuffix('answer')}write {ask.title}",
         why=error.why,
-        hint="read the prompt in prompts.json, or try another model with --model",
+        hint=f"{look}, or try another model with --model",
     )

@@ -142,7 +142,7 @@ class Work(Generic[V]):
         for name, piece in self._pieces.items():
             if not piece.is_open or not (policy.is_draft or self._begin(name, piece)):
                 continue
-            findings = self._findings(name, piece)
+            findings = () if policy.is_draft else self._findings(name, piece)
             if isinstance(policy, Heal) and not piece.seen:
                 piece.seen.append(signature(findings))
             wanted = policy.pages_to_ask(self.view, name, findings)

@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_regen.documents import Document, Operation
 from pytest_regen.errors import HandEditError, StoreWriteError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
-from pytest_regen.regeneration.flow import Work, source_diff, work
+from pytest_regen.regeneration.flow import source_diff, work
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
 from pytest_regen.regeneration.restore import rebuild_source
@@ -95,6 +95,7 @@ def generate_store(
         profile=profile,
         force=force,
         allow_defects=allow_defects,
+        resolve=not dry_run,
     )
     if dry_run:
         return replace(_result(plan), is_stored=False)
@@ -111,10 +112,12 @@ def generate_store(
     if not plan.asked:
         place.store_plan()
     names = dict.fromkeys(entry.type_name for entry in plan.asked)
-    done = work(place, Generate(), settings, names=names, rounds=attempts)
-    if any(result.stop_reason == "refused" for result in done.results):
+    results = work(place, Generate(), settings, names=names, rounds=attempts).results
+    if any(result.stop_reason == "refused" for result in results):
         place.store_plan()  # Whoever is refused wants to read the prompt.
-    return _result_with_store(place, done) if place.is_stored else _result_without_store(plan, done)
+    if not place.is_stored:
+        return _result_without_store(plan, results)
+    return _result_with_store(place, results)
 
 
 def _refuse_edits(plan: StorePlan) -> None:
@@ -199,7 +202,7 @@ class _PlannedStore(StorePlace):
             return super().open()
         plan = self.plan
         return self.view_of(
-            RegenStore.planned(
+            RegenStore.from_plan(
                 plan.path,
                 ir=plan.ir,
                 prompts=plan.prompts,
@@ -286,10 +289,10 @@ def _is_first_try(result: HealResult) -> bool:
     return result.stop_reason == "clean" and result.attempts <= 1
 
 
-def _result_without_store(plan: StorePlan, done: Work[StoreView]) -> GenerateResult:
+def _result_without_store(plan: StorePlan, results: Sequence[HealResult]) -> GenerateResult:
     """Return why there was no answer at all; the folder is as it was."""
     return replace(
-        _result(plan, done.results),
+        _result(plan, results),
         added=(),
         changed=(),
         removed=(),
@@ -298,11 +301,11 @@ def _result_without_store(plan: StorePlan, done: Work[StoreView]) -> GenerateRes
     )
 
 
-def _result_with_store(place: _PlannedStore, done: Work[StoreView]) -> GenerateResult:
+def _result_with_store(place: _PlannedStore, results: Sequence[HealResult]) -> GenerateResult:
     store = place.open().store
     before = place.plan.previous.source if place.plan.previous else ""
     return replace(
-        _result(place.plan, done.results),
+        _result(place.plan, results),
         validation=validate_store(store, ignore=place.ignore),
         diff=source_diff(before, store.source, store.source_path.name),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_regen.errors import UnknownPageError, UsageError
 from pytest_regen.regeneration.flow import Check, Work, source_diff, work
-from pytest_regen.regeneration.policies import Heal, Policy, Regenerate
+from pytest_regen.regeneration.policies import Heal, Regenerate
 from pytest_regen.regeneration.restore import rebuild_source
 from pytest_regen.regeneration.store_place import StorePlace, StoreView, find_obstacle
 from pytest_regen.regeneration.values import (
@@ -27,7 +27,6 @@ __all__ = [
     "heal_type",
     "merge_results",
     "partial_regenerate",
-    "regenerate_pages",
     "result_of",
     "summary_of",
     "targets",
@@ -163,65 +162,9 @@ def heal_type(
     Raises:
         StoreError: the folder cannot be read or written.
     """
-    return _work_on_type(
+    done = work(
         StorePlace(path, ignore),
         Heal(accept_any=accept_any),
-        settings,
-        type_name,
-        rounds=rounds,
-        feedback=feedback,
-        check=check,
-    )
-
-
-def regenerate_pages(
-    path: Path | str,
-    type_name: str,
-    pages: Mapping[int, Sequence[Feedback]],
-    *,
-    settings: TurnSettings,
-    rounds: int = 1,
-    accept_any: bool = False,
-    discard_edits: bool = False,
-    ignore: Ignore = (),
-) -> HealResult:
-    """Ask named pages of one type again, whatever their state, then heal what is left to heal.
-
-    Args:
-        path: the store's folder.
-        type_name: the declared name.
-        pages: page number to the corrections for it.
-        settings: with what, and within which limits, pages are asked.
-        rounds: how often pages may be asked; the rounds after the first heal.
-        accept_any: keep a new output even if errors rise.
-        discard_edits: replace the block even if it was edited by hand.
-        ignore: codes that do not count, as ``validate_store`` takes them.
-
-    Raises:
-        StoreError: the folder cannot be read or written.
-    """
-    return _work_on_type(
-        StorePlace(path, ignore, discard_edits=discard_edits),
-        Regenerate({type_name: pages}, accept_any=accept_any),
-        settings,
-        type_name,
-        rounds=rounds,
-    )
-
-
-def _work_on_type(
-    place: StorePlace,
-    policy: Policy,
-    settings: TurnSettings,
-    type_name: str,
-    *,
-    rounds: int,
-    feedback: Sequence[Feedback] = (),
-    check: Check | None = None,
-) -> HealResult:
-    done = work(
-        place,
-        policy,
         settings,
         names=[type_name],
         rounds=rounds,

@@ -22,10 +22,9 @@ from pytest_regen.sources import (
     insert_type_block,
     remove_type_block,
     replace_type_block,
-    stitch,
 )
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
-from pytest_regen.stores.snapshot import PAGES_FILE
+from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE
 from pytest_regen.turns.reply_text import join_text
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, TurnRequest
 from pytest_regen.validation.edits import broken_file
@@ -201,7 +200,7 @@ class StorePlace:
 
     def changed_paths(self) -> tuple[Path, ...]:
         """Return the files that a kept output changes."""
-        store = self.open().store
+        store = (self._view or self.open()).store
         return (store.source_path, store.path / PAGES_FILE)
 
 
@@ -229,18 +228,17 @@ class _Update:
                 source=candidate.store.source or None,
                 replaced=entries,
             )
-        else:
-            ids = self._transaction.write(replaced=entries)
-        if kept:
             # What is stored now was validated as a candidate.
             self._transaction.store.memo.update(candidate.store.memo)
+        else:
+            ids = self._transaction.write(replaced=entries)
         self.view = self._place.view_of(self._transaction.store)
         return ids[: len(entries)]
 
 
 def _entry(answer: Answer) -> PromptEntry:
     entry = answer.ask.entry
-    assert isinstance(entry, PromptEntry)  # noqa: S101 - asks of a store hold one
+    assert isinstance(entry, PromptEntry)  # asks of a store hold one
     return entry
 
 
@@ -278,6 +276,7 @@ def ask_for_page(
         entry.page,
         TurnRequest(entry.system, (Message("user", user),), model, limit, cache="5m"),
         output_tokens=_TOKENS_PER_UNIT * (len(entry.fields) + 3),
+        prompt_file=PROMPTS_FILE,
         title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
@@ -301,7 +300,7 @@ def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -
             best = weight, code
         if not weight:
             break
-    assert best is not None  # noqa: S101 - there is at least one text
+    assert best is not None  # there is at least one text
     return best[1]
 
 
@@ -329,18 +328,6 @@ def _is_of_the_api(page: StoredPage) -> bool:
     return page.provider is None and page.model not in {"", "hand", "dry-run"}
 
 
-def stitch_type(store: RegenStore, type_name: str) -> str | None:
-    """Return the type as its stored pages make it; ``None`` while a page is missing."""
-    prompts = store.prompts_of(type_name)
-    outputs = [page.output for page in store.pages_of(type_name)]
-    if not prompts or len(outputs) < len(prompts):
-        return None
-    type_ = store.ir.type_named(type_name)
-    is_enum = type_ is not None and type_.kind == "enum"
-    language = find_language(store.ir.language)
-    return stitch(outputs, name=type_name, is_enum=is_enum, language=language).text
-
-
 def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     """Return ``store`` with ``pages`` in place and the blocks of their types rebuilt.
 
@@ -348,14 +335,14 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     """
     merged = {**store.pages, **{page.key: page for page in pages}}
     source = store.source
-    candidate = store.revised(merged.values(), source)
+    candidate = store.with_content(merged.values(), source)
     for type_name in dict.fromkeys(page.type_name for page in pages):
         source = _with_block(candidate, source, type_name)
-    return store.revised(merged.values(), source)
+    return store.with_content(merged.values(), source)
 
 
 def _with_block(store: RegenStore, source: str, type_name: str) -> str:
-    code = stitch_type(store, type_name)
+    code = store.stitch_type(type_name)
     if code is None:
         return source
     if not source:

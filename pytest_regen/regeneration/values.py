@@ -102,6 +102,8 @@ class Ask:
     """Returns the output in a reply, which may have come in several pieces."""
     entry: object = None
     """What the place wants to know again when the answer is there."""
+    prompt_file: str = ""
+    """Where its prompt is stored; empty where code makes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from pytest_regen.errors import RegionError
 
-__all__ = ["Region", "Span", "WholeFile", "line_at", "splice", "unknown_names"]
+__all__ = ["Region", "Span", "WholeFile", "line_at", "refuse_unknown", "splice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,18 @@ class WholeFile:
     def replace(self, text: str, texts: Mapping[str, str]) -> str:
         """Return another text for the whole file, with the line ends that ``text`` has."""
         found = self.find(text)
-        unknown_names(texts, found)
+        refuse_unknown(texts, found)
         if all(found[name].text == new for name, new in texts.items()):
             return text
         return text[: found[self.name].start] + _with_line_ends(texts[self.name] + "\n", text)
 
-    def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:  # noqa: ARG002 - one unit needs no order
+    def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:
         """Return the text of a new file."""
-        unknown_names(texts, (self.name,))
+        refuse_unknown(texts, (self.name,))
         return _with_line_ends(texts[self.name] + "\n", text) if texts else text
 
 
-def unknown_names(texts: Iterable[str], found: Iterable[str]) -> None:
+def refuse_unknown(texts: Iterable[str], found: Iterable[str]) -> None:
     """Raise RegionError if one of ``texts`` is no unit that was found."""
     known = found if isinstance(found, Mapping) else tuple(found)
     for name in texts:

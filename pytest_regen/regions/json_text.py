@@ -18,9 +18,9 @@ from pytest_regen.regions.base import (
     Span,
     has_crlf,
     line_at,
+    refuse_unknown,
     splice,
     unix_line_ends,
-    unknown_names,
 )
 
 __all__ = ["JsonStrings", "JsonValues", "pointer"]
@@ -98,14 +98,14 @@ class _Json:
             RegionError: see ``find``; or there is no such unit, or the new text cannot stand there.
         """
         units = self._units(_read(text))
-        unknown_names(texts, units)
+        refuse_unknown(texts, units)
         style = _Style.of(text)
         edits = []
         for name, new in texts.items():
             _, value = units[name]
             if new != self._text(text, value):
                 indent = _indent_at(text, value.start)
-                edits.append((value.start, value.end, self.written(name, new, style, indent)))
+                edits.append((value.start, value.end, self.write_value(name, new, style, indent)))
         return splice(text, edits)
 
     def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:
@@ -146,7 +146,7 @@ class _Json:
         names = tuple(names)
         root = _read(text)
         units = self._units(root)
-        unknown_names(names, units)
+        refuse_unknown(names, units)
         gone: defaultdict[_Path, set[str | int]] = defaultdict(set)
         for name in names:
             path, _ = units[name]
@@ -208,7 +208,7 @@ class _Json:
         """Return the text of a unit."""
         raise NotImplementedError
 
-    def written(self, name: str, new: str, style: "_Style", indent: str) -> str:
+    def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
         """Return what stands in the file for the text of a unit."""
         raise NotImplementedError
 
@@ -233,10 +233,10 @@ class JsonStrings(_Json):
             elif member.value.members:
                 stack.append(((*path, member.key), iter(member.value.members)))
 
-    def _text(self, text: str, value: _Value) -> str:  # noqa: ARG002 - decoded when it was read
+    def _text(self, text: str, value: _Value) -> str:  # decoded when it was read
         return value.string
 
-    def written(self, name: str, new: str, style: "_Style", indent: str) -> str:  # noqa: ARG002 - a string is one line
+    def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
         """Return the text as a JSON string."""
         return style.string(new)
 
@@ -254,7 +254,7 @@ class JsonValues(_Json):
     def same(self, old: str, new: str) -> bool:
         """Return whether two texts are the same JSON value, in whatever order keys come."""
         try:
-            return old == new or _decoded(old) == _decoded(new)
+            return old == new or _decode(old) == _decode(new)
         except RegionError:
             return False
 
@@ -270,7 +270,7 @@ class JsonValues(_Json):
             return "\n".join((lines[0], *(line.removeprefix(indent) for line in lines[1:])))
         return source
 
-    def written(self, name: str, new: str, style: "_Style", indent: str) -> str:
+    def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
         """Return the JSON with its lines indented.
 
         Raises:
@@ -439,7 +439,7 @@ class _Additions:
     def _write(self, new: _New, indent: str) -> str:
         """Return the JSON of what is added; its lines but the first begin with ``indent``."""
         if new.unit is not None:
-            return self._region.written(*new.unit, self._style, indent)
+            return self._region.write_value(*new.unit, self._style, indent)
         inner = indent + self._style.indent
         kind = "list" if all(isinstance(key, int) for key in new.members) else "object"
         opening, closing = ("[", "]") if kind == "list" else ("{", "}")
@@ -634,7 +634,7 @@ def _keys_in_one(here: _Value, keys: Sequence[str], *, flat: bool | None) -> int
 
 
 def _index(container: _Value, key: str, name: str) -> int:
-    if key.isascii() and key.isdecimal() and len(key) < 10:  # noqa: PLR2004 - more items than fit
+    if key.isascii() and key.isdecimal() and len(key) < 10:  # more items than fit
         return int(key)
     raise RegionError(
         f"{name!r} names no item of a list: {key!r} is no number",
@@ -654,7 +654,7 @@ def _indent_at(text: str, index: int) -> str:
     return "" if match is None else match[0]
 
 
-def _decoded(text: str) -> Any:
+def _decode(text: str) -> Any:
     """Return a JSON value such that equal values are equal: numbers by value, true is not 1."""
     return _plain(text, _read(text))
 

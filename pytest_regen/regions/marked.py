@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pytest_regen.errors import RegionError
-from pytest_regen.regions.base import Span, splice, unix_line_ends, unknown_names
+from pytest_regen.regions.base import Span, refuse_unknown, splice, unix_line_ends
 from pytest_regen.regions.markers import (
     Malformed,
     Marker,
@@ -67,7 +67,7 @@ class Marked:
             RegionError: see ``find``; or there is no such block.
         """
         pairs = {begin.name: (begin, end) for begin, end in _pairs(text)}
-        unknown_names(texts, pairs)
+        refuse_unknown(texts, pairs)
         return splice(
             text,
             (

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from pytest_regen.context.prompts import render_context
 from pytest_regen.context.questions import is_blank
 from pytest_regen.context.requests import ClarificationRequest, parse_request
-from pytest_regen.context.sealing import Sealed, Sealer, SealPolicy, require_seal
+from pytest_regen.context.sealing import Seal, Sealer, SealPolicy, require_seal
 from pytest_regen.context.values import Ask, ConversationContext, TurnResult
 from pytest_regen.errors import InvalidContextError, RegenError, SealError
 from pytest_regen.server.problems import (
@@ -167,7 +167,7 @@ class AcceptedRequest:
     quota: QuotaStatus | None
     request_id: str = ""
     """Under which it is logged."""
-    sealed: Sealed | None = None
+    sealed: Seal | None = None
     """What vouches for its context; reserved until ``answer`` or ``release``."""
 
     @property
@@ -355,7 +355,7 @@ class Flow:
         vouched = request.conversation_context is not None and self._seal != "off"
         return self._second if vouched else self._first
 
-    def _check_seal(self, request: ClarificationRequest) -> Sealed | None:
+    def _check_seal(self, request: ClarificationRequest) -> Seal | None:
         context = request.conversation_context
         if context is None:
             return None

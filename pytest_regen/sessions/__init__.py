@@ -54,7 +54,12 @@ if TYPE_CHECKING:
     )
     from pytest_regen.sessions.session import GeneratorSession
     from pytest_regen.sessions.state import Artifact, content_hash, read_artifact, write_artifact
-    from pytest_regen.sessions.transcript import CacheReport, Exchange, Transcript, TurnReport
+    from pytest_regen.sessions.transcript import (
+        CacheReport,
+        Exchange,
+        SessionTranscript,
+        TurnReport,
+    )
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -90,10 +95,10 @@ __all__ = [
     "ScenarioHistory",
     "ScenarioRequest",
     "ScenarioSource",
+    "SessionTranscript",
     "StructuralFilter",
     "TestScenario",
     "ToolAnnotation",
-    "Transcript",
     "TurnReport",
     "acompile_verify_repair",
     "apply_corrections",

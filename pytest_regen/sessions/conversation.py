@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypedDict, TypeVar
 
 from pytest_regen.errors import BudgetError, UsageError
-from pytest_regen.sessions.transcript import Exchange, Purpose, Transcript, TurnReport, report_turn
+from pytest_regen.sessions.transcript import (
+    Exchange,
+    Purpose,
+    SessionTranscript,
+    TurnReport,
+    report_turn,
+)
 from pytest_regen.text import plural
 from pytest_regen.turns.budget import Budget, TokenBudget
 from pytest_regen.turns.exchange import CONTINUE, CallRecord, TurnExchange
@@ -63,7 +69,7 @@ class SessionOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """With whom, and within which limits, a session talks."""
+    """Provider, model and limits of a session."""
 
     provider: Provider
     model: str = DEFAULT_MODEL
@@ -96,12 +102,12 @@ class SessionSettings:
         )
 
     def tell(self, message: str) -> None:
-        """Pass one line on to whoever watches."""
+        """Call ``on_progress`` with one line."""
         tell(self.on_progress, message)
 
 
 def check_limits(**limits: tuple[int | None, int]) -> None:
-    """Check that each limit allows something; given are its value and the least that does.
+    """Check each limit, given as its value and the least value that allows anything.
 
     Raises:
         UsageError: one does not.
@@ -142,19 +148,19 @@ class Account:
 
     def __init__(self, settings: SessionSettings) -> None:
         self.usage = Usage()
-        self.transcript = Transcript()
+        self.transcript = SessionTranscript()
         self._lock = threading.Lock()
         self._own = _SessionBudget(settings.token_budget)
         shared = (settings.shared_budget,) if settings.shared_budget else ()
         self.exchange = TurnExchange(settings.provider, budgets=(*shared, self._own))
 
     def restore(self, usage: Usage) -> None:
-        """Go on from what was spent before."""
+        """Continue from what was spent before."""
         self.usage = usage
         self._own.settle(0, usage)
 
     def enter(self, steps: Steps[R], turn: int, conversation: str) -> Steps[R]:
-        """Return ``steps`` with each of their calls paid and entered in the transcript."""
+        """Return ``steps``; each of their calls is paid for and entered in the transcript."""
         is_first = True
 
         def log(call: CallRecord) -> None:
@@ -180,7 +186,7 @@ class Conversation:
 
     Args:
         system: the system prompt; the same bytes in every request.
-        settings: with whom and within which limits.
+        settings: provider, model and limits.
         account: where calls are entered; shared by the conversations of one session.
         name: of this conversation, where there are several under one system prompt.
 
@@ -246,11 +252,11 @@ class Conversation:
         return PendingTurn(parsed.value, message, Message("assistant", parsed.text))
 
     def commit(self, pending: PendingTurn[Any]) -> None:
-        """Let a turn enter the history."""
+        """Add a turn to the history."""
         self.history = (*self.history, pending.user, pending.assistant)
 
     def restore(self, history: Sequence[Message]) -> None:
-        """Go on from the turns of an earlier time."""
+        """Continue from the turns of an earlier session."""
         self.history = tuple(history)
 
 
@@ -267,7 +273,7 @@ class Turn:
 
 
 class TurnLog:
-    """Which turns a session has taken, and which it tried.
+    """The turns that a session has tried, and the number of those it has taken.
 
     Args:
         account: where their calls are entered.
@@ -286,7 +292,7 @@ class TurnLog:
         self._busy = threading.Lock()
 
     def restore(self, count: int) -> None:
-        """Go on from so many committed turns."""
+        """Continue from so many committed turns."""
         self.count = count
 
     @contextmanager
@@ -342,7 +348,7 @@ class SessionBase:
     """What all sessions have: an account of their calls and a log of their turns.
 
     Args:
-        settings: with whom and within which limits the session talks.
+        settings: provider, model and limits of the session.
     """
 
     def __init__(self, settings: SessionSettings) -> None:
@@ -356,7 +362,7 @@ class SessionBase:
         raise NotImplementedError  # pragma: no cover - each session says it
 
     @property
-    def transcript(self) -> Transcript:
+    def transcript(self) -> SessionTranscript:
         """Every call made: failed and cancelled ones, repairs and continuations included."""
         return self._account.transcript
 

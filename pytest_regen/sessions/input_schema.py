@@ -1,4 +1,4 @@
-"""What the input schema of a tool says about names and values, wherever in it that stands.
+"""What the input schema of a tool says about names and values of arguments, at any depth.
 
 Servers publish schemas that programs wrote: choices behind ``$ref``, optional ones as ``anyOf``
 with ``null``, objects in objects. Looked at are names, required names, choices and types. A false
@@ -87,13 +87,13 @@ class InputSchema:
         return ""
 
     def problems(self, arguments: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what it has against ``arguments``, in words."""
+        """Yield what is wrong with ``arguments``, in words."""
         yield from self._unknown_names("", arguments, self._root, is_closed=True)
         # What a schema refers to may say the same once more.
         yield from dict.fromkeys(self._problems("", arguments, self._root, frozenset()))
 
     def _problems(self, name: str, value: Any, schema: Any, seen: Seen) -> Iterator[str]:
-        """Yield what a schema has against one value, except names at the top."""
+        """Yield what is wrong with one value, except names at the top."""
         if not isinstance(schema, Mapping) or id(schema) in seen:
             return
         if name and isinstance(value, Mapping):
@@ -125,7 +125,7 @@ class InputSchema:
                 yield from self._problems(prefix + name, inner, schema, frozenset())
 
     def _form_problems(self, name: str, value: Any, forms: Any, seen: Seen) -> Iterator[str]:
-        """Yield what all forms that can be meant have against a value; nothing if one has not."""
+        """Yield what is wrong with a value by each form it can be meant as; nothing if one fits."""
         meant = [form for form in _list(forms) if self._can_mean(value, form)]
         found = [list(self._problems(name, value, form, seen)) for form in meant]
         if name and not meant and _list(forms):
@@ -238,7 +238,7 @@ class InputSchema:
 
 
 def among(value: Any, allowed: list[Any]) -> bool:
-    """Return whether a value is one of these, as JSON has it: 1.0 is 1, and ``true`` is not."""
+    """Return whether a value is one of these; in JSON 1.0 is 1, and ``true`` is not."""
     wanted = canonical_json(plain_numbers(value))
     return any(wanted == canonical_json(plain_numbers(choice)) for choice in allowed)
 
@@ -305,7 +305,7 @@ def _names(value: Any) -> list[str]:
 
 
 def argument_problems(request: ScenarioRequest, annotation: ToolAnnotation) -> tuple[str, ...]:
-    """Return what the tool's input schema has against the arguments of ``request``.
+    """Return what is wrong with the arguments of ``request`` by the input schema of the tool.
 
     Unknown names, required names, choices and types are looked at, in objects inside as well. A
     name that the schema does not list is unknown unless it says that others may be there; in
@@ -328,12 +328,12 @@ def undecided_roles(request: ScenarioRequest, annotation: ToolAnnotation) -> tup
         f"the roles of {name!r} depend on {missing}: the default ones count"
         for name, role in roles.items()
         if isinstance(role, ConditionalRoles)
-        for missing in _undecided(role, request.arguments)
+        for missing in _missing_conditions(role, request.arguments)
     )
 
 
-def _undecided(roles: ConditionalRoles, arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a choice of roles lacks, once; nothing where a condition holds."""
+def _missing_conditions(roles: ConditionalRoles, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the argument that a choice of roles is missing; nothing where a condition holds."""
     conditions = [choice.condition for choice in roles.when]
     if any(_holds(condition, arguments) for condition in conditions):
         return

@@ -1,4 +1,4 @@
-"""Compile, generate, verify, repair, until every scenario passes or nothing moves any more.
+"""Compile, generate, verify, repair, until every scenario passes or nothing changes any more.
 
 The engine is the oracle. The judge says whose fault a failure is; its word counts where the engine
 agrees, and is reported as a disagreement where it does not. What could have been otherwise:
@@ -128,7 +128,7 @@ _MOST_CHANGES = 10
 
 
 class Verification:
-    """A policy, a set of scenarios, and what is done until the one gives what the other expects.
+    """Repairs a policy and a set of scenarios until the one decides what the other expects.
 
     Args:
         parts: who does what.
@@ -164,7 +164,7 @@ class Verification:
         """By scenario id, how it stood when the judge last heard of it."""
 
     def verify_and_repair(self, source: ScenarioSource | AsyncScenarioSource) -> PartCalls[RunStop]:
-        """Verify and repair until all is well, attempts are used up or nothing moves."""
+        """Verify and repair until everything passes, attempts are used up or nothing changes."""
         attempts = self._settings.max_repairs
         for attempt in range(1, attempts + 2):
             failing, is_heard = yield from self._verify(attempt)
@@ -217,7 +217,7 @@ class Verification:
     ) -> tuple[ExecutionResult, ...]:
         """Return what the judge is to be asked about: everything once, then what it has not judged.
 
-        That are failures that are new, changed, or stand without a verdict, and with them what else
+        These are failures that are new, changed or without a verdict, and with them whatever else
         has changed. Where nothing fails that it has not judged, there is nothing to ask.
 
         Args:
@@ -257,7 +257,7 @@ class Verification:
         blamed: Sequence[ExecutionResult],
         attempt: int,
     ) -> PartCalls[None]:
-        """Have the rules mended that fail ``blamed``, and ask for what is to be replaced."""
+        """Have the rules repaired that fail ``blamed``, and ask for what is to be replaced."""
         if blamed or self.set.unsent_feedback.asks_for_replacements:
             self._repairs += 1
         if blamed:
@@ -282,7 +282,7 @@ class Verification:
             return None
 
     def _repair_rules(self, failing: Sequence[ExecutionResult], attempt: int) -> PartCalls[None]:
-        """Have the rules mended; take them only if fewer scenarios fail and no handwritten more."""
+        """Have the rules repaired; accept them if less fails, and no more that is handwritten."""
         self._tell(f"Repairing the rules ({plural(len(failing), 'failure')})...")
         context = RepairContext(
             tuple(failing),
@@ -315,7 +315,7 @@ class Verification:
         self._rule_changes += _changes(before, after)
 
     def _state(self) -> str:
-        """Return what a repair must change to be one: the rules, the set, or what is to be sent."""
+        """Return what a repair has to change: the rules, the set, or what is to be sent."""
         return content_hash(self.policy, list(self.set.scenarios), [self.set.unsent_feedback])
 
     def report(self, stop: RunStop, input_hash: str, *, cached: bool = False) -> LoopReport:
@@ -349,7 +349,7 @@ class Verification:
         )
 
     def _verdict(self, results: Sequence[ExecutionResult]) -> RunStop:
-        """Return how a set ends in which nothing fails."""
+        """Return how the run ends where no scenario fails."""
         if not self.set.generated_count and self._parts.needs_generated:
             return "empty"
         if not results:
@@ -369,7 +369,7 @@ class Verification:
 
 
 def _changes(before: Sequence[ExecutionResult], after: Sequence[ExecutionResult]) -> Iterator[str]:
-    """Yield what new rules decide otherwise, as far as the set shows it."""
+    """Yield the requests of the set that new rules decide otherwise."""
     changed = [
         (was, now) for was, now in zip(before, after, strict=True) if was.actual != now.actual
     ]

@@ -1,4 +1,4 @@
-"""What a scenario session knows: its scenarios, what was wrong, what was sent of it."""
+"""What a scenario session knows: its scenarios, what was wrong with them, what it has sent."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ def format_feedback_message(feedback: ScenarioFeedback) -> str:
     """Return ``feedback`` as the user message of the next turn.
 
     - An opening sentence says what the sections are, unless there are none.
-    - A correction tells the old decision and the request beside the right decision: a title and a
+    - A correction gives the old decision and the request beside the right decision: a title and a
       verdict alone do not say what was wrong.
     - The closing asks for replacements of the discarded scenarios as well as of the corrected
       ones, and says how many and of which requests. A corrected one gives way only to the same
@@ -109,7 +109,7 @@ def _discard(discarded: DiscardedScenario) -> str:
 
 
 def _request(feedback: ScenarioFeedback) -> str:
-    """Return what is to be written, and how many of each."""
+    """Return what the model is to write, and how many of each."""
     wrong, gone = len(feedback.corrections), len(feedback.discarded_scenarios)
     tools = len(feedback.untested_tools)
     kinds = [kind for kind, count in zip(_KINDS, (wrong, gone), strict=True) if count]
@@ -159,6 +159,7 @@ class SentFeedback:
         """Return what of ``feedback`` is new to the conversation ``to``, each thing once."""
 
         def new(things: Sequence[V]) -> tuple[V, ...]:
+            # Reversed twice: of things with one key the first stays, at the place of the last.
             by_key = {_key(thing, to): thing for thing in reversed(things)}
             return tuple(thing for key, thing in reversed(by_key.items()) if key not in self.keys)
 
@@ -216,11 +217,11 @@ def _key(thing: Value | str | tuple[str, str], to: str) -> str:
 
 
 class Addressee(Protocol):
-    """A conversation, as far as it matters who was sent something."""
+    """A conversation that feedback is sent to."""
 
     @property
     def address(self) -> str:
-        """Its name among those of the session, the same after it was restored."""
+        """Its name within the session, the same after it was restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,7 @@ class Memory:
     def _check_spares_people(
         self, scenario: TestScenario, what: str, expected: ExpectedDecision | None
     ) -> None:
-        """Check that no handwritten scenario is meant that expects something else."""
+        """Check that no handwritten scenario is contradicted."""
         known = scenario if scenario.is_handwritten else self.known.get(scenario.id)
         if known is None or not known.is_handwritten:
             return
@@ -412,7 +413,7 @@ class Memory:
 
 
 def _complete(correction: ScenarioCorrection, known: ScenarioIndex) -> ScenarioCorrection:
-    """Return a correction that tells the old decision and the request."""
+    """Return a correction with the old decision and the request."""
     named = known.find(correction)
     if named is None:
         if correction.request is not None:
@@ -455,7 +456,7 @@ def _check_agree(corrections: Sequence[ScenarioCorrection]) -> None:
 
 
 def _compatible(decision: ExpectedDecision, other: ExpectedDecision) -> bool:
-    """Return whether some decision is what both expect."""
+    """Return whether one decision can be what both expect."""
     return decision == other or {decision, other} in (
         {"deny", "not-allow"},
         {"escalate", "not-allow"},

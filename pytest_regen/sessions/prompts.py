@@ -1,4 +1,4 @@
-"""What a scenario generator is told: its system prompt and the messages of its turns.
+"""The prompts of a scenario generator: its system prompt and the messages of its turns.
 
 Text here is part of every content hash through ``PROMPT_FORMAT``: raise that number, and only
 then, when the text changes.
@@ -57,7 +57,7 @@ def build_generator_system_prompt(
     """Return the system prompt of a scenario generator. Pure: equal arguments, equal bytes.
 
     What changes least stands first, so that prompts for other tools share a long beginning.
-    Handwritten scenarios are told in the first message, to the group that has their tools.
+    Handwritten scenarios go into the first message of the group that has their tools.
 
     Args:
         constitution: what the policy is to implement, in prose.
@@ -71,11 +71,11 @@ def build_generator_system_prompt(
     """
     sections = [
         _INSTRUCTIONS,
-        _listed("Structural Invariants", _invariants(invariants, sandbox, protected)),
+        _list("Structural Invariants", _invariants(invariants, sandbox, protected)),
         _section("Constitution", constitution.strip()),
-        _listed("Directories Named by the Rules", permitted_directories),
-        _listed("Lists", [f"@{name}: {', '.join(v)}" for name, v in sorted((lists or {}).items())]),
-        _listed("Tools", map(_tool, annotations)),
+        _list("Directories Named by the Rules", permitted_directories),
+        _list("Lists", [f"@{name}: {', '.join(v)}" for name, v in sorted((lists or {}).items())]),
+        _list("Tools", map(_tool, annotations)),
     ]
     return "\n\n".join(section for section in sections if section)
 
@@ -95,7 +95,7 @@ def _section(title: str, text: str) -> str:
     return f"## {title}\n\n{text}" if text else ""
 
 
-def _listed(title: str, lines: "Sequence[str] | map[str]") -> str:
+def _list(title: str, lines: "Sequence[str] | map[str]") -> str:
     return _section(title, "\n".join(f"- {line}" for line in lines))
 
 
@@ -103,7 +103,7 @@ def _tool(annotation: ToolAnnotation) -> str:
     # Servers word names and comments: those stay on their line, or in their place of the list.
     text = flatten("/".join(annotation.tool))
     if annotation.comment.strip():
-        text += f": {_indented(annotation.comment)}"
+        text += f": {_indent(annotation.comment)}"
     schema = InputSchema(annotation.input_schema or {})
     types = schema.types()
     typed = {name: flatten(f"{name} ({kind})" if kind else name) for name, kind in types.items()}
@@ -113,10 +113,10 @@ def _tool(annotation: ToolAnnotation) -> str:
     ]
     required = schema.required
     if required:
-        told = [
+        names = [
             flatten(tool) if tool in annotation.args else typed.get(tool, tool) for tool in required
         ]
-        arguments.append(f"  - required: {', '.join(told)}")
+        arguments.append(f"  - required: {', '.join(names)}")
     known = {*annotation.args, *required}
     optional = [typed[name] for name in schema.names if name not in known]
     if optional:
@@ -125,7 +125,7 @@ def _tool(annotation: ToolAnnotation) -> str:
     return "\n".join([text, *arguments])
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n    ".join(flatten(line) for line in text.strip().splitlines())
 
 
@@ -139,7 +139,7 @@ def _roles(roles: tuple[str, ...] | ConditionalRoles) -> str:
     return "; ".join([*cases, f"otherwise {', '.join(roles.default)}"])
 
 
-def _handwritten(scenarios: Sequence[TestScenario]) -> str:
+def _handwritten_section(scenarios: Sequence[TestScenario]) -> str:
     if not scenarios:
         return ""
     lines = [f"- {scenario.request} -> {scenario.expected_decision}" for scenario in scenarios]
@@ -167,8 +167,8 @@ def first_message(
         text += (
             f" Write scenarios for these tools only; others are asked about elsewhere:\n\n{names}"
         )
-    told = _handwritten(handwritten)
-    return f"{text}\n\n{told}" if told else text
+    section = _handwritten_section(handwritten)
+    return f"{text}\n\n{section}" if section else text
 
 
 def scenarios_as_json(scenarios: Sequence[TestScenario]) -> str:

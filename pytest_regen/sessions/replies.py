@@ -137,11 +137,11 @@ class ScenarioReader:
 
     @property
     def waits_for_tools_alone(self) -> bool:
-        """Whether all that is still asked for is scenarios of tools that were forgotten."""
+        """Whether only scenarios of forgotten tools are still asked for."""
         return bool(self._asked_for) and not self._problems
 
     def read(self, text: str) -> tuple[TestScenario, ...]:
-        """Take what can be used of a reply.
+        """Collect the scenarios of a reply that can be used.
 
         Raises:
             ReplyFormatError: the reply is no list of scenarios, some of them cannot be used, or
@@ -189,12 +189,12 @@ class ScenarioReader:
         return self.scenarios
 
     def give_up(self) -> bool:
-        """Leave out what could not be mended; return whether anything is left."""
+        """Leave out what could not be repaired; return whether anything is left."""
         self._notes += [f"left out after repairs: {problem}" for problem in self._problems]
         return bool(self._good)
 
     def text_to_commit(self, text: str) -> str:
-        """Return what enters the history: the reply itself if all scenarios are from it."""
+        """Return the text for the history: the reply itself if all scenarios are from it."""
         is_taken_whole = not (self._problems or self.is_salvaged or self._is_merged)
         if self._texts == [text] and is_taken_whole:
             return text

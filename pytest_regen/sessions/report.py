@@ -1,4 +1,4 @@
-"""What a run of the compile-verify-repair loop did: for each scenario what happened and why."""
+"""The report of a compile-verify-repair run: for each scenario what happened and why."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ RunStop = Literal["passed", "no_progress", "attempts", "coverage", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class ScenarioHistory:
-    """One scenario through a run."""
+    """What happened to one scenario in a run."""
 
     id: str
     """Identity of the scenario; kept, because every look-up would hash the request again."""
@@ -104,7 +104,7 @@ class LoopReport:
         object.__setattr__(self, "_histories", {history.id: history for history in self.histories})
 
     def history(self, scenario_id: str) -> ScenarioHistory:
-        """Return what became of one scenario.
+        """Return what happened to one scenario.
 
         Raises:
             KeyError: the run never saw it.
@@ -153,7 +153,7 @@ class LoopReport:
 
 @dataclass(slots=True)
 class RunLog:
-    """The notebook of a run."""
+    """What a run notes as it goes."""
 
     notes: dict[str, None] = field(default_factory=dict)
     """In order, each once."""
@@ -162,7 +162,7 @@ class RunLog:
     _outcomes: dict[str, Outcome] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
-        """Remember what is about no scenario in particular, once."""
+        """Remember something about no scenario in particular, once."""
         self.notes[text] = None
 
     def record(

@@ -62,7 +62,7 @@ __all__ = [
 class ScenarioGeneratorSession(SessionBase):
     """Writes test scenarios in one conversation, turn by turn.
 
-    ``generate()`` is the first turn; each ``regenerate(feedback)`` tells what verification found
+    ``generate()`` is the first turn; each ``regenerate(feedback)`` sends what verification found
     and returns replacements. A turn is one committed call of either, however many requests it
     took: repairs, continuations, groups of tools in parallel.
 
@@ -168,16 +168,17 @@ class ScenarioGeneratorSession(SessionBase):
     def regenerate(
         self, feedback: ScenarioFeedback, on_progress: OnProgress | None = None
     ) -> list[TestScenario]:
-        """Tell what was wrong and return replacements, and only these.
+        """Send what was wrong and return the replacements, and only these.
 
-        What was told in an earlier turn is not told again, unless something else was told or said
-        of it since. Feedback goes to the group that has the tool; probes and changed rules for a
+        What was sent in an earlier turn is not sent again, unless something else was sent about it
+        since. Feedback goes to the group that has the tool; probes and changed rules for a
         group without anything to replace wait for its next turn.
 
         Raises:
             UsageError: there was no first turn; the feedback has nothing to replace (probes alone
                 are no reason for a turn), names a scenario or a tool that this session does not
-                know, contradicts a handwritten scenario or itself, or calls right what was said.
+                know, contradicts a handwritten scenario or itself, or repeats a decision as its
+                correction.
             NoProgressError: all of the feedback was sent before.
             ReplyFormatError: no reply could be used, repairs included.
             RefusedError: the model declined.
@@ -193,7 +194,7 @@ class ScenarioGeneratorSession(SessionBase):
     async def aregenerate(
         self, feedback: ScenarioFeedback, on_progress: OnProgress | None = None
     ) -> list[TestScenario]:
-        """Tell and return without blocking the event loop; as ``regenerate``."""
+        """Send and return without blocking the event loop; as ``regenerate``."""
         with self._turn(on_progress) as turn:
             parts = self._feedback_parts(feedback)
             batches = self._next_batches(parts, turn)
@@ -229,7 +230,7 @@ class ScenarioGeneratorSession(SessionBase):
         provider: Provider,
         **settings: Any,
     ) -> Self:
-        """Return the session that ``to_json`` wrote; it goes on where that one stood.
+        """Return the session that ``to_json`` wrote; it continues where that one stopped.
 
         Raises:
             UsageError: ``data`` is no scenario session, or does not hold together.
@@ -358,7 +359,7 @@ def scenario_input_hash(
 ) -> str:
     """Return the hash of everything a generated set depends on.
 
-    Prompts, model, schema, limits and the number of our prompt format are in it; budgets, progress
+    Prompts, model, schema, limits and the number of the prompt format are in it; budgets, progress
     and the version of this package are not: they change no scenario.
     """
     return content_hash(
@@ -395,7 +396,7 @@ def generate_scenarios(
     provider: Provider,
     **settings: Any,
 ) -> list[TestScenario]:
-    """Return handwritten and generated scenarios, in one go and without a session to go on with.
+    """Return handwritten and generated scenarios in one call, without keeping the session.
 
     Args:
         system: the system prompt.
@@ -440,11 +441,13 @@ def generate_test_scenarios(
     path = None if artifact is None else check_path(artifact)
     stored = read_artifact(path) if path else None
     if stored and stored.input_hash == input_hash and stored.status != "failed":
-        untested = _untested(tools, stored.scenarios)
+        untested = _untested_tools(tools, stored.scenarios)
         return ScenarioGenerationResult(stored.scenarios, input_hash, untested_tools=untested)
     session = ScenarioGeneratorSession(system, tools, own, provider=provider, **settings)
     scenarios = tuple(session.generate())
-    result = ScenarioGenerationResult(scenarios, input_hash, session, _untested(tools, scenarios))
+    result = ScenarioGenerationResult(
+        scenarios, input_hash, session, _untested_tools(tools, scenarios)
+    )
     if path:
         try:
             write_artifact(path, Artifact(input_hash, "generated", scenarios))
@@ -454,7 +457,7 @@ def generate_test_scenarios(
     return result
 
 
-def _untested(
+def _untested_tools(
     tools: Sequence[ToolAnnotation], scenarios: Sequence[TestScenario]
 ) -> tuple[tuple[str, str], ...]:
     tested = {scenario.request.tool for scenario in scenarios}

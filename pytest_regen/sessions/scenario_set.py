@@ -1,4 +1,4 @@
-"""The scenarios of a run: who may enter, who is corrected, what the generator is to be sent."""
+"""The scenarios of a run: which may enter, which are corrected, what has to be sent of them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _ALMOST = 0.85
 def match_attributions(
     attributions: Iterable[Attribution], results: Sequence[ExecutionResult]
 ) -> tuple[dict[str, Attribution], list[str]]:
-    """Return the verdict on each failing scenario, by id, and what could not be made use of.
+    """Return the verdict on each failing scenario, by id, and notes on unusable verdicts.
 
     A verdict counts for one failing scenario: the one of its id, else the only failing one of its
     description, else the only failing one whose description is nearly that. The first verdict on
@@ -54,7 +54,7 @@ def match_attributions(
 
 
 class _Failures:
-    """Results by what a judge may call them."""
+    """Failing results by the names that a judge may use."""
 
     def __init__(self, results: Sequence[ExecutionResult]) -> None:
         self._ids: set[str] = set()
@@ -97,21 +97,21 @@ class _Failures:
         return None, f"the judge blames {name!r}, and no failing scenario is called so"
 
     def _near(self, description: str) -> list[str]:
-        """Return the failing scenarios that are called nearly so, two at most."""
+        """Return at most two failing scenarios whose description is nearly that."""
         names = get_close_matches(description.lower(), self._by_lower, n=2, cutoff=_ALMOST)
         return [id_ for name in names for id_ in self._by_lower[name]]
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """How many scenarios an engine fails; those it gives what the judge wants do not count."""
+    """How many scenarios fail; one that is decided as the judge wants does not count."""
 
     failing: int
     handwritten: int
 
 
 class ScenarioSet:
-    """Scenarios by id, each request once, handwritten ones untouchable.
+    """Scenarios by id: each request once, and handwritten ones never changed.
 
     Args:
         parts: those of the run; its handwritten scenarios are in the set from the beginning.
@@ -146,7 +146,7 @@ class ScenarioSet:
 
     @property
     def handwritten(self) -> tuple[TestScenario, ...]:
-        """The scenarios of people."""
+        """The scenarios that people wrote."""
         return tuple(scenario for scenario in self.scenarios if scenario.is_handwritten)
 
     @property
@@ -262,7 +262,7 @@ class ScenarioSet:
             self._unsent_discards.append(discarded)
 
     def add_probes(self, probes: Sequence[TestScenario], limit: int, *, are_judged: bool) -> int:
-        """Take requests that nobody tested; return how many were new.
+        """Take requests that were not tested before; return how many were new.
 
         Args:
             probes: what the judge proposes.
@@ -292,7 +292,7 @@ class ScenarioSet:
         return result.passed
 
     def apply_verdicts(self, judgement: Judgement, results: Sequence[ExecutionResult]) -> None:
-        """Correct what the judge blames and the engine agrees to; remember the other verdicts."""
+        """Correct scenarios where judge and engine agree; remember the other verdicts."""
         verdicts, notes = match_attributions(judgement.attributions, results)
         for note in notes:
             self.log.note(note)
@@ -318,7 +318,7 @@ class ScenarioSet:
             )
 
     def _correct(self, result: ExecutionResult, verdict: Attribution) -> None:
-        """Put a correction in place that the engine agrees to."""
+        """Correct a scenario in place, as the engine agrees."""
         scenario, reasoning = result.scenario, verdict.corrected_reasoning or verdict.reasoning
         correction = ScenarioCorrection(
             scenario_description=scenario.description,
@@ -366,7 +366,7 @@ class ScenarioSet:
         return found
 
     def score(self, engine: Engine | None = None) -> FailureCount:
-        """Return how the set fares with ``engine``, or with the one in use."""
+        """Return how many scenarios fail with ``engine``, or with the one in use."""
         results = self.execute(engine)
         failing = [result for result in results if not result.passed]
         wanted = self.wanted_decisions(failing)
@@ -423,7 +423,7 @@ class ScenarioSet:
         self._scenarios = {scenario.id: scenario for scenario in [*merged, *failing]}
 
     def _as_generated(self, scenarios: Iterable[TestScenario]) -> Iterator[TestScenario]:
-        """Yield scenarios of a model as such; 'not-allow' is for people to say."""
+        """Yield scenarios marked as generated; only people may expect 'not-allow'."""
         for scenario in scenarios:
             if scenario.expected_decision == "not-allow":
                 self.log.note(

@@ -1,4 +1,4 @@
-"""What scenarios, feedback and tool annotations are made of.
+"""Scenarios, feedback and tool annotations as values, and the merging of scenarios.
 
 All are frozen pydantic models: they come out of replies and files. Fields are in snake_case; the
 camelCase of files and replies is read as well.
@@ -157,7 +157,7 @@ def expectation_holds(expected: ExpectedDecision, actual: ActualDecision) -> boo
 
 
 def decision_of(value: object, who: str) -> ActualDecision:
-    """Return what an engine gave as a decision; a ``str`` enumeration of the three will do.
+    """Return what an engine returned as a decision; a ``str`` enumeration of the three is fine.
 
     Args:
         value: what it gave. Nothing is guessed: an ``"ALLOW"`` that is no ``"allow"`` would
@@ -213,7 +213,7 @@ class ScenarioFeedback(Value):
     """What verification found, for the generator's next turn.
 
     Every field defaults to empty rather than being required, so that a new kind of feedback breaks
-    no caller. Any sequence will do.
+    no caller. Any sequence is taken.
     """
 
     corrections: tuple[ScenarioCorrection, ...] = ()
@@ -240,7 +240,7 @@ class ScenarioFeedback(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say at all."""
+        """Whether it holds nothing at all."""
         return not (self.asks_for_replacements or self.probe_scenarios or self.rule_changes)
 
 

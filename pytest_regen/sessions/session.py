@@ -197,7 +197,7 @@ class GeneratorSession(SessionBase, Generic[T]):
             message: what to ask. The schema is appended where the history does not tell it: in
                 the first turn, and after ``from_json`` with a type that has changed.
             check: returns what is wrong with a value although it fits the schema: problems in
-                words, one or several, or ``None``. The model is then asked to mend its reply, as
+                words, one or several, or ``None``. The model is then asked to repair its reply, as
                 it is for a wrong schema.
 
         Raises:
@@ -245,7 +245,7 @@ class GeneratorSession(SessionBase, Generic[T]):
         provider: Provider,
         **settings: Any,
     ) -> Self:
-        """Return the session that ``to_json`` wrote; it goes on where that one stood.
+        """Return the session that ``to_json`` wrote; it continues where that one stopped.
 
         Args:
             data: what ``to_json`` returned.
@@ -316,7 +316,7 @@ def apply_check(value: T, text: str, check: ValueCheck[T] | None) -> T:
 
 
 def _problems(found: object) -> list[str]:
-    """Return what a check has found, in whatever way it says so."""
+    """Return what a check found as a list, in whatever form it was returned."""
     if found is None:
         return []
     if isinstance(found, str):

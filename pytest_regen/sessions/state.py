@@ -1,4 +1,4 @@
-"""A session as plain JSON, and back: what is restored is checked whole before anything is made."""
+"""Sessions and scenarios as plain JSON: what is read is checked whole before it is used."""
 
 import hashlib
 import json
@@ -149,7 +149,7 @@ def _unwritable(path: Path, error: OSError) -> StoreWriteError:
 
 
 def check_policy(policy: object) -> Mapping[str, Any]:
-    """Return ``policy`` if it is rules as plain JSON: a mapping of text, numbers, lists, mappings.
+    """Return ``policy`` if it is plain JSON: a mapping of text, numbers, lists and mappings.
 
     Raises:
         UsageError: it is not, so that it could neither be kept nor compared.
@@ -194,7 +194,7 @@ class _Stored(BaseModel):
 
 
 class StoredMessage(_Stored):
-    """A message as the API words it; empty ones are refused there."""
+    """A message of the API, which refuses empty ones."""
 
     role: Role
     content: str = Field(pattern=r"\S")
@@ -293,7 +293,7 @@ class ScenarioState(_State):
         return found
 
     def _check_turns(self, pairs: Sequence[int]) -> None:
-        """Check that histories of so many turns each can be those of the session.
+        """Check the number of turns against the lengths of the histories.
 
         The first turn is in each of them, and each later one in one at least.
         """
@@ -306,7 +306,7 @@ class ScenarioState(_State):
 
 
 def load_state(data: object, state: type[S]) -> S:
-    """Return ``data``, which has come from anywhere, as what ``to_json`` wrote.
+    """Return ``data``, from any source, as the state that ``to_json`` wrote.
 
     Raises:
         UsageError: it is something else; all that is wrong is named with its place.
@@ -326,7 +326,7 @@ def load_state(data: object, state: type[S]) -> S:
 
 
 def messages_to_json(history: Sequence[Message]) -> list[dict[str, str]]:
-    """Return messages as the API words them."""
+    """Return messages as the API takes them."""
     return [{"role": message.role, "content": message.content} for message in history]
 
 

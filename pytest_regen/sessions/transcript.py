@@ -1,4 +1,4 @@
-"""What was sent and answered, call by call, and what the prompt cache did in each turn."""
+"""Requests and replies of a session, call by call, and what the prompt cache did per turn."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pytest_regen.turns.models import min_cacheable_tokens
 from pytest_regen.turns.values import CacheTtl, Message, Reply, TurnRequest, Usage
 
-__all__ = ["SLACK", "CacheReport", "Exchange", "Purpose", "Transcript", "TurnReport"]
+__all__ = ["SLACK", "CacheReport", "Exchange", "Purpose", "SessionTranscript", "TurnReport"]
 
 Purpose = Literal["ask", "continuation", "repair"]
 
@@ -45,7 +45,7 @@ class Exchange:
         return (usage.input_tokens or 0) + read + written
 
 
-class Transcript:
+class SessionTranscript:
     """Every call of a session in order: unlike the history, failures and repairs included."""
 
     def __init__(self, exchanges: Iterable[Exchange] = ()) -> None:
@@ -70,6 +70,7 @@ class Transcript:
         self._before.append(self._longest(exchange.request, beginnings))
         self._exchanges.append(exchange)
         if exchange.reply is not None:
+            # The last key covers the whole request; of equal requests the last call counts.
             self._answered[beginnings[-1]] = exchange
 
     def of_turn(self, turn: int) -> tuple[Exchange, ...]:
@@ -77,7 +78,7 @@ class Transcript:
         return tuple(exchange for exchange in self._exchanges if exchange.turn == turn)
 
     def before(self, exchange: Exchange) -> Exchange | None:
-        """Return the answered call with the longest request that ``exchange`` goes on from.
+        """Return the answered call whose request is the longest beginning of that of ``exchange``.
 
         Raises:
             KeyError: ``exchange`` is not in the transcript.
@@ -105,7 +106,7 @@ class Transcript:
     def to_json(self) -> list[dict[str, Any]]:
         """Return plain JSON for a log: each call with the messages that are new in it.
 
-        ``offset`` counts the messages it shares with the call before it in the same branch.
+        ``offset`` counts the messages it shares with the call before it in the same conversation.
         """
         latest: dict[str, TurnRequest] = {}
         entries = []
@@ -117,6 +118,8 @@ class Transcript:
 
 def _beginnings(request: TurnRequest) -> Iterator[int]:
     """Yield a key for each number of messages, none included, that ``request`` begins with."""
+    # A chain of hashes, linear in the messages. Equal keys are no proof: whoever finds a call by
+    # its key compares the messages, see _longest.
     key = hash((request.system, request.model))
     yield key
     for message in request.messages:
@@ -217,7 +220,7 @@ class TurnReport:
 
 
 def report_turn(
-    transcript: Transcript,
+    transcript: SessionTranscript,
     turn: int,
     *,
     since: int,
@@ -247,7 +250,7 @@ def _total(usages: Iterable[Usage | None]) -> Usage:
     return total
 
 
-def _cache_report(transcript: Transcript, exchanges: Sequence[Exchange]) -> CacheReport:
+def _cache_report(transcript: SessionTranscript, exchanges: Sequence[Exchange]) -> CacheReport:
     answered = [exchange for exchange in exchanges if exchange.reply is not None]
     usage = _total(exchange.usage for exchange in answered)
     reported = any(
@@ -259,13 +262,13 @@ def _cache_report(transcript: Transcript, exchanges: Sequence[Exchange]) -> Cach
         read=usage.cache_read_tokens or 0,
         written=usage.cache_write_tokens or 0,
         plain=usage.input_tokens or 0,
-        expected=sum(_expected(transcript, exchange) for exchange in answered),
+        expected=sum(_expected_read(transcript, exchange) for exchange in answered),
         is_reported=reported or not answered,
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _expected(transcript: Transcript, exchange: Exchange) -> int:
+def _expected_read(transcript: SessionTranscript, exchange: Exchange) -> int:
     """Return the tokens that ``exchange`` should have read."""
     earlier = transcript.before(exchange)
     if earlier is None or _ttl(exchange.request) is None or _ttl(earlier.request) is None:
@@ -275,8 +278,8 @@ def _expected(transcript: Transcript, exchange: Exchange) -> int:
     return max(0, size - SLACK) if least is not None and size >= least + SLACK else 0
 
 
-def _notes(transcript: Transcript, exchange: Exchange) -> Iterator[str]:
-    """Yield what the reader of a bill should know about one call."""
+def _notes(transcript: SessionTranscript, exchange: Exchange) -> Iterator[str]:
+    """Yield notes on one call for the reader of a bill."""
     request, reply, ttl = exchange.request, exchange.reply, _ttl(exchange.request)
     if reply is None or reply.usage.cache_read_tokens is None or ttl is None:
         return
@@ -293,8 +296,8 @@ def _notes(transcript: Transcript, exchange: Exchange) -> Iterator[str]:
             f"nothing was cached: the request has {size:,} tokens, and {request.model} caches "
             f"prefixes of {limit} tokens and more"
         )
-    elif read < _expected(transcript, exchange):
-        missed = _expected(transcript, exchange) - read
+    elif read < _expected_read(transcript, exchange):
+        missed = _expected_read(transcript, exchange) - read
         yield (
             f"{missed:,} tokens were paid again that could have been read from the cache; it keeps "
             f"a prefix for {ttl} after its last use, and one that is changed is another one"

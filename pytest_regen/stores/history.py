@@ -1,17 +1,16 @@
 """``history/``: outputs that were replaced or rejected, one file each; nothing is ever removed."""
 
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+from pytest_regen.canonical import source_hash
+from pytest_regen.commit import AtomicFiles, View, new_id
 from pytest_regen.errors import UsageError
-from pytest_regen.files import safe_file_name
+from pytest_regen.files import lock_file, safe_file_name
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores.formats import StoredPage
-from pytest_regen.stores.journal import Journal, read_journal
 from pytest_regen.stores.strict_json import Node, as_json, corrupt, parse_json
 from pytest_regen.validation.issues import Issue
 
@@ -22,7 +21,8 @@ __all__ = [
     "history",
     "history_entry",
     "history_files",
-    "ignored_history",
+    "source_name",
+    "store_files",
 ]
 
 HistoryReason = Literal["replaced", "rejected", "vanished", "restored", "adopted", "dropped"]
@@ -31,7 +31,6 @@ by one from the history, or by an edit made by hand. ``dropped``: it is such an 
 
 HISTORY = "history"
 """Folder of a store in which it is kept."""
-_IGNORED = b"# Kept on this machine; version control has its own history.\n*\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +96,24 @@ class HistoryEntry:
             "output": self.output,
         }
 
-    def named(self) -> "HistoryEntry":
+    def with_id(self) -> "HistoryEntry":
         """Return the entry with an id no other process can give at the same moment."""
         if self.id:
             return self
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-        name = safe_file_name(self.type_name)
+        moment, _, chance = new_id().partition("-")
         page = f"p{self.page}of{self.total_pages}"
-        return replace(self, id=f"{moment}-{name}-{page}-{secrets.token_hex(4)}")
+        return replace(self, id=f"{moment}-{safe_file_name(self.type_name)}-{page}-{chance}")
+
+
+def store_files(path: Path) -> AtomicFiles:
+    """Return the files of the store in the folder ``path``, which are written together."""
+    return AtomicFiles(path, what=f"the store {path}", lock=lock_file(path), aside=HISTORY)
+
+
+def source_name(source: str, file: str) -> str:
+    """Return a name for a whole source in the history that no other state of it has."""
+    moment = new_id().partition("-")[0]
+    return f"{moment}-{source_hash(source)[-8:]}-{file}"
 
 
 def history_files(
@@ -113,13 +122,7 @@ def history_files(
     """Return the files that keep ``entries`` and whole sources, by names relative to the store."""
     contents = {f"{HISTORY}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
     contents |= {f"{HISTORY}/{name}": data for name, data in (sources or {}).items()}
-    return {**contents, **ignored_history(store)} if contents else {}
-
-
-def ignored_history(store: Path) -> dict[str, bytes]:
-    """Return the file by which git ignores the history, where it is not there yet."""
-    ignore = f"{HISTORY}/.gitignore"
-    return {} if (store / ignore).exists() else {ignore: _IGNORED}
+    return {**contents, **store_files(store).ignore_file(HISTORY)} if contents else {}
 
 
 def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntry, ...]:
@@ -132,8 +135,8 @@ def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntr
     Raises:
         StoreCorruptError: an entry is unreadable.
     """
-    journal = read_journal(Path(path))
-    entries = (_read_entry(journal, entry_id) for entry_id in _ids(journal))
+    view = store_files(Path(path)).view()
+    entries = (_read_entry(view, entry_id) for entry_id in _ids(view))
     return tuple(entry for entry in entries if type_name in (None, entry.type_name))
 
 
@@ -141,30 +144,30 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
     """Return the entry called ``entry_id``, with or without the suffix of its file.
 
     Raises:
-        UsageError: there is none; the message lists those there are.
+        UsageError: there is no such entry; the message lists those there are.
         StoreCorruptError: it is unreadable.
     """
-    journal = read_journal(Path(path))
-    known = _ids(journal)
+    view = store_files(Path(path)).view()
+    known = _ids(view)
     if entry_id.removesuffix(".json") not in known:
         raise UsageError(
             f"the history of {path} has no entry {entry_id!r}",
             why=f"it has: {', '.join(known) or 'none'}",
             hint=f"pytest-regen history '{path}'",
         )
-    return _read_entry(journal, entry_id.removesuffix(".json"))
+    return _read_entry(view, entry_id.removesuffix(".json"))
 
 
-def _ids(journal: Journal) -> list[str]:
-    prefix = f"{HISTORY}/"
-    names = sorted(journal.names(prefix, ".json"))
-    return [name.removeprefix(prefix).removesuffix(".json") for name in names]
+def _ids(view: View) -> list[str]:
+    names = sorted(view.names(f"{HISTORY}/", ".json"))
+    ids = (name.removeprefix(f"{HISTORY}/").removesuffix(".json") for name in names)
+    return [entry_id for entry_id in ids if "/" not in entry_id]
 
 
-def _read_entry(journal: Journal, entry_id: str) -> HistoryEntry:
+def _read_entry(view: View, entry_id: str) -> HistoryEntry:
     name = f"{HISTORY}/{entry_id}.json"
-    file = journal.folder / name
-    node = Node(parse_json(journal.read(name) or b"", file), file)
+    file = view.root / name
+    node = Node(parse_json(view.read(name) or b"", file), file)
     reason = node.text("reason")
     if reason not in get_args(HistoryReason):
         raise node.error("reason", f"unknown reason {reason!r}")

@@ -2,10 +2,9 @@
 
 import glob
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 from weakref import WeakValueDictionary
@@ -13,25 +12,25 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from pytest_regen.canonical import canonical_hash
+from pytest_regen.commit import View, refuse_link
 from pytest_regen.documents.ir import IR, TypeIR, ir_hash, type_hash
 from pytest_regen.errors import StoreCorruptError, StoreMissingError, UnknownTypeError
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores.formats import (
+    IR_FILE,
+    PAGES_FILE,
+    PROMPTS_FILE,
     PagesEnvelope,
     StoredPage,
     describe_page,
     read_pages,
     read_prompts,
 )
-from pytest_regen.stores.journal import JOURNAL, Journal, read_journal, refuse_link
+from pytest_regen.stores.history import store_files
 from pytest_regen.stores.strict_json import corrupt, parse_json, without_collection
-from pytest_regen.stores.trials import Content, dead_trials, undo_all
+from pytest_regen.stores.trials import take_out
 
 __all__ = [
-    "IR_FILE",
-    "PAGES_FILE",
-    "PROMPTS_FILE",
-    "SCHEMA_FILE",
     "FoundStores",
     "Snapshot",
     "find_stores",
@@ -39,11 +38,6 @@ __all__ = [
     "refuse_no_store",
 ]
 
-
-IR_FILE = "ir.json"
-PROMPTS_FILE = "prompts.json"
-PAGES_FILE = "pages.json"
-SCHEMA_FILE = "schema.md"
 
 _SHARED = (
     "ir",
@@ -60,15 +54,12 @@ _SHARED = (
 _open: WeakValueDictionary[tuple[type, Path], "Snapshot"] = WeakValueDictionary()
 """The last snapshot of each folder, as long as somebody holds it: most of it is read only once."""
 
-_PATIENCE = 10.0
-"""Seconds that a reader waits for a moment at which nobody changes the folder."""
-
 
 def is_store(path: Path) -> bool:
     """Return whether a folder holds at least one artifact of a store."""
     return (
         any((path / name).is_file() for name in (IR_FILE, PROMPTS_FILE, PAGES_FILE))
-        or (path / JOURNAL).is_dir()
+        or store_files(path).staging.is_dir()
     )
 
 
@@ -80,7 +71,7 @@ class Snapshot:
     envelope: PagesEnvelope
     prompts: tuple[PromptEntry, ...]
     source: str
-    """The source file with its own line ends; empty where there is none."""
+    """The source file with its own line ends; empty without a file."""
     has_source: bool
     ir_data: bytes = field(repr=False)
     """``ir.json`` as it is in the folder."""
@@ -107,43 +98,22 @@ class Snapshot:
         refuse_no_store(path)
         key = (cls, path.absolute())
         known = _open.get(key)
-        store = cls._at_rest(path, known if isinstance(known, cls) else None)
+        read = partial(cls._read, known=known if isinstance(known, cls) else None)
+        try:
+            with without_collection():
+                store = store_files(path).read(read, take_out)
+        except OSError as error:
+            raise _unreadable(path, error) from error
         _open[key] = store
         return store
 
     @classmethod
-    def _at_rest(cls, path: Path, known: Self | None) -> Self:
-        """Read until the folder looked the same before and after reading."""
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            before = _signature(path)
-            try:
-                with without_collection():
-                    store = cls._read(path, known)
-            except (OSError, StoreCorruptError) as error:
-                # A file that went away or an odd pair may only be a change in progress.
-                if before == _signature(path) or time.monotonic() > deadline:
-                    if isinstance(error, OSError):
-                        raise _unreadable(path, error) from error
-                    raise
-            else:
-                if before == _signature(path):
-                    return store
-                if time.monotonic() > deadline:
-                    raise corrupt(path, "", "the folder changes faster than it can be read")
-            time.sleep(0.002)
-
-    @classmethod
-    def _read(cls, path: Path, known: Self | None) -> Self:
-        journal = read_journal(path)
-        data = _read_required(journal, PAGES_FILE)
+    def _read(cls, view: View, *, known: Self | None) -> Self:
+        path = view.root
+        data = _read_artifact(view, PAGES_FILE)
         envelope = _same_pages(known, data) or read_pages(data, path / PAGES_FILE)
-        source = journal.read(envelope.source_file)
-        if dead := dead_trials(journal):
-            content = undo_all(dead, Content(data, source), path / PAGES_FILE)
-            data, source = content.pages, content.source
-            envelope = _same_pages(known, data) or content.envelope(path / PAGES_FILE)
-        prompts_data = _read_required(journal, PROMPTS_FILE)
+        source = view.read(envelope.source_file)
+        prompts_data = _read_artifact(view, PROMPTS_FILE)
         is_same_plan = known is not None and known.prompts_data == prompts_data
         store = cls(
             path=path,
@@ -153,7 +123,7 @@ class Snapshot:
             else read_prompts(prompts_data, path / PROMPTS_FILE),
             source=_decode(source or b"", path / envelope.source_file),
             has_source=source is not None,
-            ir_data=_read_required(journal, IR_FILE),
+            ir_data=_read_artifact(view, IR_FILE),
             prompts_data=prompts_data,
             pages_data=data,
         )
@@ -174,12 +144,12 @@ class Snapshot:
                     f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}",
                 )
 
-    def revised(self, pages: Iterable[StoredPage], source: str) -> Self:
+    def with_content(self, pages: Iterable[StoredPage], source: str) -> Self:
         """Return the store as it would be with these pages and this source; nothing is written.
 
         Args:
             pages: all of them, each with a prompt in the store.
-            source: the whole source file; empty where there is none yet.
+            source: the whole source file; empty before the first page.
 
         Raises:
             StoreCorruptError: ``ir.json`` is unreadable.
@@ -187,7 +157,7 @@ class Snapshot:
         _ = self.ir  # Read once here, not by each of several candidates.
         stored = {page.key: page for page in pages}
         ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
-        revised = replace(
+        changed = replace(
             self,
             envelope=self.envelope.with_pages(ordered),
             pages_data=b"",
@@ -195,8 +165,8 @@ class Snapshot:
             source=source,
             has_source=self.has_source or bool(source),
         )
-        _share(self, revised)
-        return revised
+        _share(self, changed)
+        return changed
 
     @cached_property
     def ir(self) -> IR:
@@ -388,26 +358,28 @@ class Snapshot:
 
         Types of which a page is missing are left out.
         """
-        from pytest_regen.languages import find_language
-        from pytest_regen.sources import assemble, stitch
+        from pytest_regen.sources import assemble
 
-        language = find_language(self.envelope.language)
-        stitched = [
-            (name, stitch(outputs, name=name, is_enum=self._is_enum(name), language=language).text)
-            for name in self.type_names
-            if len(outputs := [page.output for page in self.pages_of(name)])
-            == len(self.prompts_of(name))
-        ]
+        stitched = [(name, self.stitch_type(name)) for name in self.type_names]
         return assemble(
-            stitched,
+            [(name, text) for name, text in stitched if text is not None],
             self.envelope.language,
             namespace=self.envelope.namespace,
             profile=self.envelope.profile,
         )
 
-    def _is_enum(self, type_name: str) -> bool:
-        type_ = self._types.get(type_name)
-        return type_ is not None and type_.kind == "enum"
+    def stitch_type(self, name: str) -> str | None:
+        """Return a type as its stored pages make it; ``None`` while a page is missing."""
+        from pytest_regen.languages import find_language
+        from pytest_regen.sources import stitch
+
+        outputs = [page.output for page in self.pages_of(name)]
+        if not outputs or len(outputs) < len(self.prompts_of(name)):
+            return None
+        type_ = self._types.get(name)
+        is_enum = type_ is not None and type_.kind == "enum"
+        language = find_language(self.envelope.language)
+        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
 
 
 def _same_pages(known: Snapshot | None, data: bytes) -> PagesEnvelope | None:
@@ -426,12 +398,12 @@ def _share(known: Snapshot, other: Snapshot) -> None:
 def refuse_no_store(path: Path) -> None:
     """Raise a StoreMissingError unless ``path`` is a folder with an artifact of a store in it."""
     if not path.is_dir():
-        raise _missing(path, "it is a file" if path.exists() else "there is no such folder")
+        raise _missing_error(path, "it is a file" if path.exists() else "there is no such folder")
     if not is_store(path):
-        raise _missing(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
+        raise _missing_error(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
 
 
-def _missing(path: Path, why: str) -> StoreMissingError:
+def _missing_error(path: Path, why: str) -> StoreMissingError:
     return StoreMissingError(
         f"there is no store at {path}",
         why=why,
@@ -446,10 +418,10 @@ def _unreadable(path: Path, error: OSError) -> StoreCorruptError:
     )
 
 
-def _read_required(journal: Journal, name: str) -> bytes:
-    data = journal.read(name)
+def _read_artifact(view: View, name: str) -> bytes:
+    data = view.read(name)
     if data is None:
-        raise corrupt(journal.folder / name, "", "the file is missing")
+        raise corrupt(view.root / name, "", "the file is missing")
     return data
 
 
@@ -458,22 +430,6 @@ def _decode(data: bytes, file: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
-
-
-def _signature(path: Path) -> object:
-    """Return what changes with every change of the folder's files."""
-    seen = []
-    for folder in (path, path / JOURNAL):
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    # A folder's own times change with the history, which no reader looks at.
-                    if entry.is_file():
-                        facts = entry.stat()
-                        seen.append((entry.path, facts.st_ino, facts.st_mtime_ns, facts.st_size))
-        except FileNotFoundError:
-            continue
-    return sorted(seen)
 
 
 def _schema_names(schema_id: str) -> set[str]:

@@ -1,63 +1,64 @@
 """The folder of one endpoint: opened, created, updated."""
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from pytest_regen import files
+from pytest_regen import commit
+from pytest_regen.commit import LOCK_TIMEOUT, Contents, View
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import StoreWriteError
+from pytest_regen.files import make_folder
 from pytest_regen.prompts.values import PromptEntry
-from pytest_regen.stores import journal
 from pytest_regen.stores.formats import (
+    PAGES_FILE,
     PagesEnvelope,
     StoredPage,
     ir_as_json,
     now,
     source_file_fault,
 )
-from pytest_regen.stores.history import ignored_history
-from pytest_regen.stores.snapshot import PAGES_FILE, Snapshot, is_store
+from pytest_regen.stores.history import store_files
+from pytest_regen.stores.snapshot import Snapshot, is_store
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.transaction import (
-    LOCK_TIMEOUT,
     PageChange,
     StoreT,
     StoreUpdate,
-    acquire_lock,
     create_files,
-    end_trial,
-    explain_write_errors,
     pages_and_source,
-    store_lock,
     update,
 )
-from pytest_regen.stores.trials import Content, TrialRecord, own_trials, splice, trial_lock
+from pytest_regen.stores.trials import (
+    Content,
+    TrialRecord,
+    contents_at_end,
+    splice,
+    take_out,
+)
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["RegenStore", "Trial", "trial"]
 
 
-TRIAL_TIMEOUT = 600.0
-"""Seconds to wait for another test that has a candidate of the same store on trial."""
-
-
 class Trial(Generic[StoreT]):
     """A candidate that is in place; taken out again unless ``accept`` is called."""
 
-    def __init__(self, kind: type[StoreT], path: Path, record: TrialRecord) -> None:
+    def __init__(self, kind: type[StoreT], path: Path, trial_: commit.Trial) -> None:
         self._kind = kind
         self._path = path
-        self._record = record
-        self._rejection: tuple[Issue, ...] = ()
-        self._is_open = True
-        self.is_accepted = False
+        self._trial = trial_
+        self._record = TrialRecord.from_json(trial_.record, path)
         self.history: tuple[str, ...] = ()
         """Ids of the history entries that the end of the trial wrote: the old outputs where the
         candidate was accepted, else the candidate's."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the candidate stays."""
+        return self._trial.is_accepted
 
     @property
     def store(self) -> StoreT:
@@ -73,24 +74,21 @@ class Trial(Generic[StoreT]):
         Raises:
             StoreWriteError: the folder cannot be written; the candidate is taken out instead.
         """
-        self._end(accepted=True, issues=issues or {})
-        self.is_accepted = True
+        self._trial.accept(partial(self._end, is_accepted=True, issues=issues or {}))
 
     def reject(self, issues: Iterable[Issue] = ()) -> None:
-        """Say why the candidate is going to be taken out; kept with it in the history."""
-        self._rejection = tuple(issues)
-
-    def _end(self, *, accepted: bool, issues: Mapping[str, Sequence[Issue]]) -> None:
-        if not self._is_open:
-            return
-        with update(self._kind, self._path), explain_write_errors(self._path):
-            self.history = end_trial(self._path, self._record, accepted=accepted, issues=issues)
-        self._is_open = False
-
-    def close(self) -> None:
-        """Take the candidate out, unless it was accepted."""
+        """Take the candidate out; what is wrong with it is kept with it in the history."""
         names = {key.type_name for key in self._record.candidates}
-        self._end(accepted=False, issues=dict.fromkeys(names, self._rejection))
+        found = dict.fromkeys(names, tuple(issues))
+        self._trial.reject(partial(self._end, is_accepted=False, issues=found))
+
+    def _end(
+        self, view: View, *, is_accepted: bool, issues: Mapping[str, Sequence[Issue]]
+    ) -> Contents:
+        contents, self.history = contents_at_end(
+            self._record, view, is_accepted=is_accepted, issues=issues
+        )
+        return contents
 
 
 @contextmanager
@@ -98,49 +96,37 @@ def trial(
     kind: type[StoreT], base: StoreT, pages: Iterable[StoredPage], source: str
 ) -> Iterator[Trial[StoreT]]:
     """Put a candidate in place; see ``RegenStore.trial``."""
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    trial_id = f"{moment}-{secrets.token_hex(4)}"
-    lock = acquire_lock(base.path, trial_lock(base.path), TRIAL_TIMEOUT)
-    own_trials.add(trial_id)
-    try:
-        with update(kind, base.path) as transaction:
-            record = _place(transaction, trial_id, base, tuple(pages), source)
-        candidate = Trial(kind, base.path, record)
+    pages = tuple(pages)
+    files = store_files(base.path)
+
+    def place(_: View) -> tuple[object, Contents]:
+        return _candidate(kind.open(base.path), base, pages, source)
+
+    with files.trial(place, take_out) as placed:
+        candidate = Trial(kind, base.path, placed)
         try:
             yield candidate
         finally:
-            candidate.close()
-    finally:
-        own_trials.discard(trial_id)
-        lock.release()
+            candidate.reject()
 
 
-def _place(
-    transaction: StoreUpdate[StoreT],
-    trial_id: str,
-    base: StoreT,
-    pages: tuple[StoredPage, ...],
-    source: str,
-) -> TrialRecord:
-    """Commit the candidate together with the record of what it stands in for."""
-    store = transaction.store
+def _candidate(
+    store: Snapshot, base: Snapshot, pages: tuple[StoredPage, ...], source: str
+) -> tuple[object, Contents]:
+    """Return the record of a candidate, and the files that put it in place."""
     if store.source != base.source:
         # Others committed since the candidate was made: only its own blocks are put in.
         source = splice(store.source, source, dict.fromkeys(page.type_name for page in pages))
-    with explain_write_errors(store.path):
-        contents = pages_and_source(store, PageChange(store, pages, None, ()), source)
-    before, after = (store.path / PAGES_FILE).read_bytes(), contents[PAGES_FILE] or b""
+    contents = pages_and_source(store, PageChange(store, pages, None, ()), source)
     record = TrialRecord(
-        trial_id,
-        Content(before, store.source.encode() if store.has_source else None),
-        Content(after, source.encode()),
+        Content(
+            (store.path / PAGES_FILE).read_bytes(),
+            store.source.encode() if store.has_source else None,
+        ),
+        Content(contents[PAGES_FILE] or b"", source.encode()),
         tuple(page.key for page in pages),
     )
-    with explain_write_errors(store.path):
-        journal.commit(
-            store.path, {**contents, **ignored_history(store.path), record.file: record.to_json()}
-        )
-    return record
+    return record.to_json(), contents
 
 
 class RegenStore(Snapshot):
@@ -191,7 +177,7 @@ class RegenStore(Snapshot):
             yield candidate
 
     @classmethod
-    def planned(
+    def from_plan(
         cls,
         path: Path | str,
         *,
@@ -253,9 +239,10 @@ class RegenStore(Snapshot):
         envelope = _first_envelope(
             ir, source_file, namespace=namespace, profile=profile, tag=boundary_tag, model=model
         )
-        with explain_write_errors(path):
-            files.make_folder(path.resolve().parent)
-        with store_lock(path):
+        files = store_files(path)
+        with files.explain_errors():
+            make_folder(path.resolve().parent)
+        with files.locked():
             if is_store(path):
                 raise StoreWriteError(
                     f"there is a store at {path} already",

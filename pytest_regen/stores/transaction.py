@@ -1,93 +1,43 @@
 """Writing to a store: one writer at a time, all or nothing, and nothing a model wrote is lost."""
 
-import errno
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pytest_regen import files
-from pytest_regen.canonical import source_hash
+from pytest_regen.commit import LOCK_TIMEOUT
 from pytest_regen.documents.ir import IR, ir_hash
-from pytest_regen.errors import StoreWriteError, UnknownPageError
-from pytest_regen.files import lock_file, make_lock_folder, refuse_obstacle
+from pytest_regen.errors import UnknownPageError
+from pytest_regen.files import refuse_obstacle
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.stores import journal
 from pytest_regen.stores.formats import (
     HAND,
-    PagesEnvelope,
-    StoredPage,
-    describe_page,
-    ir_as_json,
-    read_pages,
-)
-from pytest_regen.stores.history import HISTORY, HistoryEntry, history_files
-from pytest_regen.stores.snapshot import (
     IR_FILE,
     PAGES_FILE,
     PROMPTS_FILE,
     SCHEMA_FILE,
-    Snapshot,
-    refuse_no_store,
+    PagesEnvelope,
+    StoredPage,
+    describe_page,
+    ir_as_json,
 )
+from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
+from pytest_regen.stores.snapshot import Snapshot, refuse_no_store
 from pytest_regen.stores.strict_json import as_json
-from pytest_regen.stores.trials import Content, TrialRecord, dead_trials
-from pytest_regen.validation.issues import Issue
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+from pytest_regen.stores.trials import take_out
 
 __all__ = [
     "PageChange",
     "StoreT",
     "StoreUpdate",
-    "acquire_lock",
     "create_files",
-    "end_trial",
-    "explain_write_errors",
     "pages_and_source",
     "refuse_unwritable",
-    "store_lock",
     "update",
 ]
 
-LOCK_TIMEOUT = 60.0
-"""Seconds that a writer waits for another; a write takes milliseconds."""
-
 StoreT = TypeVar("StoreT", bound=Snapshot)
-
-_REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file would be larger than this process may write",
-    errno.EROFS: "the file system is read-only",
-    errno.EACCES: "the permission is missing",
-    errno.EPERM: "the permission is missing",
-}
-
-
-@contextmanager
-def explain_write_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says about a failed write into what the user must know."""
-    try:
-        yield
-    except OSError as error:
-        place = error.filename2 or error.filename or path
-        raise StoreWriteError(
-            f"the store {path} cannot be written: {place}",
-            why=_REASONS.get(error.errno or 0, error.strerror or str(error)),
-            hint="make the folder writable or free some space, then run the same command again; "
-            "nothing was lost",
-        ) from error
-    except UnicodeEncodeError as error:
-        raise StoreWriteError(
-            f"the store {path} cannot be written: {error.object[error.start]!r} is half a "
-            "surrogate pair",
-            why="no file can hold it as text",
-            hint="correct the text in the API description and generate again",
-        ) from None
 
 
 def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema: str) -> None:
@@ -104,10 +54,11 @@ def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema
     """
     import tempfile
 
-    with explain_write_errors(path):
-        for file in (path / PAGES_FILE, lock_file(path)):
+    files = store_files(path)
+    with files.explain_errors():
+        for file in (path / PAGES_FILE, files.lock):
             refuse_obstacle(file)
-        folder = next(one for one in (path, *path.resolve().parents) if one.is_dir())
+        folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
         # Only writing tells whether one may write.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.writelines(_plan_files(ir, prompts, schema).values())
@@ -122,60 +73,18 @@ def _plan_files(ir: IR, prompts: Sequence[PromptEntry], schema: str) -> dict[str
     }
 
 
-def acquire_lock(path: Path, file: Path, timeout: float) -> "BaseFileLock":
-    """Take a lock of the store at ``path`` and return it; it goes with the process that has it.
-
-    Raises:
-        StoreWriteError: another one has it for more than ``timeout`` seconds, or it cannot be made.
-    """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(file, thread_local=False)
-    with explain_write_errors(path):
-        make_lock_folder(file)
-        try:
-            lock.acquire(timeout=timeout)
-        except Timeout:
-            raise StoreWriteError(
-                f"the store {path} is being written by another process",
-                why=f"{file} was held for more than {timeout:g} s; a pytest run with --regen, "
-                "or pytest-regen generate or regenerate, holds it while it writes",
-                hint="wait for that process or end it, then run the same command again; the lock "
-                "goes with the process, the file may stay",
-            ) from None
-    return lock
-
-
-@contextmanager
-def store_lock(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Keep every other writer of the store at ``path`` out.
-
-    Raises:
-        StoreWriteError: see ``hold``.
-    """
-    lock = acquire_lock(path, lock_file(path), timeout)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 @contextmanager
 def update(
     kind: type[StoreT], path: Path, timeout: float = LOCK_TIMEOUT
 ) -> Iterator["StoreUpdate[StoreT]"]:
     """Lock the store at ``path`` and read it afresh; see ``RegenStore.update``."""
     refuse_no_store(path)  # No lock is made for what is no store.
-    with store_lock(path, timeout):
-        with explain_write_errors(path):
-            journal.finish(path)
-            for record in dead_trials(journal.read_journal(path)):
-                end_trial(path, record, accepted=False)
+    with store_files(path).locked(timeout, recover=take_out):
         yield StoreUpdate(kind.open(path))
 
 
 class StoreUpdate(Generic[StoreT]):
-    """A store that nobody else writes for now."""
+    """A store under its lock: no other process writes to it."""
 
     def __init__(self, store: StoreT) -> None:
         self.store: StoreT = store
@@ -219,8 +128,9 @@ class StoreUpdate(Generic[StoreT]):
         """
         change = PageChange(self.store, tuple(pages), prompts, tuple(replaced))
         contents: dict[str, bytes | None] = {}
-        sources = {_kept_name(self.store): self.store.source.encode()} if keeps_source else {}
-        with explain_write_errors(self.store.path):
+        sources = _kept_source(self.store) if keeps_source else {}
+        files = store_files(self.store.path)
+        with files.explain_errors():
             contents.update(history_files(self.store.path, change.history, sources))
             if ir is not None:
                 contents[IR_FILE] = ir_as_json(_with_findings(ir, self.store.ir))
@@ -229,9 +139,7 @@ class StoreUpdate(Generic[StoreT]):
             if schema is not None:
                 contents[SCHEMA_FILE] = schema.encode()
             contents |= pages_and_source(self.store, change, source, envelope=envelope, ir=ir)
-            changed = _actual_changes(self.store.path, contents)
-            if changed:
-                journal.commit(self.store.path, changed)
+        files.commit(contents)
         self.store = type(self.store).open(self.store.path)
         return (*(entry.id for entry in change.history), *sources)
 
@@ -245,10 +153,8 @@ def _with_findings(ir: IR, old: IR) -> IR:
     return ir.model_copy(update={"validation": found})
 
 
-def _kept_name(store: Snapshot) -> str:
-    """Return a name in the history that no other state of the source has."""
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    return f"{moment}-{source_hash(store.source)[-8:]}-{store.envelope.source_file}"
+def _kept_source(store: Snapshot) -> dict[str, bytes]:
+    return {source_name(store.source, store.envelope.source_file): store.source.encode()}
 
 
 class PageChange:
@@ -267,16 +173,17 @@ class PageChange:
         new = dict(store.pages) | {page.key: page for page in written}
         _refuse_pages_without_prompt(written, set(order), store.path)
         self.pages = [new[key] for key in order if key in new]
-        told = {(entry.key, entry.output) for entry in given}
+        explained = {(entry.key, entry.output) for entry in given}
         kept = {(page.type_name, page.output) for page in self.pages}
         lost = [
             page
             for page in store.pages.values()
-            if (page.type_name, page.output) not in kept and (page.key, page.output) not in told
+            if (page.type_name, page.output) not in kept
+            and (page.key, page.output) not in explained
         ]
         planned = set(order)
-        self.history = [entry.named() for entry in given] + [
-            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").named()
+        self.history = [entry.with_id() for entry in given] + [
+            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").with_id()
             for page in lost
         ]
 
@@ -314,7 +221,7 @@ def pages_and_source(
         kept = store.source.encode()
         contents.setdefault(new.source_file, kept)
         contents[old.source_file] = None
-        contents[f"{HISTORY}/{_kept_name(store)}"] = kept
+        contents |= history_files(store.path, (), _kept_source(store))
     contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
     return contents
 
@@ -330,52 +237,6 @@ def _refuse_pages_without_prompt(
             )
 
 
-def end_trial(
-    path: Path,
-    record: TrialRecord,
-    *,
-    accepted: bool,
-    issues: Mapping[str, Sequence[Issue]] | None = None,
-) -> tuple[str, ...]:
-    """Accept the candidate of a trial or take it out; the caller holds the lock.
-
-    Args:
-        path: folder of the store.
-        record: the trial's.
-        accepted: whether the candidate stays.
-        issues: type name to what was found in the outputs that go to the history.
-
-    Returns:
-        The ids of the history entries written.
-    """
-    pages_file = path / PAGES_FILE
-    envelope = read_pages(pages_file.read_bytes(), pages_file)
-    source_file = path / envelope.source_file
-    now = Content(
-        pages_file.read_bytes(), source_file.read_bytes() if source_file.exists() else None
-    )
-    entries = [
-        replace(entry, issues=tuple((issues or {}).get(entry.type_name, ()))).named()
-        for entry in record.kept(now, pages_file, accepted=accepted)
-    ]
-    contents: dict[str, bytes | None] = {**history_files(path, entries), record.file: None}
-    if not accepted:
-        undone = record.undone(now, pages_file)
-        contents |= {PAGES_FILE: undone.pages, envelope.source_file: undone.source}
-    journal.commit(path, _actual_changes(path, contents))
-    return tuple(entry.id for entry in entries)
-
-
-def _actual_changes(folder: Path, contents: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """Return the files whose content is not there already."""
-    changed = {}
-    for name, data in contents.items():
-        file = folder / name
-        if data != (file.read_bytes() if file.exists() else None):
-            changed[name] = data
-    return changed
-
-
 def create_files(
     path: Path,
     envelope: PagesEnvelope,
@@ -384,10 +245,7 @@ def create_files(
     schema: str,
 ) -> None:
     """Write the files of a new store, without pages; the caller holds the lock."""
-    with explain_write_errors(path):
-        files.make_folder(path)
-        journal.finish(path)
-        journal.commit(
-            path,
-            {**_plan_files(ir, prompts, schema), PAGES_FILE: as_json(envelope.to_json())},
-        )
+    files = store_files(path)
+    with files.explain_errors():
+        contents = {**_plan_files(ir, prompts, schema), PAGES_FILE: as_json(envelope.to_json())}
+    files.commit(contents)

@@ -1,43 +1,22 @@
-"""Candidates put in place while a test runs, and how they are taken out again.
+"""What a candidate on trial stands in for, and how it is taken out of a store again.
 
-A candidate's pages and source are committed together with a record of what they stand in for. As
-long as the record is there and its owner is alive, the candidate is what the folder holds. Once the
-owner is gone, readers see the store without it and the next writer takes it out. A lock, held for
-the whole of a trial, tells the one from the other; a store has one trial at a time, so that each
-test judges its own candidate.
+Others may write to the store while a test looks at the candidate: what they wrote stays.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from pytest_regen.commit import Contents, View
 from pytest_regen.errors import SourceError
-from pytest_regen.files import lock_file
 from pytest_regen.prompts.values import PageKey
-from pytest_regen.stores.formats import PagesEnvelope, StoredPage, read_pages
-from pytest_regen.stores.history import HISTORY, HistoryEntry
-from pytest_regen.stores.journal import Journal
-from pytest_regen.stores.strict_json import Node, as_json, parse_json
+from pytest_regen.stores.formats import PAGES_FILE, PagesEnvelope, StoredPage, read_pages
+from pytest_regen.stores.history import HISTORY, HistoryEntry, history_files
+from pytest_regen.stores.strict_json import Node, as_json
+from pytest_regen.validation.issues import Issue
 
-__all__ = [
-    "Content",
-    "TrialRecord",
-    "dead_trials",
-    "is_under_way",
-    "own_trials",
-    "splice",
-    "trial_lock",
-    "undo_all",
-]
-
-own_trials: set[str] = set()
-"""Ids of the trials that this process is in the middle of."""
-
-_PREFIX = f"{HISTORY}/."
-_SUFFIX = ".trial"
-_PROBE = 0.1
-"""Seconds a lock must be held to count as held: another reader's look at it takes far less."""
+__all__ = ["Content", "TrialRecord", "contents_at_end", "splice", "take_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +37,7 @@ class Content:
 
     @property
     def text(self) -> str:
-        """The source, empty where there is none."""
+        """The source, empty without a file."""
         return (self.source or b"").decode()
 
 
@@ -66,39 +45,28 @@ class Content:
 class TrialRecord:
     """A candidate and what it stands in for."""
 
-    id: str
-    """Sorts by time."""
     before: Content
     after: Content
     candidates: tuple[PageKey, ...]
     """Pages that the candidate replaces."""
 
-    @property
-    def file(self) -> str:
-        """Name of the record in the store's folder: beside the history, which git ignores."""
-        return f"{_PREFIX}{self.id}{_SUFFIX}"
-
-    def to_json(self) -> bytes:
-        """Return the content of the record's file."""
-        return as_json(
-            {
-                "id": self.id,
-                "before": _content_to_json(self.before),
-                "after": _content_to_json(self.after),
-                "candidates": [key._asdict() for key in self.candidates],
-            }
-        )
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as a JSON value."""
+        return {
+            "before": _content_to_json(self.before),
+            "after": _content_to_json(self.after),
+            "candidates": [key._asdict() for key in self.candidates],
+        }
 
     @classmethod
-    def from_json(cls, data: bytes, file: Path) -> Self:
-        """Return the record that ``to_json`` wrote.
+    def from_json(cls, data: object, file: Path) -> Self:
+        """Return the record that ``to_json`` made.
 
         Raises:
-            StoreCorruptError: it is none.
+            StoreCorruptError: it is not one; the message names ``file``.
         """
-        node = Node(parse_json(data, file), file)
+        node = Node(data, file)
         return cls(
-            node.text("id"),
             _content_from_json(node.node("before")),
             _content_from_json(node.node("after")),
             tuple(
@@ -107,7 +75,7 @@ class TrialRecord:
             ),
         )
 
-    def undone(self, now: Content, file: Path) -> Content:
+    def without_candidate(self, now: Content, file: Path) -> Content:
         """Return what the store holds without the candidate.
 
         Where nothing else was written meanwhile, that is what was there before, byte for byte.
@@ -145,7 +113,9 @@ class TrialRecord:
         names = {key.type_name for key in self.candidates} - changed
         return {name for name in names if _text_of(blocks, name) == _text_of(tried_blocks, name)}
 
-    def kept(self, now: Content, file: Path, *, accepted: bool) -> Iterator[HistoryEntry]:
+    def history_entries(
+        self, now: Content, file: Path, *, accepted: bool
+    ) -> Iterator[HistoryEntry]:
         """Yield what goes to the history when the trial ends.
 
         Args:
@@ -220,42 +190,38 @@ def _content_from_json(node: Node) -> Content:
     return Content(node.text("pages").encode(), None if source is None else source.encode())
 
 
-def trial_lock(store: Path) -> Path:
-    """Return the lock that is held while a trial of the store is under way."""
-    return lock_file(store, ".trial.lock")
+def take_out(record: object, view: View) -> Contents:
+    """Return a store's files without the candidate of a trial that was killed."""
+    trial = TrialRecord.from_json(record, view.root / HISTORY)
+    contents, _ = contents_at_end(trial, view, is_accepted=False)
+    return contents
 
 
-def is_under_way(store: Path) -> bool:
-    """Return whether some process holds the lock of the store's trials."""
-    file = trial_lock(store)
-    if not file.exists():
-        return False
-    from filelock import FileLock, Timeout
+def contents_at_end(
+    record: TrialRecord,
+    view: View,
+    *,
+    is_accepted: bool,
+    issues: Mapping[str, Sequence[Issue]] | None = None,
+) -> tuple[Contents, tuple[str, ...]]:
+    """Return what is written when a trial ends, and the ids of the history entries in it.
 
-    try:
-        with FileLock(file, thread_local=False).acquire(timeout=_PROBE, poll_interval=_PROBE / 10):
-            return False
-    except Timeout:
-        return True
-    except OSError:
-        # A folder that cannot be written: what was accepted before is the safe answer.
-        return False
-
-
-def dead_trials(journal: Journal) -> tuple[TrialRecord, ...]:
-    """Return the records of trials whose owner is gone, the latest first."""
-    found = []
-    for name in sorted(journal.names(_PREFIX, _SUFFIX), reverse=True):
-        data = journal.read(name)
-        trial_id = name[len(_PREFIX) : -len(_SUFFIX)]
-        is_alive = trial_id in own_trials or is_under_way(journal.folder)
-        if data is not None and not is_alive:
-            found.append(TrialRecord.from_json(data, journal.folder / name))
-    return tuple(found)
-
-
-def undo_all(records: Iterable[TrialRecord], content: Content, file: Path) -> Content:
-    """Return ``content`` without the candidates of ``records``, given latest first."""
-    for record in records:
-        content = record.undone(content, file)
-    return content
+    Args:
+        record: the trial's.
+        view: what the store holds.
+        is_accepted: whether the candidate stays.
+        issues: type name to what was found in the outputs that go to the history.
+    """
+    file = view.root / PAGES_FILE
+    pages = view.read(PAGES_FILE) or b""
+    source_file = read_pages(pages, file).source_file
+    now = Content(pages, view.read(source_file))
+    entries = [
+        replace(entry, issues=tuple((issues or {}).get(entry.type_name, ()))).with_id()
+        for entry in record.history_entries(now, file, accepted=is_accepted)
+    ]
+    contents: dict[str, bytes | None] = {**history_files(view.root, entries)}
+    if not is_accepted:
+        restored = record.without_candidate(now, file)
+        contents |= {PAGES_FILE: restored.pages, source_file: restored.source}
+    return contents, tuple(entry.id for entry in entries)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         Provider,
         Reply,
         Role,
-        StopReason,
         TurnRequest,
         Usage,
     )
@@ -52,7 +51,6 @@ __all__ = [
     "Reply",
     "Role",
     "ScriptedProvider",
-    "StopReason",
     "TurnRequest",
     "Usage",
     "agenerate_object_with_repair",

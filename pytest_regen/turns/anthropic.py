@@ -223,7 +223,7 @@ class AnthropicProvider:
 
     @contextmanager
     def _add_spent(self, spent: Usage, model: str) -> Iterator[None]:
-        """Add what earlier attempts took to what goes wrong before the next answer begins.
+        """Add the usage of earlier attempts to an error before the next answer begins.
 
         The SDK has retried that already.
         """
@@ -456,7 +456,7 @@ def _response_text(error: "anthropic.APIStatusError") -> str:
 
 
 def _stop_at_spend_limit(response: Any) -> None:
-    """Keep the SDK from retrying what only money can mend."""
+    """Keep the SDK from retrying a spend limit."""
     if response.status_code == RATE_LIMITED:
         response.read()
         _mark_spend_limit(response)

@@ -18,7 +18,7 @@ __all__ = ["Budget", "TokenBudget"]
 
 
 class TokenBudget(Protocol):
-    """What limits the tokens of calls; ``Budget`` is one."""
+    """A limit on the tokens of calls, as ``Budget``."""
 
     def reserve(self, estimate: int) -> int:
         """Take tokens before a call and return them, or raise ``BudgetError``."""

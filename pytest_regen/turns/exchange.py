@@ -67,7 +67,7 @@ _STOPPED = "the reply was not waited for: the turn was cancelled or interrupted"
 
 
 class TurnCassette(Protocol):
-    """A recording that turns go through; ``cassettes.CassetteRun`` is one."""
+    """A recording that turns go through, as ``cassettes.CassetteRun``."""
 
     def in_use(self, *, http_clients: bool) -> AbstractContextManager[None]:
         """Serve and record what is sent while the block runs."""
@@ -89,7 +89,7 @@ class CallRecord:
     usage: Usage | None = None
     """Tokens spent; estimated where the call broke off, ``None`` where nothing was spent."""
     failure: str = ""
-    """Why there is no reply, in words: an error, or that nobody waited for it."""
+    """Why there is no reply, in words: the error, or that the call was interrupted."""
 
 
 Log = Callable[[CallRecord], None]
@@ -111,11 +111,11 @@ class Tally:
 
 
 class TurnExchange:
-    """Takes turns with a provider, and is one itself: exchanges can be put around each other.
+    """Takes turns with a provider, and is a provider itself, so that exchanges can be nested.
 
     Args:
-        provider: who answers. What one of somebody else's raises or returns, where it is no
-            ``RegenError`` and no ``Reply``, becomes a ``TransportError``.
+        provider: who answers. An exception other than ``RegenError``, and a return value other
+            than ``Reply``, becomes a ``TransportError``.
         budgets: each reserves what a call may take; where one refuses, the others get theirs back.
         before: called with each request before it is sent.
         after: called with each request and its reply.
@@ -178,16 +178,17 @@ class TurnExchange:
     def around(
         self, steps: Steps[R], *, expected: int | None = None, log: Log | None = None
     ) -> Steps[R]:
-        """Return ``steps`` with all that belongs to a call around each; ``wire`` answers them.
+        """Return ``steps`` with budgets, hooks and log around each call; ``wire`` answers them.
 
-        Money before hooks: budgets are settled and the call is logged before anything can raise.
+        Budgets are settled and the call is logged before a hook can raise.
 
         Args:
             steps: yields requests.
             expected: tokens a reply is expected to take; by default as many as the last one took.
             log: called with each call as it ended, after the log of the exchange.
         """
-        # To send None is to start.
+        # No ``yield from``: each request and each outcome passes through here on its way. To send
+        # None is to start.
         started = cast("Generator[TurnRequest, Reply | None, R]", steps)
         reply: Reply | None = None
         failure: Exception | None = None
@@ -281,7 +282,7 @@ def _size_of(request: TurnRequest) -> int:
 
 
 def _spent_by(error: Exception, request: TurnRequest) -> Usage | None:
-    """Return what a failed call took: what is known, else its input; ``None`` if nothing was sent.
+    """Return the usage of a failed call: its input where unknown, ``None`` if nothing was sent.
 
     A reply that broke off has been asked for and, in part, written.
     """

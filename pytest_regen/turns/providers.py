@@ -1,4 +1,4 @@
-"""Providers that reach no network: a function, a script, a placeholder."""
+"""Providers without a network (a function, a script, a placeholder), and those that are named."""
 
 import functools
 import inspect
@@ -86,7 +86,7 @@ class CallableProvider:
         return self._reply(answer)
 
     async def asend(self, request: TurnRequest) -> Reply:
-        """Return what the function says, awaited if need be; raises as ``send`` does.
+        """Return what the function returns, awaited if need be; raises as ``send`` does.
 
         A plain function is called in a thread: in the event loop it would block all else, and
         Ctrl-C would wait for it.

@@ -42,7 +42,7 @@ OnProgress = Callable[[str], None]
 
 
 class Sender(Protocol[Question_contra, Answer_co]):
-    """Who answers what steps ask; a ``Provider`` is one. ``asend`` is used where it is there."""
+    """Answers what steps ask, as a ``Provider`` does; ``asend`` is used where it exists."""
 
     def send(self, request: Question_contra, /) -> Answer_co:
         """Return the answer, or raise."""
@@ -154,12 +154,12 @@ class Parallel(Generic[R]):
 
 
 class _Stopped(Exception):  # noqa: N818 - not raised past this module
-    """A call is not made any more."""
+    """The call is not made, because the turn was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stoppable:
-    """A provider that is asked nothing after a turn was interrupted."""
+    """A provider that answers nothing any more once a turn was interrupted."""
 
     provider: Provider
     stop: threading.Event
@@ -230,7 +230,7 @@ async def in_thread(function: Callable[..., R], *arguments: object) -> R:
 
 
 def tell(progress: OnProgress | None, message: str) -> None:
-    """Pass one line on to whoever watches. What a watcher raises ends no turn: it is warned of."""
+    """Call ``progress`` with a line. What it raises becomes a warning: it must not end a turn."""
     if progress is None:
         return
     try:

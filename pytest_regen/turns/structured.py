@@ -5,14 +5,14 @@ A schema is a pydantic model, any type pydantic understands, or a ``TypeAdapter`
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from pytest_regen.errors import ReplyFormatError, UsageError
 from pytest_regen.text import plural, without_thinking
-from pytest_regen.turns.exchange import Whole, extend, whole_reply
+from pytest_regen.turns.exchange import TurnExchange, Whole, extend, whole_reply
 from pytest_regen.turns.reply_text import JsonText, join, json_texts
-from pytest_regen.turns.steps import OnProgress, Steps, adrive, drive
+from pytest_regen.turns.steps import OnProgress, Steps
 from pytest_regen.turns.values import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_MODEL,
@@ -40,7 +40,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_MEND = "Reply with the whole corrected JSON value, and with nothing else."
+_REPAIR = "Reply with the whole corrected JSON value, and with nothing else."
 _STOPPED = {
     "max_tokens": (
         "the reply was cut at max_tokens, its continuations as well",
@@ -60,7 +60,7 @@ _STOPPED = {
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """A reply that fitted."""
+    """A reply that fits."""
 
     value: T
     text: str
@@ -76,7 +76,7 @@ def object_steps(
     salvage: Callable[[Sequence[str]], T | None] | None = None,
     progress: OnProgress | None = None,
 ) -> Steps[Parsed[T]]:
-    """Ask until ``parse`` takes the reply.
+    """Ask until ``parse`` accepts the reply.
 
     The wrong reply and what is wrong with it are appended to the request, so that each call reads
     the one before it from the cache. A reply that was sent back before, with the same words, is
@@ -113,7 +113,7 @@ def object_steps(
             value, text = _parse_pieces(whole, parse, salvage)
         except ReplyFormatError as error:
             error.is_truncated = whole.is_truncated
-            ask = f"{error.problem}\n\n{error.asks or _MEND}"
+            ask = f"{error.problem}\n\n{error.asks or _REPAIR}"
             reply_text = "".join(whole.pieces).strip()
             again = (reply_text, ask) in sent
             if whole.is_truncated or again or repairs == max_repairs:
@@ -154,7 +154,7 @@ def _parse_pieces(
             return parse(text), text
         except ReplyFormatError as error:
             first = first or error
-    assert first is not None  # noqa: S101 - there is at least one text
+    assert first is not None  # there is at least one text
     saved = salvage(joined.pieces) if salvage and not joined.is_whole else None
     if saved is None:
         raise first
@@ -236,7 +236,7 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
 def _answer_among(found: Sequence[JsonText]) -> int:
     """Return the index of the answer: the largest value, or a later one of about its size.
 
-    Examples and drafts stand before the answer and are smaller, or as large where it mends them.
+    Examples and drafts stand before the answer and are smaller, or as large where it repairs them.
     """
     sizes = [len("".join(candidate.text.split())) for candidate in found]
     least = max(sizes) * _ABOUT_EQUAL
@@ -337,25 +337,27 @@ class ObjectWithRepair(Generic[T]):
 
     output: T
     repair_attempts: int
-    """Times the model was asked to mend its reply; 0 where the first one fitted."""
+    """Times the model was asked to repair its reply; 0 where the first one fitted."""
     text: str
     """The reply that fitted, its pieces joined."""
     usage: Usage = field(default_factory=Usage)
     """Of all calls, truncated and unusable replies included."""
 
 
+class ObjectOptions(TypedDict, total=False):
+    """Optional arguments of ``generate_object_with_repair``, which says what they mean."""
+
+    system: str
+    history: Sequence[Message]
+    model: str
+    max_tokens: int
+    max_repairs: int
+    cache: CacheTtl | None
+    on_progress: OnProgress | None
+
+
 def generate_object_with_repair(
-    provider: Provider,
-    schema: Schema[T],
-    *,
-    prompt: str,
-    system: str = "",
-    history: Sequence[Message] = (),
-    model: str = DEFAULT_MODEL,
-    max_tokens: int = DEFAULT_MAX_TOKENS,
-    max_repairs: int = 2,
-    cache: CacheTtl | None = "5m",
-    on_progress: OnProgress | None = None,
+    provider: Provider, schema: Schema[T], *, prompt: str, **options: Unpack[ObjectOptions]
 ) -> ObjectWithRepair[T]:
     """Ask for a value of ``schema``; show the model its mistake and ask again where it made one.
 
@@ -379,17 +381,20 @@ def generate_object_with_repair(
         RefusedError: the model declined.
         ProviderError: there was no reply.
     """
-    messages = (*history, Message("user", prompt, cache))
-    request = TurnRequest(system, messages, model, max_tokens, cache=cache)
-    steps = _steps(request, schema, max_repairs, on_progress)
-    return drive(steps, provider)
+    return TurnExchange(provider).run(_steps(schema, prompt, **options))
 
 
 async def agenerate_object_with_repair(
-    provider: Provider,
+    provider: Provider, schema: Schema[T], *, prompt: str, **options: Unpack[ObjectOptions]
+) -> ObjectWithRepair[T]:
+    """Ask as ``generate_object_with_repair`` does, without blocking the event loop."""
+    return await TurnExchange(provider).arun(_steps(schema, prompt, **options))
+
+
+def _steps(
     schema: Schema[T],
-    *,
     prompt: str,
+    *,
     system: str = "",
     history: Sequence[Message] = (),
     model: str = DEFAULT_MODEL,
@@ -397,32 +402,20 @@ async def agenerate_object_with_repair(
     max_repairs: int = 2,
     cache: CacheTtl | None = "5m",
     on_progress: OnProgress | None = None,
-) -> ObjectWithRepair[T]:
-    """Ask as ``generate_object_with_repair`` does, without blocking the event loop."""
-    messages = (*history, Message("user", prompt, cache))
-    request = TurnRequest(system, messages, model, max_tokens, cache=cache)
-    steps = _steps(request, schema, max_repairs, on_progress)
-    return await adrive(steps, provider)
-
-
-def _steps(
-    request: TurnRequest, schema: Schema[T], max_repairs: int, progress: OnProgress | None
 ) -> Steps[ObjectWithRepair[T]]:
-    """Ask what ``request`` asks, with the hint of ``schema``."""
     adapter = adapter_of(schema)
-    *before, asked = request.messages
-    hinted = replace(asked, content=asked.content + schema_to_prompt_hint(adapter))
+    message = Message("user", prompt + schema_to_prompt_hint(adapter), cache)
     parsed = yield from object_steps(
-        replace(request, messages=(*before, hinted)),
+        TurnRequest(system, (*history, message), model, max_tokens, cache=cache),
         lambda text: parse_json_with_schema(text, adapter),
         max_repairs=max_repairs,
-        progress=progress,
+        progress=on_progress,
     )
     return ObjectWithRepair(parsed.value, parsed.repairs, parsed.text, parsed.usage)
 
 
 def _distance(error: "ValidationError") -> tuple[bool, int, int]:
-    """Return how far a value is from the schema, to be compared.
+    """Return how far a value is from the schema, as a sort key.
 
     Another kind of value is the farthest: a number in brackets is rarely what was meant. A value
     that lacks fields is farther than one whose fields are wrong.
@@ -468,7 +461,7 @@ def _no_json(text: str) -> ReplyFormatError:
 
 
 def _decoder_error(text: str) -> ValueError | None:
-    """Return why the text from its first bracket on is no JSON."""
+    """Return why the text is not JSON from its first bracket on."""
     start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=0)
     try:
         json.loads(text[start:].strip())
@@ -481,4 +474,4 @@ def _decoder_error(text: str) -> ValueError | None:
 
 def _excerpt(text: str) -> str:
     one_line = " ".join(text.split())
-    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # noqa: PLR2004 - a line
+    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # a line

@@ -16,7 +16,6 @@ __all__ = [
     "Provider",
     "Reply",
     "Role",
-    "StopReason",
     "TurnRequest",
     "Usage",
     "estimate_tokens",
@@ -29,10 +28,6 @@ _BYTES_PER_TOKEN = 3.5
 
 Role = Literal["user", "assistant"]
 CacheTtl = Literal["5m", "1h"]
-StopReason = str
-"""As the Messages API words it: ``end_turn``, ``max_tokens``, ``stop_sequence``, ``tool_use``,
-``pause_turn``, ``refusal``, ``model_context_window_exceeded``; empty where the provider said none.
-A reply whose stream was cut never becomes a ``Reply``: the provider raises ``TransportError``."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -120,7 +115,10 @@ class Reply:
     """The reply of a model: its text blocks joined, thinking left out."""
 
     text: str
-    stop_reason: StopReason = ""
+    stop_reason: str = ""
+    """As the Messages API words it: ``end_turn``, ``max_tokens``, ``stop_sequence``, ``tool_use``,
+    ``pause_turn``, ``refusal``, ``model_context_window_exceeded``; empty where it is not known. A
+    reply whose stream was cut never becomes a ``Reply``: the provider raises ``TransportError``."""
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     id: str = ""
@@ -153,8 +151,7 @@ class Provider(Protocol):
 def provider_reference(provider: object) -> str | None:
     """Return who answers, as ``module:name``; ``None`` for the Messages API, live or replayed.
 
-    A provider of this package says it itself, with an attribute ``reference``; of any other it is
-    the class.
+    A provider of this package has an attribute ``reference``; any other is named by its class.
     """
     kind = type(provider)
     if kind.__module__.partition(".")[0] == "pytest_regen":

@@ -138,11 +138,11 @@ def _texts(blocks: Iterable[object]) -> Iterator[str]:
 
 def _excerpt(body: object) -> str:
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
-    return repr(text if len(text) <= 80 else text[:77] + "...")  # noqa: PLR2004 - one line
+    return repr(text if len(text) <= 80 else text[:77] + "...")  # one line
 
 
 def usage_of(usage: object) -> Usage:
-    """Return the counts of a message's ``usage``; none where there is no such object."""
+    """Return the counts of a message's ``usage``; unknown counts without such an object."""
     if not isinstance(usage, Mapping):
         return Usage()
     written = usage.get("cache_creation")
@@ -181,7 +181,7 @@ class StreamedMessage:
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take the next event; kinds that carry no text or counts are passed over.
 
-        What is not as the API sends it counts as not there: recordings are edited by hand.
+        What the API would not send is ignored: recordings are edited by hand.
         """
         index = _count(event.get("index")) or 0
         match event.get("type"):
@@ -330,7 +330,7 @@ def status_failure(status: int, body: object, *, model: str, address: str) -> Pr
     """
     kind, message = _envelope(body)
     # An error inside a stream arrives under the status 200 of the response it interrupts.
-    real = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < 400 else status  # noqa: PLR2004
+    real = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < 400 else status
     what = f"{address} {_WORDS.get(real, 'answered with an error')} (HTTP {real}, model {model!r})"
     why = scrub_text(f"{kind}: {message}" if kind else message)
     if is_spend_limit(body):
@@ -366,7 +366,7 @@ def connection_failure(reason: str, *, model: str, address: str) -> ProviderErro
 def is_paid(reason: str) -> bool:
     """Whether a connection broke, or was given up, while the answer was awaited or on its way.
 
-    What the request took is then unknown, and not nothing.
+    What the request took is then unknown, not nothing.
 
     Args:
         reason: what the HTTP client says, its kind of error first.

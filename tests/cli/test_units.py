@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import command
 from plugin_project import emulated
+from store_factory import MISSPELT, make_store
 from unit_project import ANSWERS, KIND, SETTINGS, translate
 from unit_work import ENGLISH, GERMAN, write_json
 
@@ -247,3 +248,47 @@ def test_conflict_markers_name_the_unit_and_the_command(recorded: Path) -> None:
     assert command("rebuild", FILE).code == 0
     assert german(recorded) == GERMAN
     assert command("validate").code == 0
+
+
+def test_status_has_a_line_per_unit(recorded: Path) -> None:
+    """State, who wrote it, when, and which of its texts it is."""
+    write_json(recorded / FILE, {"berth": "Liegeplatz", "leave": GERMAN["leave"], "extra": "Mehr"})
+
+    done = command("status")
+
+    assert done.code == 0
+    first, *lines = done.err.splitlines()
+    assert first == FILE
+    cells = [line.split() for line in lines]
+    assert [cell[:3] for cell in cells] == [
+        ["berth", "DRIFT", "hand"],
+        ["mooring", "MISSING_UNIT", "hand"],
+        ["leave", "ok", "hand"],
+        ["extra", "ORPHAN", "-"],
+    ]
+    assert cells[0][4:] == ["text", "1"]
+
+
+def test_status_as_json(recorded: Path) -> None:
+    """With every code."""
+    write_json(recorded / FILE, {**GERMAN, "berth": "Liegeplatz"})
+
+    done = command("status", FILE, "--unit", "berth", "--json")
+
+    (report,) = done.json["files"]
+    (unit,) = report["units"]
+    assert (unit["state"], unit["codes"]) == ("DRIFT", ["DRIFT", "PLACEHOLDER"])
+    assert (unit["model"], unit["attempt"]) == ("hand", 1)
+
+
+def test_status_of_a_store(here: Path) -> None:
+    """A line per type."""
+    make_store(here / "generated/GET_v1_projects", MISSPELT)
+
+    done = command("status", "generated/GET_v1_projects", "--json")
+
+    assert done.code == 0
+    (report,) = done.json["stores"]
+    states = {row["name"]: row["state"] for row in report["types"]}
+    assert states["Owner"] == "MISSING_FIELD"
+    assert "ok" in states.values()

@@ -60,7 +60,7 @@ def test_every_key_is_read(script: Script) -> None:
 
     assert first.match == Match("claude-opus-*", "Be brief", "hello", turn=1)
     assert first.steps == [Step(Fault(529), 2), Step(EmulatedReply("Hello."))]
-    limited, cut, reply, refused = (step.said for step in second.steps)
+    limited, cut, reply, refused = (step.answer for step in second.steps)
     assert isinstance(limited, Fault)
     assert (limited.retry_after, limited.retry_after_ms, limited.should_retry) == (7, 1.5, False)
     assert isinstance(cut, Fault)

@@ -10,7 +10,6 @@ import pytest
 from pages import ROOT, blocks, printed, sessions
 from plugin_project import emulated
 
-from pytest_regen import Kind
 from pytest_regen.units import kind as kind_module
 
 PAGE = "docs/kinds.md"
@@ -31,7 +30,7 @@ def shows(lines: list[str], shown: list[str]) -> None:
     missing = [
         line
         for line in shown
-        if line != "…" and not any(" ".join(line.split()) in one for one in text)
+        if line != "…" and not any(" ".join(line.split()) in output for output in text)
     ]
     assert not missing, "\n".join(lines)
 
@@ -86,10 +85,10 @@ def test_the_table_names_every_member_of_a_kind() -> None:
     )
     rows = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
     tree = ast.parse(Path(kind_module.__file__).read_text("utf-8"))
-    (body,) = (node.body for node in tree.body if getattr(node, "name", "") == Kind.__name__)
+    (kind,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Kind")
     members = {
         getattr(node, "name", "") or ast.unparse(getattr(node, "target", node))
-        for node in body
+        for node in kind.body
         if isinstance(node, ast.FunctionDef | ast.AnnAssign)
     }
 

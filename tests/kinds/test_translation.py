@@ -26,7 +26,7 @@ def issues(root: Path, source: str, text: str, language: str = "de", **entry: ob
     kind = kind_for(root, {"key": source}, **entry)
     unit = Unit("key", root / f"{language}.json", text, "", kind)
     found = issues_from(kind.check(unit), unit)
-    return [one.code if one.severity == "error" else one.code.lower() for one in found]
+    return [issue.code if issue.severity == "error" else issue.code.lower() for issue in found]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def write(project: Project, mark: str, body: str = "pass") -> None:
         ("regen(types=4)", ["regen(types=4)", "a name or a list of names"]),
         ("regen(on={'A': 1})", ["regen(on={'A': 1})", "a name or a list of names"]),
         ("regen(store=4)", ["regen(store=4)", "the path of a store"]),
-        ("regen('a', 'b', 2, [], 'c', 'x')", ["regen('a', 'b', 2, [], 'x')", "and no more"]),
+        ("regen('a', 'b', 2, [], 'c', 'x')", ["regen('a', 'b', 2, [], 'c', 'x')", "and no more"]),
         (
             "regen(store='generated/GET_v1_project')",
             ["there is no store", f"did you mean '{STORE}'?"],

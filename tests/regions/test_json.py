@@ -307,4 +307,4 @@ def test_a_whole_file_begins_with_its_unit() -> None:
 
 def test_each_region_follows_the_protocol() -> None:
     """What is shipped can be used where a region of one's own can."""
-    assert all(isinstance(one, Region) for one in (JsonStrings(), JsonValues(), WholeFile()))
+    assert all(isinstance(region, Region) for region in (JsonStrings(), JsonValues(), WholeFile()))

@@ -73,7 +73,7 @@ def test_the_script_of_the_emulator_is_one(tmp_path: Path) -> None:
 
     first, second = load_script(tmp_path / "replies.yaml").rules
 
-    assert [isinstance(step.said, Fault) for step in first.steps] == [True, False]
+    assert [isinstance(step.answer, Fault) for step in first.steps] == [True, False]
     assert not second.match.user
 
 

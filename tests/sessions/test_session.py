@@ -21,6 +21,7 @@ from pytest_regen.sessions import GeneratorSession
 from pytest_regen.turns import (
     AnthropicProvider,
     Budget,
+    CallableProvider,
     Provider,
     Reply,
     ScriptedProvider,
@@ -227,6 +228,16 @@ def test_tokens_are_limited() -> None:
 
     assert len(provider.requests) == 1
     assert talk.turn_count == 0
+
+
+def test_a_provider_that_counts_nothing_uses_up_the_budget() -> None:
+    """What its calls were estimated to take is taken as spent."""
+    talk = session(CallableProvider(lambda _: said(1)), token_budget=5_000)
+
+    failures = [failure_of(talk) for _ in range(20)]
+
+    assert failures[-1] is BudgetError
+    assert 1 < failures.count(None) == talk.turn_count < 10
 
 
 def test_replies_that_break_off_use_up_the_budget() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_regen.sessions import Exchange, Transcript
+from pytest_regen.sessions import Exchange, SessionTranscript
 from pytest_regen.sessions.transcript import report_turn
 from pytest_regen.testing import assert_cache_prefix_stable
 from pytest_regen.turns import Message, Reply, TurnRequest, Usage
@@ -66,7 +66,7 @@ CALLS = st.lists(
 @given(CALLS)
 def test_a_call_goes_on_from_the_longest_answered_one_before_it(calls: list[Exchange]) -> None:
     """The latest of those that are equally long."""
-    transcript = Transcript(calls)
+    transcript = SessionTranscript(calls)
 
     for number, one in enumerate(calls):
         assert transcript.before(one) is reference(calls, number)
@@ -74,7 +74,7 @@ def test_a_call_goes_on_from_the_longest_answered_one_before_it(calls: list[Exch
 
 def test_a_copy_goes_on_as_the_transcript_does() -> None:
     """It may be kept for later, or shown to another process."""
-    transcript = Transcript([exchange("a"), exchange("ab")])
+    transcript = SessionTranscript([exchange("a"), exchange("ab")])
 
     copied = copy.deepcopy(transcript)
 
@@ -90,7 +90,7 @@ def test_the_bookkeeping_of_a_turn_grows_with_its_request_alone(is_failing: bool
             exchange([Counted(number) for number in range(2 * turn + 1)], failed=is_failing)
             for turn in range(turns + 1)
         ]
-        transcript = Transcript(requests[:-1])
+        transcript = SessionTranscript(requests[:-1])
         Counted.looks = 0
         transcript.add(requests[-1])
         report_turn(transcript, turns, since=turns, committed=True)
@@ -118,7 +118,7 @@ def test_the_helper_looks_at_each_message_of_each_request_a_few_times() -> None:
 def test_a_log_of_many_calls_repeats_no_message() -> None:
     """Each is written once, in the call that brought it."""
     texts = [f"message {number}" for number in range(21)]
-    log = Transcript(exchange(texts[: 2 * turn + 1]) for turn in range(11)).to_json()
+    log = SessionTranscript(exchange(texts[: 2 * turn + 1]) for turn in range(11)).to_json()
 
     written = itertools.chain.from_iterable(entry["messages"] for entry in log)
     assert [one["content"] for one in written] == texts

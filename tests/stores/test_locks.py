@@ -11,8 +11,8 @@ import pytest
 from store_factory import GOOD, make_store
 
 from pytest_regen.errors import StoreWriteError
-from pytest_regen.files import lock_file
-from pytest_regen.stores import RegenStore, StoredPage, journal
+from pytest_regen.files import lock_file, observe_effects
+from pytest_regen.stores import RegenStore, StoredPage
 
 STORE = Path("generated", "GET_v1_projects")
 
@@ -137,22 +137,19 @@ def test_git_sees_nothing_of_a_write(project: Path) -> None:
     assert after == ""
 
 
-class Killed(BaseException):
-    """Ends a write where a kill would."""
-
-
-def test_git_sees_nothing_that_a_killed_writer_left(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_sees_nothing_that_a_killed_writer_left(project: Path) -> None:
     """The journal that the next writer finishes is on this machine alone."""
 
-    def killed(_: Path) -> None:
-        raise Killed
+    def stop(effect: str, path: Path) -> None:
+        if (effect, path.name) == ("after rename", "commit.json"):
+            raise KeyboardInterrupt
 
-    with RegenStore.update(project / STORE) as tx, monkeypatch.context() as patched:
-        patched.setattr(journal, "finish", killed)
-        with pytest.raises(Killed):
-            tx.write(schema="# Changed\n")
+    with (
+        pytest.raises(KeyboardInterrupt),
+        RegenStore.update(project / STORE) as tx,
+        observe_effects(stop),
+    ):
+        tx.write(schema="# Changed\n")
 
     assert (project / STORE / ".journal").is_dir()
     assert git(project, "status", "--porcelain", "--untracked-files=all") == ""

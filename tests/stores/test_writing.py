@@ -241,8 +241,8 @@ def test_a_reader_never_sees_half_a_write(tmp_path: Path) -> None:
         tx.write(pages=filling, source="// round 0")
     seen: set[str] = set()
     with running("rewrite_first_page_for_ever", folder):
-        deadline = time.monotonic() + 3
-        while time.monotonic() < deadline:
+        start = time.monotonic()
+        while time.monotonic() < start + (3 if len(seen) > 1 else 60):
             store = RegenStore.open(folder)
             assert store.source == store.pages_of("ProjectDataObject")[0].output
             seen.add(store.source)

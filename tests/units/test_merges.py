@@ -40,7 +40,7 @@ def git(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["git", *words],
         cwd=root,
-        check=False,
+        check=words[0] != "merge",
         capture_output=True,
         text=True,
         env={**os.environ, **IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull},
@@ -115,9 +115,7 @@ def test_two_branches_merge(repository: Path, seed: int) -> None:
         added = [f"{branch}{n}" for n in range(dice.randrange(3))]
         change(repository, branch, regenerated, added, dropped)
         commit(repository)
-    sides = {
-        branch: git(repository, "show", f"{branch}:locales/en.json").stdout for branch, *_ in plans
-    }
+    sides = [git(repository, "show", f"{plan[0]}:locales/en.json").stdout for plan in plans]
 
     merged = git(repository, "merge", "-q", "ours", "-m", "x")
 
@@ -139,7 +137,7 @@ def test_two_branches_merge(repository: Path, seed: int) -> None:
 
 
 def joined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
-    """Return what a person makes of two catalogues: what either added, without what either dropped."""
+    """Return what a person makes of both: what either added, without what either dropped."""
     base = english(NAMES)
     gone = {name for name in base if name not in ours or name not in theirs}
     return {name: text for name, text in {**base, **ours, **theirs}.items() if name not in gone}

@@ -134,7 +134,7 @@ def _replay_connection(connector: Any, request: Any, taken: Interaction) -> Any:
         _ReplayTransport(loop, protocol, [head, *_wire_pieces(taken, request.method)], taken)
     )
     # Must not be pooled: it leads nowhere.
-    protocol._should_close = True  # noqa: SLF001 - aiohttp before 3.12 has no force_close()
+    protocol._should_close = True
     make = import_module("aiohttp.connector").Connection
     return make(connector, request.connection_key, protocol, loop)
 
@@ -156,7 +156,7 @@ class _ReplayTransport(asyncio.Transport):
         self._breaks_off = taken.end != "complete"
         self._is_closing = False
 
-    def write(self, data: object) -> None:  # noqa: ARG002 - what was sent is known
+    def write(self, data: object) -> None:
         """Answer, once."""
         pieces, self._pieces = self._pieces, []
         for piece in filter(None, pieces):
@@ -281,9 +281,9 @@ async def _pass_on(live: Any, copy: Any, answer: LiveAnswer) -> None:
 
 def _detached_reader(live: Any) -> Any:
     """Return a reader like that of an answer, but without a connection to slow down."""
-    loop, limit = asyncio.get_running_loop(), max(_LIMIT, live._low_water)  # noqa: SLF001 - of lines
+    loop, limit = asyncio.get_running_loop(), max(_LIMIT, live._low_water)
     make = import_module("aiohttp").StreamReader
-    return make(_NoConnection(), limit, timer=live._timer, loop=loop)  # noqa: SLF001 - or a timeout would not end it
+    return make(_NoConnection(), limit, timer=live._timer, loop=loop)
 
 
 class _NoConnection:

@@ -2,6 +2,9 @@
 
 Patched clients ask the innermost cassette; answers on their way to a caller are kept piece by piece
 and recorded at their end; websockets are refused.
+
+Libraries open their own connections for websockets, so the request for the upgrade is looked for
+where all of them pass: in what sockets send, and over TLS in what is about to be encrypted.
 """
 
 import asyncio
@@ -88,7 +91,7 @@ def end_streams(run: ActiveCassette) -> None:
     Raises:
         CassetteMiss: one cannot be written.
     """
-    for answer in [one for one in _open if one.run is run]:
+    for answer in [live for live in _open if live.run is run]:
         answer.end("closed")
 
 
@@ -260,7 +263,7 @@ def _check_sent(head: bytes) -> None:
         return
     refusal = _refusal(host_of(address) or "a server")
     signal = run.signal(refusal)
-    if asyncio._get_running_loop() is None:  # noqa: SLF001 - documented for such as us
+    if asyncio._get_running_loop() is None:
         raise signal
     raise BlockedConnectionError(str(refusal))
 

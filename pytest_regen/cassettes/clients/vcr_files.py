@@ -63,11 +63,11 @@ class Persister:
         for path in dict.fromkeys([*own, *self._extra]):
             exact = _StrictSerializer(path, serializer)
             found.append(_load(path, partial(deserialize, serializer=exact)))
-        found = [one for one in found if one is not None]
+        found = [loaded for loaded in found if loaded is not None]
         if not found:
             raise CassetteNotFoundError
-        requests = [request for one in found for request in one[0]]
-        responses = [response for one in found for response in one[1]]
+        requests = [request for loaded in found for request in loaded[0]]
+        responses = [response for loaded in found for response in loaded[1]]
         return requests, responses, *found[0][2:]
 
     def save_cassette(self, cassette_path: str, cassette_dict: Any, serializer: Any) -> None:
@@ -87,7 +87,7 @@ class RewritePersister:
     def __init__(self, persister: Any) -> None:
         self._persister = persister
 
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ARG002
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
         """Report that there is no cassette."""
         raise CassetteNotFoundError
 
@@ -100,7 +100,7 @@ class _StrictSerializer:
     """Replaces a serializer of vcrpy for reading: with limits, and with lines in its errors."""
 
     def __init__(self, path: Path, serializer: Any) -> None:
-        build = Request._from_dict  # noqa: SLF001 - what vcrpy is about to call
+        build = Request._from_dict
         if serializer is yamlserializer:
             self.deserialize = _strict_yaml(path, _base_loader(), build)
         elif serializer is jsonserializer:
@@ -234,23 +234,23 @@ def _without_large(cassette: dict[str, Any]) -> dict[str, Any]:
     return {
         **cassette,
         "requests": [
-            type(one)(one.method, one.uri, b"", one.headers)
-            if _size(_request_body(one)) > LARGE_BODY
-            else one
-            for one in requests
+            type(request)(request.method, request.uri, b"", request.headers)
+            if _size(_request_body(request)) > LARGE_BODY
+            else request
+            for request in requests
         ],
         "responses": [
-            {**one, "body": {"string": b""}}
-            if _size((one.get("body") or {}).get("string")) > LARGE_BODY
-            else one
-            for one in responses
+            {**response, "body": {"string": b""}}
+            if _size((response.get("body") or {}).get("string")) > LARGE_BODY
+            else response
+            for response in responses
         ],
     }
 
 
 def _request_body(request: Any) -> Any:
     """Return the body of a request, in one piece where it can be."""
-    body = request._body  # noqa: SLF001 - vcrpy before 8.2 has no body_bytes
+    body = request._body
     is_cut = isinstance(body, list) and all(isinstance(piece, bytes) for piece in body)
     return b"".join(body) if is_cut else body
 
@@ -296,8 +296,10 @@ def _scrub_cassette(cassette: Mapping[str, Any]) -> dict[str, Any]:
     """Return what vcrpy is about to write, without credentials."""
     return {
         **cassette,
-        "requests": [_scrub_request(one) for one in cassette["requests"]],
-        "responses": [_scrub_response(_scrub_status(one)) for one in cassette["responses"]],
+        "requests": [_scrub_request(request) for request in cassette["requests"]],
+        "responses": [
+            _scrub_response(_scrub_status(response)) for response in cassette["responses"]
+        ],
     }
 
 
@@ -407,7 +409,7 @@ class _TextPersister:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:  # noqa: ARG002 - vcrpy's
+    def load_cassette(self, cassette_path: str, serializer: Any) -> Any:
         """Return the requests and answers."""
         return deserialize(self._text, yamlserializer)
 

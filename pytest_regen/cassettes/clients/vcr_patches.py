@@ -184,22 +184,22 @@ def keep_patches_while_sending() -> Iterator[None]:
     of ``http.client``, which is given its own names here, and those of httplib2, for which nothing
     changes.
     """
-    before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass  # noqa: SLF001 - vcrpy's
+    before, base = vcr.patch.force_reset, VCRHTTPSConnection._baseclass
     if base.__module__ == __name__:
         # A cassette inside another one.
         yield
         return
 
     def reset() -> AbstractContextManager[None]:
-        connection = sys._getframe(1).f_locals.get("self")  # noqa: SLF001 - nothing else tells
+        connection = sys._getframe(1).f_locals.get("self")
         kind = getattr(connection, "_baseclass", base).__module__
         return before() if kind.startswith("httplib2") else nullcontext()
 
-    vcr.patch.force_reset, VCRHTTPSConnection._baseclass = reset, _bind_to_itself(base)  # noqa: SLF001 - as above
+    vcr.patch.force_reset, VCRHTTPSConnection._baseclass = reset, _bind_to_itself(base)
     try:
         yield
     finally:
-        vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base  # noqa: SLF001 - as above
+        vcr.patch.force_reset, VCRHTTPSConnection._baseclass = before, base
 
 
 @cache

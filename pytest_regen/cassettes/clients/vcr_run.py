@@ -65,7 +65,7 @@ def is_expected(
     code = getattr(function, "__code__", None)
     if code is not None and _names_error(code, getattr(function, "__globals__", {}), error):
         return True
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - what `inspect` calls, without reading source files
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         home = f"{frame.f_globals.get('__name__')}."
         if not home.startswith(prefixes):
@@ -80,8 +80,8 @@ def _names_error(code: CodeType, known: Mapping[str, Any], error: type[BaseExcep
     """Return whether a function, or one inside it, names ``error`` by its name or an alias."""
     return any(
         name == error.__name__ or _is_error(known.get(name), error)
-        for one in _inner_code(code)
-        for name in one.co_names
+        for inner in _inner_code(code)
+        for name in inner.co_names
     )
 
 
@@ -93,7 +93,7 @@ def _inner_code(code: CodeType) -> Iterator[CodeType]:
 
 
 def _is_error(value: object, error: type[BaseException]) -> bool:
-    return value is error or (isinstance(value, tuple) and any(one is error for one in value))
+    return value is error or (isinstance(value, tuple) and any(member is error for member in value))
 
 
 _CALCULATES = "_calculate_retry_timeout"
@@ -248,13 +248,15 @@ class VcrRun:
         if self.refused:
             refused, self.refused = self.refused, []
             return refused[0]
-        cause = next((one for one in _causes(failure) if isinstance(one, self.theirs)), None)
+        cause = next((cause for cause in _causes(failure) if isinstance(cause, self.theirs)), None)
         if cause is None or not (self.missed or self.expected):
             return None
         request = getattr(cause, "failed_request", None)
         sent = (getattr(request, "method", None), getattr(request, "uri", None))
         known = [*self.missed, *self.expected]
-        asked = next((one for one in known if (one.method, one.uri) == sent), known[0])
+        asked = next(
+            (request for request in known if (request.method, request.uri) == sent), known[0]
+        )
         error = self.missed.get(asked) or self._miss(asked)
         self.missed.clear()
         return error

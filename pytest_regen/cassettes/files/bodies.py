@@ -1,4 +1,8 @@
-"""Decoding of compressed bodies, which could not be searched for secrets, and form boundaries."""
+"""Decoding of compressed bodies, which could not be searched for secrets, and form boundaries.
+
+Clients separate the parts of a form with files (``multipart/form-data``) by a random boundary. It
+is replaced by a stable one, or no two requests would be equal and no recording would be found.
+"""
 
 import re
 import zlib
@@ -20,6 +24,7 @@ _LARGEST = 1 << 28
 """In bytes: a few kilobytes can decompress to more than fits into memory."""
 
 _PIECE = 1 << 12
+_DEFLATE = 8
 _UNCHANGED = frozenset({"", "identity", "aws-chunked"})
 """Encodings that leave a body as it is; S3 reports the last one, the way of the upload."""
 
@@ -124,7 +129,9 @@ def _deflate(body: bytes) -> tuple[bytes, bool]:
     if body[:1] in {b"{", b"["}:
         return body, True
     # Some servers send deflate without its header of two bytes; this recognizes the header.
-    has_header = len(body) == 1 or (body[0] & 15 == 8 and int.from_bytes(body[:2]) % 31 == 0)  # noqa: PLR2004 - RFC 1950
+    # RFC 1950: the method deflate, and two bytes that are a multiple of 31.
+    is_zlib = body[0] & 15 == _DEFLATE and int.from_bytes(body[:2]) % 31 == 0
+    has_header = len(body) == 1 or is_zlib
     try:
         return _inflate(body, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
     except UndecodableBodyError:

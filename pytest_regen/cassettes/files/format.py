@@ -159,7 +159,7 @@ def _stream_line(interaction: Interaction) -> str:
     """Return how a stream arrived, as one line of JSON (which is YAML), to keep reviews short."""
     if interaction.end == "complete" and not interaction.chunks:
         return ""
-    chunks = json.dumps([list(one) for one in interaction.chunks], separators=(", ", ":"))
+    chunks = json.dumps([list(chunk) for chunk in interaction.chunks], separators=(", ", ":"))
     return f"  stream: {{end: {interaction.end}, chunks: {chunks}}}\n"
 
 
@@ -361,7 +361,11 @@ def _stream(data: Mapping[str, Any]) -> dict[str, Any]:
     chunks = kept["chunks"]
     pairs = chunks if isinstance(chunks, list) else [chunks]
     for pair in pairs:
-        if not isinstance(pair, list) or [type(one) for one in pair] != [int, int] or min(pair) < 0:
+        if (
+            not isinstance(pair, list)
+            or [type(number) for number in pair] != [int, int]
+            or min(pair) < 0
+        ):
             raise ValueError(
                 f"a piece of a stream is {_show_value(pair)}, no [milliseconds, bytes]"
             )

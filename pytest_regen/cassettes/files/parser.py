@@ -176,7 +176,9 @@ def room_behind(text: str, path: Path) -> tuple[int, str] | None:
         found = None
     if found is None or not text[: found.end].endswith("\n"):
         return None
-    ours = [one for one in found.data["interactions"] if isinstance(one, Mapping) and "key" in one]
+    ours = [
+        item for item in found.data["interactions"] if isinstance(item, Mapping) and "key" in item
+    ]
     return None if ours else (found.end, found.indent)
 
 
@@ -435,7 +437,7 @@ def guarded_loader(base: Any) -> Any:
             self._depth = 0
             self._seen: set[int] = set()
 
-        def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
+        def descend_resolver(self, current_node: Any, *_: Any) -> None:
             """Count how deep the node is; the parser calls this for each."""
             self._depth += 1
             if self._depth > _DEEPEST:

@@ -1,4 +1,9 @@
-"""Cassettes in the file system: names, appending in one step, replacing, files no test uses."""
+"""Cassettes in the file system: names, appending in one step, replacing, files no test uses.
+
+Appending is atomic for readers: while bytes are being written, a small journal beside the cassette
+says where, and what was there before. A reader in the meantime, or after a kill, reads the file as
+it was, and the next writer restores that state.
+"""
 
 import ast
 import contextlib
@@ -326,8 +331,8 @@ def _is_shortened(name: str, module: _Module) -> bool:
         return False
     start = found[1]
     # A name with nothing left is replaced by a type's name.
-    given = (_UNSAFE.sub("_", one).strip("_.~-") or "type" for one in module.texts)
-    return any(map(start.startswith, module.tests)) or any(one.startswith(start) for one in given)
+    given = (_UNSAFE.sub("_", text).strip("_.~-") or "type" for text in module.texts)
+    return any(map(start.startswith, module.tests)) or any(name.startswith(start) for name in given)
 
 
 def _is_inherited(name: str, tree: ast.Module) -> bool:

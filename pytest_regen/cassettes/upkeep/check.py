@@ -68,6 +68,9 @@ class AcceptedFinding(NamedTuple):
 class Baseline:
     """The file of findings that are accepted and not reported again.
 
+    It names the kind and the cassette of each finding with a hash of the value, but neither the
+    value nor its line, so it may be committed, and lines may move.
+
     Args:
         path: the file.
         known: its entries.
@@ -130,9 +133,9 @@ class Baseline:
         folder = self.path.absolute().parent
         return tuple(
             sorted(
-                one
-                for one in self._known - self._met
-                if one.path in places or not (folder / one.path).exists()
+                entry
+                for entry in self._known - self._met
+                if entry.path in places or not (folder / entry.path).exists()
             )
         )
 
@@ -143,7 +146,7 @@ class Baseline:
             UsageError: it cannot be written.
         """
         kept = sorted((self._known | self._met) - {*self.outdated_entries(checked)})
-        entries = [one._asdict() for one in kept]
+        entries = [entry._asdict() for entry in kept]
         text = json.dumps({"version": _VERSION, "findings": entries}, indent=2, ensure_ascii=False)
         try:
             replace_file(self.path, f"{text}\n")
@@ -162,12 +165,14 @@ def _entries(path: Path, value: Any) -> list[AcceptedFinding]:
     if not isinstance(listed, list) or value.get("version") != _VERSION:
         raise _no_baseline(path, f"it has no list of findings of version {_VERSION}")
     found = []
-    for number, one in enumerate(listed, 1):
+    for number, entry in enumerate(listed, 1):
         names = AcceptedFinding._fields
-        if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in names):
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(name), str) for name in names
+        ):
             wanted = ", ".join(names)
             raise _no_baseline(path, f"finding {number} has not all of {wanted} as text")
-        found.append(AcceptedFinding(*(one[name] for name in names)))
+        found.append(AcceptedFinding(*(entry[name] for name in names)))
     return found
 
 
@@ -305,7 +310,7 @@ def check_cassettes(
             layout = _other_layout(path)
             if layout:
                 found.append(Finding("FOREIGN", "warning", path, error.line, layout))
-                found += [one for one, _ in _secret_lines(path, known)]
+                found += [finding for finding, _ in _secret_lines(path, known)]
             else:
                 found.append(_unreadable(path, error))
     found += _variation_findings(files)
@@ -315,8 +320,8 @@ def check_cassettes(
 def outdated_findings(baseline: Baseline, checked: Iterable[Path]) -> tuple[Finding, ...]:
     """Return the entries of a baseline that no longer apply, one finding for each cassette."""
     kinds: defaultdict[str, list[str]] = defaultdict(list)
-    for one in baseline.outdated_entries(checked):
-        kinds[one.path].append(one.kind)
+    for entry in baseline.outdated_entries(checked):
+        kinds[entry.path].append(entry.kind)
     return tuple(
         Finding(
             "BASELINE",
@@ -350,12 +355,12 @@ def _other_layout(path: Path) -> str:
     except CassetteUnreadableError:
         return ""
     items = data.get("interactions") if isinstance(data, Mapping) else None
-    if not isinstance(items, list) or not all(isinstance(one, Mapping) for one in items):
+    if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         return ""
-    if not any({"request", "response", "key"} & one.keys() for one in items):
+    if not any({"request", "response", "key"} & item.keys() for item in items):
         what = ", ".join(sorted({str(name) for name in items[0]})[:4])
         return f"it holds no requests of HTTP but {what}: only its text was searched"
-    halves = [one.get(half) for one in items for half in ("request", "response")]
+    halves = [item.get(half) for item in items for half in ("request", "response")]
     if any(_is_laid_out(half) for half in halves):
         return "its bodies are laid out by another serializer: only its text was searched"
     return ""
@@ -435,8 +440,8 @@ def _is_harmless_header(name: str, values: Iterable[str]) -> bool:
         return True
     if name not in {"cookie", "set-cookie"}:
         return False
-    cookies = [one for value in values for one in value.split(";")[: _pairs_in(name)]]
-    return all(one.partition("=")[0].strip() in _PROXY_COOKIES for one in cookies)
+    cookies = [cookie for value in values for cookie in value.split(";")[: _pairs_in(name)]]
+    return all(cookie.partition("=")[0].strip() in _PROXY_COOKIES for cookie in cookies)
 
 
 def _pairs_in(name: str) -> int | None:
@@ -527,10 +532,12 @@ def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
     for group in groups.values():
         (_, first), *others = group.values()
         for stored, body in others:
-            for one in differences(first, body):
-                if (stored.path, one.path) not in told:
-                    told.add((stored.path, one.path))
-                    message = f"{one.path} varies between recordings{_remedy(body, one)}"
+            for difference in differences(first, body):
+                if (stored.path, difference.path) not in told:
+                    told.add((stored.path, difference.path))
+                    message = (
+                        f"{difference.path} varies between recordings{_remedy(body, difference)}"
+                    )
                     yield Finding("VARIES", "warning", stored.path, stored.line, message)
 
 

@@ -135,7 +135,7 @@ def plan_conversion(
 def _plan_text(plan: Conversion, file: CassetteFile, *, lays_out: bool, force: bool) -> Conversion:
     text = _text(plan.path)
     old = [stored.interaction for stored in file.interactions]
-    kept = [clean_interaction(one) for one in old]
+    kept = [clean_interaction(interaction) for interaction in old]
     if file.is_laid_out and kept == old and not lays_out:
         return replace(plan, status="unchanged", target=plan.path)
     in_place = plan.target == plan.path
@@ -187,7 +187,7 @@ def is_cleanable(path: Path) -> bool:
         made = Path(folder, "c.yaml")
         made.write_text(plan.text, "utf-8", newline="\n")
         found = check_cassettes([made], Limits())
-    return not any(one.code in {"SECRET", "HEADER"} for one in found)
+    return not any(finding.code in {"SECRET", "HEADER"} for finding in found)
 
 
 def _text(path: Path) -> str:
@@ -199,10 +199,10 @@ def _converted_text(file: CassetteFile, kept: Sequence[Interaction], *, lays_out
     sources = list(map(WireExchange.of, kept))
     head = {
         **scrub_value(file.metadata),
-        "source": ", ".join(sorted({one.source for one in sources})),
-        "models": sorted({one.model for one in sources if one.model}),
+        "source": ", ".join(sorted({source.source for source in sources})),
+        "models": sorted({source.model for source in sources if source.model}),
     }
-    texts = [interaction_text(one, lays_out=lays_out) for one in kept]
+    texts = [interaction_text(interaction, lays_out=lays_out) for interaction in kept]
     if file.is_laid_out:
         texts = list(map(_with_day, texts, file.interactions))
     return header_text(head) + "".join(texts)
@@ -302,7 +302,7 @@ def _first_loss_for_vcrpy(
 ) -> str:
     from pytest_regen.cassettes.clients.vcr_files import VcrpyCannotReadError, first_loss_for_vcrpy
 
-    answers = [one.response_body for one in kept]
+    answers = [interaction.response_body for interaction in kept]
     is_json = name_parts(plan.path)[1] == ".json"
     try:
         return first_loss_for_vcrpy(text, plan.text, answers, is_json=is_json, as_json=lays_out)

@@ -54,7 +54,7 @@ class Target:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells targets of one test apart."""
+        """Identifies a target among those of one test."""
         return str(self.store), self.type_name
 
 
@@ -62,7 +62,7 @@ def targets_of(item: pytest.Item, failure: BaseException) -> list[Target]:
     """Return the types that a failure is about, those that it names itself first.
 
     Raises:
-        NoTargetError: no type can be told.
+        NoTargetError: the failure does not say which type.
         UnknownTypeError: the marker or an issue names a type that the store does not have.
     """
     if isinstance(item, TypeItem):
@@ -121,8 +121,8 @@ def failure_of(item: pytest.Item) -> BaseException | None:
 def is_feedback(failure: BaseException | None) -> bool:
     """Return whether a failure is about what a model wrote: a failed assertion, but for one kind.
 
-    A ``ContextLossError`` is about the code of an agent that drops what it was told. No reply can
-    mend that, and neither store nor session is at fault.
+    A ``ContextLossError`` is about the code of an agent that drops part of its context: no reply
+    can fix that, and neither store nor session is at fault.
     """
     from pytest_regen.testing import ContextLossError
 
@@ -131,7 +131,7 @@ def is_feedback(failure: BaseException | None) -> bool:
 
 
 def feedback_of(item: pytest.Item, failure: BaseException) -> tuple[Feedback, ...]:
-    """Return what a failure tells the model: its own feedback, else its words.
+    """Return the feedback of a failure: its own, else its words.
 
     With ``on=[codes]`` on the marker, only issues of those codes count.
     """

@@ -19,7 +19,7 @@ _PACKAGE: Final = Path(__file__).parents[2]
 def project_frames(item: pytest.Item, traceback: TracebackType | None) -> TracebackType | None:
     """Return ``traceback`` up to the last line of the project that asked.
 
-    What lies behind it, a client's retries and our lookup, tells nobody why a request differs.
+    What lies behind it, a client's retries and our lookup, does not explain the difference.
 
     Args:
         item: the test; its own file counts as the project wherever it lies.
@@ -105,7 +105,7 @@ def trim_traceback(
 ) -> pytest.ExceptionInfo[BaseException]:
     """Return how a test of a session failed, to the last line of the project.
 
-    Our own lines below it, and errors of libraries that ours is about, tell a reader nothing.
+    Our own lines below it, and the errors of libraries that caused it, do not help a reader.
     ``--full-trace`` shows them.
     """
     error = failure.value

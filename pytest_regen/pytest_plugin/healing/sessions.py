@@ -1,4 +1,4 @@
-"""A failing test of a session: its sessions are told why, and the body is called again.
+"""A failing test of a session: its sessions get feedback, and the body is called again.
 
 Nothing is written and, without leave on the command line, nothing is sent: the next turn comes
 from the test's cassette or from a provider of the project. So the marker alone is enough.
@@ -149,7 +149,7 @@ def _part(
 
 
 def _words_of(feedback: ScenarioFeedback) -> ScenarioFeedback:
-    """Return what of ``feedback`` a session without scenarios is told."""
+    """Return the part of ``feedback`` for a session without scenarios."""
     rules = (f"The rules were changed: {change}" for change in feedback.rule_changes)
     return ScenarioFeedback(notes=(*feedback.notes, *rules))
 
@@ -178,7 +178,7 @@ class _Totals:
 def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | None:
     """Call a failing item again with its failure as feedback; return the failure that is left.
 
-    ``None`` means that it passes now. What no reply could mend ends it, see ``is_feedback``.
+    ``None`` means that it passes now. One that no reply could fix ends it, see ``is_feedback``.
     """
     makers: list[SessionMaker] = item.stash[SESSION_MAKERS]
     before = _totals(makers)
@@ -189,7 +189,7 @@ def heal_sessions(item: pytest.Item, failure: BaseException) -> BaseException | 
 
 
 def _retry(item: pytest.Item, failure: BaseException, makers: Sequence[SessionMaker]) -> _Retry:
-    """Call the body again, until it passes or there is nothing more to tell."""
+    """Call the body again, until it passes or no feedback is left."""
     attempts = choices_of(item.config).attempts(regen_mark(item).attempts)
     retry = _Retry(failure)
     while retry.failure is not None and is_feedback(retry.failure) and retry.calls < attempts:
@@ -208,7 +208,7 @@ def _retry(item: pytest.Item, failure: BaseException, makers: Sequence[SessionMa
 
 
 def _send_feedback(makers: Sequence[SessionMaker], feedback: ScenarioFeedback | None) -> bool:
-    """Tell the sessions what was wrong; return whether there was anything to tell anybody.
+    """Give the sessions their feedback; return whether any of them got some.
 
     Raises:
         UsageError: there is something that no session can take.
@@ -235,18 +235,17 @@ def _stop(retry: _Retry, error: RegenError) -> _Retry:
 
 
 def _feedback(item: pytest.Item, failure: BaseException) -> ScenarioFeedback | None:
-    """Return what a failure tells a session; ``None`` where the marker's codes leave nothing."""
+    """Return the feedback of a failure; ``None`` where the marker's codes leave nothing."""
     if isinstance(failure, FeedbackError) and failure.scenarios is not None:
         return failure.scenarios
-    said = feedback_of(item, failure)
-    notes = tuple(_words(line) for line in said)
+    notes = tuple(_words(note) for note in feedback_of(item, failure))
     return ScenarioFeedback(notes=notes) if notes else None
 
 
-def _words(one: Issue | str) -> str:
-    if isinstance(one, str):
-        return one
-    return f"[{one.code}] {one.message}" + (f"\n{one.detail}" if one.detail else "")
+def _words(note: Issue | str) -> str:
+    if isinstance(note, str):
+        return note
+    return f"[{note.code}] {note.message}" + (f"\n{note.detail}" if note.detail else "")
 
 
 def _totals(makers: Sequence[SessionMaker]) -> _Totals:

@@ -167,7 +167,7 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
         case "refused":
             return recording_command(config, nodeid, cassette, "--regen-model", "MODEL")
         case None | "clean":
-            # Nothing was asked for, or nothing is left that a reply could mend.
+            # Nothing was asked for, or nothing is left that a reply could fix.
             repair = repair_command(check, name, result.issues_after)
             return repair or node_command(config, nodeid)
         case _:
@@ -205,7 +205,7 @@ class _Attempt:
     failure: BaseException | None
     """What the item fails with now."""
     cost: str
-    """US dollars; empty where nothing was paid, or nobody knows the price."""
+    """US dollars; empty where nothing was paid, or no price is known."""
 
 
 class _Calls:
@@ -307,7 +307,7 @@ class _Healing:
         cost = self._cost(target, result) if is_live else ""
         forget(item.config, target.store)
         if not result.regenerated:
-            # What the rejected candidate said is not what the files on disk deserve.
+            # The failure of a rejected candidate says nothing about the files on disk.
             return _Attempt(result, self._failure, cost)
         if isinstance(item, TypeItem):
             calls()

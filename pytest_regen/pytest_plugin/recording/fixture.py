@@ -111,7 +111,7 @@ class _FailedError(Exception):
 
 @contextmanager
 def cassette_in_use(item: pytest.Item, config: Mapping[str, object]) -> Iterator[CassetteRun]:
-    """Put the test's cassette to use, in the mode chosen; a recording nobody asked for fails.
+    """Use the cassette of a test, in the mode chosen; recordings left unplayed fail it.
 
     Args:
         item: the test.
@@ -184,7 +184,7 @@ def _mode(item: pytest.Item, sharing: Sharing, mark: CassetteMark) -> RecordMode
 
 @contextmanager
 def _placeholder_keys(run: CassetteRun) -> Iterator[None]:
-    """Let a client that insists on a key be made where there is none, if nothing will be sent."""
+    """Set placeholder keys for clients that insist on one, if nothing will be sent."""
     lacking = [names[0] for names in _KEYS if not any(map(os.environ.get, names))]
     if not run.is_replay_only:
         lacking = []
@@ -221,7 +221,7 @@ def policy(
     """Return what becomes of ``drift`` or ``unplayed``: marker, ini value, table, default.
 
     Raises:
-        pytest.UsageError: the ini value is none of the three.
+        pytest.UsageError: the ini value is not one of the three.
     """
     ini = ini_choice(config, f"regen_{name}", POLICIES)
     table: Policy | None = getattr(choices_of(config).settings.cassettes, name)
@@ -262,7 +262,7 @@ def _report(item: pytest.Item, run: CassetteRun, mark: CassetteMark, sharing: Sh
         command = sharing.record_command()
         note(item, "drift", run.path, drift, command=command, causes=drift.causes)
     if sharing.is_shared:
-        # What is left is the others' business, and nobody knows whether all of them ran.
+        # What is left belongs to the other tests, which may not all have run.
         return
     unplayed = policy(item.config, "unplayed", mark.unplayed)
     passed = item.stash.get(CALL_PASSED, False)

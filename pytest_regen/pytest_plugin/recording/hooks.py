@@ -1,4 +1,4 @@
-"""Hooks that only runs with cassettes need: misses told as themselves, notes for the summary."""
+"""Hooks that only runs with cassettes need: misses shown as such, notes for the summary."""
 
 import os
 from collections.abc import Awaitable, Callable, Generator, Sequence

@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CassetteNote:
-    """One thing to tell about a cassette."""
+    """One line of the summary about a cassette."""
 
     kind: Literal["miss", "drift", "unplayed", "orphan", "hint"]
     what: str
@@ -115,7 +115,7 @@ def _is_unused(module: Path, file: Path, modules: Mapping[Path, bool]) -> bool:
     """Whether a module is gone, or was collected and does not name a file.
 
     What it names may be used by a test that is not collected here, or by ``use_cassette``. A module
-    that is there and was not collected says nothing: nobody knows what its tests would use.
+    that is there and was not collected counts as well: its tests may use any cassette.
     """
     from pytest_regen.cassettes.files.storage import unused_reason
 
@@ -144,7 +144,7 @@ def cassette_log(config: pytest.Config) -> "CassetteLog":
 
 
 class CassetteLog:
-    """Hears of cassettes while tests are collected and run, and tells at the end."""
+    """Collects notes about cassettes during a run, and prints them at its end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -173,7 +173,7 @@ class CassetteLog:
         self._used.update(map(Path, data["used"]))
 
     def use(self, file: Path) -> None:
-        """Note that a test uses a cassette, which it may not have said before."""
+        """Note that a test uses a cassette, which it may not have claimed before."""
         path = Path(os.path.abspath(file))  # noqa: PTH100 - a link is where it stands
         if path not in self._claimed:
             self._used.add(path)
@@ -220,7 +220,7 @@ class CassetteLog:
         self.notes = [note for note in self.notes if note not in used]
         cache: pytest.Cache | None = getattr(session.config, "cache", None)
         if cache is not None and (self.drifted or cache.get(_DRIFTED, [])):
-            # `pytest-regen cassettes check` tells of them.
+            # `pytest-regen cassettes check` lists them.
             cache.set(_DRIFTED, sorted(self.drifted))
 
     def _orphan(self, path: Path) -> CassetteNote:
@@ -233,7 +233,7 @@ class CassetteLog:
         )
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
-        """Print the section, if there is anything to tell."""
+        """Print the section, if there are notes."""
         lines = summary_lines(self.notes, self._config)
         if lines:
             terminalreporter.write_sep("=", "cassettes", yellow=True)
@@ -251,13 +251,13 @@ def _other_plugin_note(other: str) -> CassetteNote:
 
 
 _SCREEN = 30
-"""Lines beyond which notes of a kind are told by cause."""
+"""Lines beyond which notes of a kind are grouped by cause."""
 
 _MANY = 4
-"""Tests beyond which a command reads their names from a file, and failing ones are told again."""
+"""Tests beyond which a command reads their names from a file, and failing ones are repeated."""
 
 _CAUSES = 8
-"""Causes that are told; most tests share the first ones."""
+"""Causes that are shown, those of most tests first."""
 
 _NAMES = 3
 """Tests that are named below a cause."""
@@ -270,7 +270,7 @@ _HEADS = {
 
 
 def summary_lines(notes: Sequence[CassetteNote], config: pytest.Config) -> list[str]:
-    """Return the lines of the section; none where there is nothing to tell.
+    """Return the lines of the section; none without notes.
 
     Args:
         notes: everything, in the order in which it was noted.
@@ -297,7 +297,7 @@ def _of_kind(kind: str, notes: Sequence[CassetteNote], config: pytest.Config) ->
     shown = [note for note in notes if not note.failed]
     failed = [note for note in notes if note.failed]
     if len({note.test for note in failed}) > _MANY:
-        # Each has told of itself; what they have in common nobody has.
+        # Each failed with its own miss, but none of them shows what they have in common.
         shown = list(notes)
     if not shown:
         return

@@ -32,9 +32,9 @@ def hosts_of(item: pytest.Item) -> Any:
         item.get_closest_marker("block_network"),
         item.get_closest_marker("allowed_hosts"),
     )
-    said = block.kwargs.get("allowed_hosts") if block else None
-    said = said or (allow.args[0] if allow and allow.args else None)
-    return said or item.config.getoption("--allowed-hosts")
+    hosts = block.kwargs.get("allowed_hosts") if block else None
+    hosts = hosts or (allow.args[0] if allow and allow.args else None)
+    return hosts or item.config.getoption("--allowed-hosts")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The cassette of a test marked ``vcr``: vcrpy's own, with drift and misses told."""
+"""The cassette of a test marked ``vcr``: vcrpy's own, with drift and misses reported."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ def vcr_cassette_in_use(
     config: Mapping[str, Any],
     marks: Sequence[pytest.Mark],
 ) -> Iterator[Any]:
-    """Put a cassette to use as pytest-recording does, and tell what it would not."""
+    """Use a cassette as pytest-recording does, and report what it would not."""
     options_of_vcr = merge_config(config, marks)
     mode = _mode(item, options_of_vcr.pop("record_mode", mode))
     passing = options_of_vcr.pop("passthrough_hosts", ())
@@ -118,5 +118,4 @@ def _report(item: pytest.Item, run: VcrRun) -> None:
         fails = unplayed == "fail"
         note(item, "unplayed", run.path, what, command=run.command, failed=fails)
         if fails:
-            told = f"{run.path.name}: {what}\n  next: {run.command}"
-            pytest.fail(told, pytrace=False)
+            pytest.fail(f"{run.path.name}: {what}\n  next: {run.command}", pytrace=False)

@@ -1,0 +1,59 @@
+"""A kind, a region or a source catalogue that is broken fails its units, and nothing else."""
+
+import json
+
+import pytest
+
+REGION = """
+from pytest_regen import Kind
+
+
+class Broken:
+    def find(self, text):
+        return {"a": text[10_000]}
+
+    def replace(self, text, texts):
+        return text
+
+
+class Notes(Kind):
+    files = "notes.txt"
+    region = Broken()
+
+    def units(self, file):
+        return ["a"]
+
+    def prompt(self, unit):
+        return "Write a note."
+"""
+
+
+def test_a_region_that_raises_fails_its_units(pytester: pytest.Pytester) -> None:
+    """The traceback is the user's, and pytest goes on."""
+    pytester.makepyfile(regen_kinds=REGION, test_mine="def test_mine():\n    pass\n")
+    pytester.makepyprojecttoml('[tool.pytest-regen]\nkinds = ["regen_kinds:Notes"]\n')
+    (pytester.path / "notes.txt").write_text("a note\n", "utf-8")
+
+    result = pytester.runpytest_subprocess("-p", "no:syrupy")
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*KIND_ERROR: Notes.region.find raised IndexError*", "*in find", "*IndexError: string*"]
+    )
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+def test_a_broken_source_catalogue_is_said_once_per_target(pytester: pytest.Pytester) -> None:
+    """One item of each target fails with the line of the source, without a traceback."""
+    pytester.makepyprojecttoml(
+        '[[tool.pytest-regen.translations]]\nsource = "en.json"\ntargets = "*.json"\n'
+    )
+    (pytester.path / "en.json").write_text('{\n"a": "x",\n"a": "y"}', "utf-8")
+    (pytester.path / "de.json").write_text(json.dumps({"a": "x"}), "utf-8")
+
+    result = pytester.runpytest_inprocess("-p", "no:syrupy")
+
+    result.assert_outcomes(failed=1)
+    said = "en.json, the source of translations: line 3, column 1: the JSON has the key 'a' *"
+    result.stdout.fnmatch_lines([said, "*next: correct that line*"])
+    result.stdout.no_fnmatch_line("*direct cause*")
