@@ -158,10 +158,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     choices = choices_of(config)
     selection, config.args = select(config)
     if has_kinds(config):
-        from pytest_regen.pytest_plugin.units import select_units
+        from pytest_regen.pytest_plugin.units import ids_of, select_units
 
-        config.stash[_UNITS], config.args = select_units(config, config.args)
-    refuse_unmatched(choices.only, selection, config)
+        units, config.args = select_units(config, config.args)
+        config.stash[_UNITS] = units
+        refuse_unmatched(choices.only, selection, config, lambda: ids_of(units, config))
+    else:
+        refuse_unmatched(choices.only, selection, config)
     config.stash[_SELECTION] = selection
     if not hasattr(config, "workerinput"):
         from pytest_regen.pytest_plugin.summary import RunLog

@@ -51,6 +51,12 @@ def describe(item: pytest.Item, report: pytest.TestReport, error: BaseException 
             issues = _issues_of(item)
             if isinstance(error, UnitError):
                 command = repair_command(error.check, item.name, error.issues)
+    elif hasattr(item, "unit"):
+        from pytest_regen.pytest_plugin.units import describe_unit
+
+        kind = "unit"
+        if report.when == "call":
+            issues, command = describe_unit(item)
     elif isinstance(error, FeedbackError):
         issues = _issues_from_test(item, error)
     # pytest-xdist carries what stands here as it is.

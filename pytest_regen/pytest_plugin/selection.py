@@ -9,7 +9,7 @@ import glob
 import json
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,9 @@ __all__ = [
     "type_names_of",
 ]
 
+
+_SHOWN = 30
+"""Names that a message lists before it counts the rest."""
 
 _ARTIFACTS = ("ir.json", "prompts.json", "pages.json")
 
@@ -229,8 +232,19 @@ def type_names_of(store: Path) -> tuple[str, ...]:
         return ()
 
 
-def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.Config) -> None:
+def refuse_unmatched(
+    only: Sequence[str],
+    selection: Selection,
+    config: pytest.Config,
+    others: Callable[[], Sequence[str]] = tuple,
+) -> None:
     """Refuse a ``--regen-only`` that names nothing in any store of the run or the project.
+
+    Args:
+        only: what the option names.
+        selection: the stores of the run.
+        config: pytest's configuration.
+        others: returns the ids of what may be regenerated besides types of stores.
 
     Raises:
         pytest.UsageError: the message lists what there is.
@@ -242,12 +256,14 @@ def refuse_unmatched(only: Sequence[str], selection: Selection, config: pytest.C
         for store in dict.fromkeys([*selection.types, *stores_in_config(config)])
         for name in type_names_of(store)
     ]
+    units += others()
     # A unit is named as in a report, or as the terminal prints it below the rootdir.
     known = [*units, *(id_from_here(unit, config) for unit in units)]
     for pattern in only:
         if pattern not in known and not fnmatch.filter(known, pattern):
             raise usage_error(
                 f"--regen-only {pattern!r} matches nothing",
-                why=f"there is {', '.join(units) or 'no store'}",
+                why=f"there is {', '.join(units[:_SHOWN]) or 'no store'}"
+                + (f" and {len(units) - _SHOWN:,} more" if len(units) > _SHOWN else ""),
                 hint="name one of these, as STORE::Type; * and ? stand for anything",
             )

@@ -44,7 +44,9 @@ __all__ = [
     "UnitItem",
     "UnitSelection",
     "WrongUnitError",
+    "describe_unit",
     "forget_units",
+    "ids_of",
     "issues_json",
     "kinds_of",
     "marked_units",
@@ -264,6 +266,26 @@ def issues_json(findings: Iterable[Issue | str], check: FileCheck) -> list[dict[
         path = check.place if issue.code else ""
         found.append({**issue.to_json(), "path": path, "line": issue.line})
     return found
+
+
+def describe_unit(item: pytest.Item) -> tuple[list[dict[str, Any]], str]:
+    """Return what is wrong with a unit, as reports have it, and the command to run about it."""
+    if not isinstance(item, UnitItem):
+        return [], ""
+    check = item.check
+    try:
+        issues = check.units.issues(item.unit)
+        command = check.command_for(item.unit) if issues else ""
+    except RegenError:
+        # The failure itself says what cannot be read.
+        return [], ""
+    return issues_json(issues, check), command
+
+
+def ids_of(selection: UnitSelection, config: pytest.Config) -> list[str]:
+    """Return the ids of all units of the run."""
+    checks = [units_of(config, path) for path in selection.names]
+    return [unit_id(check.place, name) for check in checks for name in check.names]
 
 
 def unit_nodes(

@@ -417,3 +417,31 @@ def test_what_many_units_share_is_counted(units: UnitProject) -> None:
     lines = [line for line in result.stdout.lines if "UNRECORDED" in line]
     assert len(lines) == 6
     assert lines[-1].startswith("warning: locales/de.json: 35 more: UNRECORDED: ")
+
+
+def test_only_some_units_are_healed(units: UnitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--regen-only`` names them by id or glob; one that matches nothing is a usage error."""
+    units.write(german=dict.fromkeys(GERMAN, ""))
+    heal = ("--regen", "--regen-record", "once", "--regen-only")
+
+    with emulated(monkeypatch, translate):
+        result = units.run(*heal, "locales/de.json::l*")
+        refused = units.run(*heal, "locales/de.json::x*")
+
+    assert result.parseoutcomes() == {"failed": 2, "regenerated": 1}
+    assert units.german()["leave"] == GERMAN["leave"]
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*there is locales/de.json::berth, locales/de.json::mooring*"])
+
+
+def test_units_stand_in_the_report(units: UnitProject) -> None:
+    """With what is wrong, the place, and the next command."""
+    units.write(german=WRONG)
+
+    units.adopted().run("--regen-report", "report.json")
+
+    text = (units.path / "report.json").read_text("utf-8")
+    (item,) = [one for one in json.loads(text)["items"] if one["id"].endswith("::berth")]
+    assert item["kind"] == "unit"
+    assert [issue["code"] for issue in item["issues"]] == ["PLACEHOLDER"]
+    assert item["issues"][0]["path"] == "locales/de.json"
