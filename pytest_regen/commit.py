@@ -126,7 +126,7 @@ def _read_folder(path: Path) -> tuple[_Stamp | None, frozenset[tuple[str, bool]]
         stamp = _stamp(path.stat())
         with os.scandir(path) as entries:
             return stamp, frozenset(
-                (one.name, one.is_dir(follow_symlinks=False)) for one in entries
+                (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries
             )
     except (FileNotFoundError, NotADirectoryError):
         return None, None
@@ -179,7 +179,7 @@ class View:
         self._changes = {change.name: change for change in files_.changes_in(manifest)}
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; ``None`` where there is none."""
+        """Return the content of a file; ``None`` without a file."""
         if name in self._over:
             return self._over[name]
         change = self._changes.get(name)
@@ -388,14 +388,14 @@ class AtomicFiles:
                 return
             try:
                 files.make_folder(self.staging)
-                # Should this process be killed, nobody commits to git what it leaves here.
+                # Should this process be killed, git ignores what it leaves here.
                 files.write(self.staging / _IGNORE, b"*\n")
                 changes = [
                     self._stage(str(number), name, data)
                     for number, (name, data) in enumerate(changed.items())
                 ]
                 manifest = json.dumps({"version": 1, "changes": changes}, indent=2)
-                files.write_synced(self.staging / "manifest", manifest.encode())
+                files.write_durably(self.staging / "manifest", manifest.encode())
                 files.fsync_folder(self.staging)
                 files.fsync_folder(self.staging.parent)
             except BaseException:
@@ -407,7 +407,7 @@ class AtomicFiles:
 
     def _stage(self, number: str, name: str, data: bytes | None) -> dict[str, str | None]:
         if data is not None:
-            files.write_synced(self.staging / number, data)
+            files.write_durably(self.staging / number, data)
         return {
             "name": name,
             "staged": None if data is None else number,
@@ -550,7 +550,7 @@ class AtomicFiles:
                 with self.explain_errors():
                     record, contents = place(view)
                     data = json.dumps(record, indent=2, ensure_ascii=False).encode()
-                self.commit({**contents, **self.ignored(self.aside), name: data})
+                self.commit({**contents, **self.ignore_file(self.aside), name: data})
             trial = Trial(self, name, record, undo)
             try:
                 yield trial
@@ -566,7 +566,7 @@ class AtomicFiles:
         name = f"{self.lock.name.removesuffix('.lock')}{part and '.'}{part}{_TRIAL}.lock"
         return self.lock.with_name(name)
 
-    def ignored(self, folder: str) -> dict[str, bytes]:
+    def ignore_file(self, folder: str) -> dict[str, bytes]:
         """Return the file by which git ignores a folder, where it is not there yet."""
         name = f"{folder}/{_IGNORE}"
         text = b"# Kept on this machine; version control has its own history.\n*\n"

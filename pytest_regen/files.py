@@ -28,14 +28,14 @@ __all__ = [
     "store_slug",
     "unlink",
     "write",
-    "write_synced",
+    "write_durably",
 ]
 
 
 def refuse_obstacle(path: Path) -> None:
     """Raise the error that making a file there would end in.
 
-    A pipe or a device could be replaced by a file; as nobody means that, it is refused, too.
+    A pipe or a device could be replaced by a file, which is hardly meant: it is refused, too.
 
     Raises:
         OSError: none can be made.
@@ -55,7 +55,7 @@ def refuse_obstacle(path: Path) -> None:
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write text or bytes beside ``path`` and move it there, so that nobody ever sees half a file.
+    """Write text or bytes beside ``path`` and move it there, so that no reader sees half a file.
 
     Raises:
         OSError: nothing can be written there; an older file is as it was.
@@ -112,7 +112,7 @@ def _effect(name: str, path: Path) -> Iterator[None]:
         observer(f"after {name}", path)
 
 
-def write_synced(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes) -> None:
     """Create ``path`` with ``data`` and wait until the disk has it."""
     with _effect("create", path):
         file = path.open("wb", buffering=0)

@@ -1,4 +1,4 @@
-"""HTML as values: whatever is no markup of ours is escaped where it is put in."""
+"""HTML as values: text is escaped where it is put in, markup made here is not."""
 
 from collections.abc import Iterable
 from html import escape

@@ -46,7 +46,7 @@ class Price:
                 object.__setattr__(self, name, Decimal(str(given)))
 
     def cost(self, usage: "Usage") -> Decimal:
-        """Return what a turn costs in US dollars; cached input costs as input where not told."""
+        """Return what a turn costs in US dollars; cached input costs as input by default."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         dollars = (
@@ -97,7 +97,7 @@ class Settings:
     shipped: Mapping[str, object] = field(default_factory=dict)
     """Settings of kinds that ship, by key, as they are written; each kind checks its own."""
 
-    def ignored(self, unit: str) -> frozenset[str]:
+    def ignored_codes(self, unit: str) -> frozenset[str]:
         """Return the codes that are not reported for ``unit`` (``STORE::Type``)."""
         return frozenset(
             code
@@ -214,7 +214,7 @@ def _stale(path: Path, value: object) -> StalePolicy | None:
 
 def _kinds(path: Path, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
-        isinstance(one, str) and all(one.partition(":")[::2]) for one in value
+        isinstance(name, str) and all(name.partition(":")[::2]) for name in value
     ):
         raise _wrong(path, "kinds", value, 'a list of "module:Class"')
     return tuple(value)
@@ -237,16 +237,16 @@ def _cassettes(path: Path, value: object) -> CassetteSettings:
     for key, allowed in _CHOICES.items():
         if key in value and value[key] not in allowed:
             raise _wrong(path, f"cassettes.{key}", value[key], f"one of {', '.join(allowed)}")
-    lists = {key: _listed(path, value, key, what) for key, what in _CASSETTE_LISTS.items()}
+    lists = {key: _name_list(path, value, key, what) for key, what in _CASSETTE_LISTS.items()}
     baseline = value.get("baseline")
     if baseline is not None and (not isinstance(baseline, str) or not baseline):
         raise _wrong(path, "cassettes.baseline", baseline, "the name of a file")
     return CassetteSettings(value.get("drift"), value.get("unplayed"), baseline=baseline, **lists)
 
 
-def _listed(path: Path, table: Mapping[str, object], key: str, expected: str) -> tuple[str, ...]:
+def _name_list(path: Path, table: Mapping[str, object], key: str, expected: str) -> tuple[str, ...]:
     value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise _wrong(path, f"cassettes.{key}", value, expected)
     return tuple(value)
 

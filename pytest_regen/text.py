@@ -81,7 +81,7 @@ def _escape(match: re.Match[str]) -> str:
     if character in _SHORT:
         return _SHORT[character]
     code = ord(character)
-    if code < 0x10000:  # noqa: PLR2004 - the end of the basic plane
+    if code < 0x10000:  # the end of the basic plane
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

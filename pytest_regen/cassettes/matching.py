@@ -177,7 +177,10 @@ _Index = dict[str, deque[int]]
 
 
 class RecordingIndex:
-    """Recordings in recorded order, each of which answers one request.
+    """Recordings in recorded order, each of which answers one request; safe in any thread.
+
+    It has no lock, for which an event loop would have to wait: each step is one atomic operation of
+    a list or a dict.
 
     Callers identify a recording by its number in the file, from 1; positions from 0 stay inside.
 

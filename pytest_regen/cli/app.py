@@ -66,7 +66,7 @@ _CommandLineError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 class _LateGroup(TyperGroup):
     """Imports a command when it is called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as typer calls it
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -79,7 +79,7 @@ class _LateGroup(TyperGroup):
             hint=f"use one of {', '.join(COMMANDS)}; or pytest-regen --help",
         )
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
@@ -110,7 +110,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from pytest_regen import __version__
 
-        print(f"pytest-regen {__version__}")  # noqa: T201 - what was asked for
+        print(f"pytest-regen {__version__}")  # what was asked for
         raise typer.Exit
 
 

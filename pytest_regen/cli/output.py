@@ -87,7 +87,7 @@ def say(text: str = "", style: str = "") -> None:
     """
     text = _without_tricks(_near(text))
     if not sys.stderr.isatty():
-        print(text, file=sys.stderr)  # noqa: T201 - this is the door to people
+        print(text, file=sys.stderr)
         return
     from rich.text import Text
 
@@ -134,7 +134,7 @@ def fail(what: str, *, why: str = "", hint: str = "") -> None:
 def emit_text(text: str) -> None:
     """Print what people asked a command for; what stdout has no bytes for is spelled out."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))  # noqa: T201 - the output of a command
+    print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def emit_json(value: Any) -> None:
@@ -158,7 +158,7 @@ def is_terminal() -> bool:
 
 def confirm(question: str) -> bool:
     """Ask a person; anything but a yes is a no."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 - as above
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 

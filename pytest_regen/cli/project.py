@@ -130,7 +130,7 @@ class Project:
         if kinds and kinds.kind_of(path) is not None:
             from pytest_regen.units.place import open_units
 
-            return open_units(kinds, path, ignore=self.settings.ignored)
+            return open_units(kinds, path, ignore=self.settings.ignored_codes)
         if units:
             raise UsageError(
                 f"--unit {units[0]} names nothing: no kind claims {short_path(path)}",
@@ -149,7 +149,7 @@ class Project:
             real = Path.cwd() / folder
             paths |= dict.fromkeys(self.kinds.below(real) if real.is_dir() else [real])
         return [
-            open_units(self.kinds, path, ignore=self.settings.ignored)
+            open_units(self.kinds, path, ignore=self.settings.ignored_codes)
             for path in paths
             if self.kinds.kind_of(path) is not None
         ]
@@ -173,7 +173,7 @@ class Project:
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""
         place = Path(os.path.relpath(store, self.root)).as_posix()
-        return lambda name: self.settings.ignored(f"{place}::{name}")
+        return lambda name: self.settings.ignored_codes(f"{place}::{name}")
 
     def _ini(self, key: str) -> str | None:
         """Return one of pytest's ini values, from the file that pytest would read it from."""

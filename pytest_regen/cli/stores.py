@@ -323,7 +323,10 @@ def rebuild(
     units: UnitNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the source from its stored pages; edits made by hand go to the history."""
+    """Write the source from its stored pages; edits made by hand go to the history.
+
+    A store that git could not merge is made of both versions; no answer of either is lost.
+    """
     if file := Project.here().unit_file(path, units):
         from pytest_regen.cli.units import rebuild_file, refuse_types
 
@@ -332,14 +335,23 @@ def rebuild(
         return
     done = rebuild_source(path, types)
     if as_json:
-        emit_json({"rebuilt": done.type_names, "history": done.history, "diff": done.diff})
+        emit_json(
+            {
+                "rebuilt": done.type_names,
+                "joined": done.joined,
+                "history": done.history,
+                "diff": done.diff,
+            }
+        )
         return
     show_diff(done.diff)
+    for name in done.joined:
+        fact("joined", f"both versions of {Path(path, name).as_posix()}")
     for name in done.type_names:
         fact("rebuilt", name)
     for name in done.history:
         fact("kept", f"{Path(path, 'history', name).as_posix()}, what was there before")
-    if done.type_names:
+    if done.type_names or done.joined:
         next_step(f"pytest-regen validate {shlex.quote(str(path))}")
     else:
         say(f"{path}: the source is what its pages make")

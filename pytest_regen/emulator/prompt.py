@@ -45,7 +45,12 @@ def _percent(model: Model) -> int:
 
 
 def text_tokens(text: str, model: Model) -> int:
-    """Return the estimated tokens of ``text``; 0 for the empty text."""
+    """Return the estimated tokens of ``text``; 0 for the empty text.
+
+    The same on every machine, as the real tokenizer is not public. Fitted to recorded traffic: 0.41
+    tokens per character for models from 4.7 on, 0.23 before. Good enough to exercise limits,
+    budgets and cache accounting, but no basis for figures about cost.
+    """
     return -(-len(text) * _percent(model) // 100)
 
 

@@ -107,7 +107,7 @@ class Script:
         self._counts: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:  # noqa: ARG002 - a responder's signature
+    def __call__(self, body: dict[str, Any], *, headers: Mapping[str, str]) -> ResponderResult:
         """Answer one request.
 
         Raises:

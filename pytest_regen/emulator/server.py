@@ -219,7 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
         self,
         code: int,
         message: str | None = None,
-        explain: str | None = None,  # noqa: ARG002 - the base class's words
+        explain: str | None = None,  # the base class's words
     ) -> None:
         """Refuse what the base class could not parse.
 

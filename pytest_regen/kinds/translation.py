@@ -119,7 +119,7 @@ class Translation(Kind):
         """Return whether a file holds a translation: the source does not."""
         return file != self.source and language_of(file) is not None
 
-    def units(self, file: Path) -> Iterable[str]:  # noqa: ARG002 - every language has every text
+    def units(self, file: Path) -> Iterable[str]:  # every language has every text
         """Return the names of the source, in its order."""
         return tuple(self.read_source().texts)
 
@@ -179,7 +179,7 @@ class Translation(Kind):
             word
             for word in messages.words(source)
             if not word.isupper()
-            and len(word) > 2  # noqa: PLR2004 - units, and words that many languages share
+            and len(word) > 2  # units, and words that many languages share
             and word.casefold() not in self._keep
             and word.casefold() not in LOANWORDS
         ]

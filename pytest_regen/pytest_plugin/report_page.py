@@ -82,7 +82,7 @@ def _reason(item: Json) -> str:
         return visible(_REASONS.get(reason, reason))
     errors = _errors(item["issues"])
     codes = list(dict.fromkeys(error["code"] for error in errors if error["code"]))
-    return visible(", ".join(codes[:3])) + (" …" if len(codes) > 3 else "")  # noqa: PLR2004
+    return visible(", ".join(codes[:3])) + (" …" if len(codes) > 3 else "")
 
 
 def _errors(issues: Iterable[Json]) -> list[Json]:

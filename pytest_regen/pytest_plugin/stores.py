@@ -81,7 +81,7 @@ class StoreCheck:
 
     def ignored(self, type_name: str) -> frozenset[str]:
         """Return the codes that the project ignores in one type."""
-        return choices_of(self.config).settings.ignored(f"{self.place}::{type_name}")
+        return choices_of(self.config).settings.ignored_codes(f"{self.place}::{type_name}")
 
     @property
     def source_path(self) -> Path:

@@ -95,6 +95,7 @@ def generate_store(
         profile=profile,
         force=force,
         allow_defects=allow_defects,
+        resolve=not dry_run,
     )
     if dry_run:
         return replace(_result(plan), is_stored=False)
@@ -201,7 +202,7 @@ class _PlannedStore(StorePlace):
             return super().open()
         plan = self.plan
         return self.view_of(
-            RegenStore.planned(
+            RegenStore.from_plan(
                 plan.path,
                 ir=plan.ir,
                 prompts=plan.prompts,

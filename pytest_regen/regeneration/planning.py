@@ -27,7 +27,14 @@ from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.values import PageKey, PromptEntry
-from pytest_regen.stores import RegenStore, StoredPage, safe_file_name, store_slug
+from pytest_regen.stores import (
+    RegenStore,
+    StoredPage,
+    is_store,
+    resolve_conflicts,
+    safe_file_name,
+    store_slug,
+)
 from pytest_regen.text import plural
 
 __all__ = ["StorePlan", "plan_store", "schema_markdown"]
@@ -127,6 +134,7 @@ def plan_store(
     profile: str | None = None,
     force: bool = False,
     allow_defects: bool = False,
+    resolve: bool = False,
 ) -> StorePlan:
     """Return what generating ``operation`` into the folder ``out`` comes to.
 
@@ -142,6 +150,7 @@ def plan_store(
         force: ask every page, whatever is stored.
         allow_defects: plan what can be read where the document is broken; the store reports what
             is lost as REVIEW.
+        resolve: first join the versions of a store that git could not merge.
 
     Raises:
         DocumentError: the document or the operation cannot serve.
@@ -154,6 +163,8 @@ def plan_store(
         operation = document.find(operation)
     target = find_language(language)
     path = Path(out) / store_slug(operation.method, operation.path)
+    if resolve and is_store(path):
+        resolve_conflicts(path)
     previous = _previous(path, language)
     build = build_ir(document, operation, language=target, status=status)
     if not allow_defects:

@@ -20,10 +20,11 @@ from pytest_regen.stores import (
     StoreUpdate,
     history,
     history_entry,
+    resolve_conflicts,
 )
 from pytest_regen.stores.formats import HAND
 from pytest_regen.validation import validate_store
-from pytest_regen.validation.edits import Edit, broken_file, edits, has_conflict, split_block
+from pytest_regen.validation.edits import Edit, broken_file, edits, split_block
 from pytest_regen.validation.pieces import split
 
 __all__ = [
@@ -101,7 +102,9 @@ class RebuildResult:
     history: tuple[str, ...]
     """Where the edits are kept: ids of history entries, and names of files in ``history/``."""
     diff: str
-    """Unified diff of the source file."""
+    """Unified diff of the source file; empty where two versions were joined."""
+    joined: tuple[str, ...] = ()
+    """Artifacts that were two versions of themselves, with conflict markers of git between."""
 
 
 def rebuild_source(
@@ -109,10 +112,12 @@ def rebuild_source(
 ) -> RebuildResult:
     """Write the source from the stored pages; edits made by hand are dropped. No model is asked.
 
-    What is dropped goes to the history in the same write. Text outside of the blocks stays, but
-    where the boundary lines are gone, or a conflict of git made the file two versions of itself:
-    then it is written anew, and as a whole, header and all. An output that was
+    What is dropped goes to the history in the same write. Text outside of the blocks stays, unless
+    the boundary lines are gone: then the source is written anew, header and all. An output that was
     edited in ``pages.json`` alone is put back as the source has it.
+
+    Where artifacts hold conflict markers of git, their two versions are joined, and that is all:
+    see ``stores.resolve_conflicts``.
 
     Args:
         path: the store's folder.
@@ -125,12 +130,17 @@ def rebuild_source(
             holds what was stored.
         StoreError: the folder cannot be read or written.
     """
+    resolved = resolve_conflicts(path)
+    if resolved is not None:
+        differing = {key.type_name for key in resolved.pages}
+        rebuilt = tuple(name for name in RegenStore.open(path).type_names if name in differing)
+        return RebuildResult(rebuilt, resolved.history, "", resolved.files)
     with RegenStore.update(path) as tx:
         store = tx.store
         named = store.type_names if type_names is None else type_names
         names = {store.resolve_type(name) for name in named}
         found = split(store.source, store.envelope.language)
-        if broken_file(store, found) or (type_names is None and has_conflict(store.source)):
+        if broken_file(store, found):
             return _write_anew(tx)
         edited = [edit for edit in edits(store, found) if edit.type_name in names]
         lost = [edit for edit in edited if edit.where in {"both", "apart"}]

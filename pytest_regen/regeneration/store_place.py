@@ -22,7 +22,6 @@ from pytest_regen.sources import (
     insert_type_block,
     remove_type_block,
     replace_type_block,
-    stitch,
 )
 from pytest_regen.stores import HistoryEntry, RegenStore, StoredPage, StoreUpdate
 from pytest_regen.stores.formats import PAGES_FILE, PROMPTS_FILE
@@ -239,7 +238,7 @@ class _Update:
 
 def _entry(answer: Answer) -> PromptEntry:
     entry = answer.ask.entry
-    assert isinstance(entry, PromptEntry)  # noqa: S101 - asks of a store hold one
+    assert isinstance(entry, PromptEntry)  # asks of a store hold one
     return entry
 
 
@@ -301,7 +300,7 @@ def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -
             best = weight, code
         if not weight:
             break
-    assert best is not None  # noqa: S101 - there is at least one text
+    assert best is not None  # there is at least one text
     return best[1]
 
 
@@ -329,18 +328,6 @@ def _is_of_the_api(page: StoredPage) -> bool:
     return page.provider is None and page.model not in {"", "hand", "dry-run"}
 
 
-def stitch_type(store: RegenStore, type_name: str) -> str | None:
-    """Return the type as its stored pages make it; ``None`` while a page is missing."""
-    prompts = store.prompts_of(type_name)
-    outputs = [page.output for page in store.pages_of(type_name)]
-    if not prompts or len(outputs) < len(prompts):
-        return None
-    type_ = store.ir.type_named(type_name)
-    is_enum = type_ is not None and type_.kind == "enum"
-    language = find_language(store.ir.language)
-    return stitch(outputs, name=type_name, is_enum=is_enum, language=language).text
-
-
 def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     """Return ``store`` with ``pages`` in place and the blocks of their types rebuilt.
 
@@ -348,14 +335,14 @@ def with_pages(store: RegenStore, pages: Sequence[StoredPage]) -> RegenStore:
     """
     merged = {**store.pages, **{page.key: page for page in pages}}
     source = store.source
-    candidate = store.revised(merged.values(), source)
+    candidate = store.with_content(merged.values(), source)
     for type_name in dict.fromkeys(page.type_name for page in pages):
         source = _with_block(candidate, source, type_name)
-    return store.revised(merged.values(), source)
+    return store.with_content(merged.values(), source)
 
 
 def _with_block(store: RegenStore, source: str, type_name: str) -> str:
-    code = stitch_type(store, type_name)
+    code = store.stitch_type(type_name)
     if code is None:
         return source
     if not source:

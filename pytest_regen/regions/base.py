@@ -83,7 +83,7 @@ class WholeFile:
             return text
         return text[: found[self.name].start] + _with_line_ends(texts[self.name] + "\n", text)
 
-    def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:  # noqa: ARG002 - one unit needs no order
+    def insert(self, text: str, texts: Mapping[str, str], order: Sequence[str] = ()) -> str:
         """Return the text of a new file."""
         refuse_unknown(texts, (self.name,))
         return _with_line_ends(texts[self.name] + "\n", text) if texts else text

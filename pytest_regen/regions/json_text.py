@@ -233,10 +233,10 @@ class JsonStrings(_Json):
             elif member.value.members:
                 stack.append(((*path, member.key), iter(member.value.members)))
 
-    def _text(self, text: str, value: _Value) -> str:  # noqa: ARG002 - decoded when it was read
+    def _text(self, text: str, value: _Value) -> str:  # decoded when it was read
         return value.string
 
-    def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:  # noqa: ARG002 - a string is one line
+    def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
         """Return the text as a JSON string."""
         return style.string(new)
 
@@ -634,7 +634,7 @@ def _keys_in_one(here: _Value, keys: Sequence[str], *, flat: bool | None) -> int
 
 
 def _index(container: _Value, key: str, name: str) -> int:
-    if key.isascii() and key.isdecimal() and len(key) < 10:  # noqa: PLR2004 - more items than fit
+    if key.isascii() and key.isdecimal() and len(key) < 10:  # more items than fit
         return int(key)
     raise RegionError(
         f"{name!r} names no item of a list: {key!r} is no number",

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _serve(options)
     except RegenError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - what a command says
+        print(error, file=sys.stderr)
         return error.exit_code
     return 0
 
@@ -90,7 +90,7 @@ def _seal_policy(options: argparse.Namespace) -> SealPolicy | None:
                 why="without one, questions and inferences that come back could be anybody's",
                 hint=f'export {KEY_VARIABLE}="$(openssl rand -hex 32)", or --seal off',
             )
-        print(  # noqa: T201 - what a command says
+        print(
             "warning: unsealed, since there is no key\n"
             "  why:  questions and inferences that come back are believed, whoever wrote them\n"
             f'  next: export {KEY_VARIABLE}="$(openssl rand -hex 32)", or --seal off to go without',

@@ -296,7 +296,7 @@ def _asset(name: str, media_type: str) -> Route:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these
+    assert isinstance(error, HTTPException)  # it is registered for these
     status = HTTPStatus(error.status_code)
     problem = Problem(status, status.name, f"{status.phrase}.", headers=error.headers)
     if wants_page(request.scope):

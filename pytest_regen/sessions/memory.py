@@ -159,6 +159,7 @@ class SentFeedback:
         """Return what of ``feedback`` is new to the conversation ``to``, each thing once."""
 
         def new(things: Sequence[V]) -> tuple[V, ...]:
+            # Reversed twice: of things with one key the first stays, at the place of the last.
             by_key = {_key(thing, to): thing for thing in reversed(things)}
             return tuple(thing for key, thing in reversed(by_key.items()) if key not in self.keys)
 

@@ -161,7 +161,7 @@ class PolicyCompiler(Protocol):
         ...
 
     def repair(self, policy: Policy, context: RepairContext) -> Policy:
-        """Return a policy that mends the failures of ``context``."""
+        """Return a policy that repairs the failures of ``context``."""
         ...
 
 
@@ -177,7 +177,7 @@ class AsyncPolicyCompiler(Protocol):
         ...
 
     async def arepair(self, policy: Policy, context: RepairContext) -> Policy:
-        """Return a policy that mends the failures of ``context``."""
+        """Return a policy that repairs the failures of ``context``."""
         ...
 
 
@@ -303,7 +303,7 @@ class LoopSettings:
     """Limits of a run."""
 
     max_repairs: int = 2
-    """Times that rules are mended and replacements asked for."""
+    """Times that rules are repaired and replacements asked for."""
     max_rounds: int = 3
     """Times per verification that the judge is heard; further rounds execute its probes. Those of
     the last round are taken where they pass, and noted where they fail: the judge is not asked

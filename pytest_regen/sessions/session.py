@@ -197,7 +197,7 @@ class GeneratorSession(SessionBase, Generic[T]):
             message: what to ask. The schema is appended where the history does not tell it: in
                 the first turn, and after ``from_json`` with a type that has changed.
             check: returns what is wrong with a value although it fits the schema: problems in
-                words, one or several, or ``None``. The model is then asked to mend its reply, as
+                words, one or several, or ``None``. The model is then asked to repair its reply, as
                 it is for a wrong schema.
 
         Raises:

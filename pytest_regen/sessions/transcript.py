@@ -70,6 +70,7 @@ class SessionTranscript:
         self._before.append(self._longest(exchange.request, beginnings))
         self._exchanges.append(exchange)
         if exchange.reply is not None:
+            # The last key covers the whole request; of equal requests the last call counts.
             self._answered[beginnings[-1]] = exchange
 
     def of_turn(self, turn: int) -> tuple[Exchange, ...]:
@@ -117,6 +118,8 @@ class SessionTranscript:
 
 def _beginnings(request: TurnRequest) -> Iterator[int]:
     """Yield a key for each number of messages, none included, that ``request`` begins with."""
+    # A chain of hashes, linear in the messages. Equal keys are no proof: whoever finds a call by
+    # its key compares the messages, see _longest.
     key = hash((request.system, request.model))
     yield key
     for message in request.messages:

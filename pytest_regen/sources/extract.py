@@ -113,7 +113,7 @@ def _block(
             return block
         if best is None or (is_closed and block.weight < best.weight):
             best = block
-    assert best is not None  # noqa: S101 - the end of the text is always tried
+    assert best is not None  # the end of the text is always tried
     return best
 
 

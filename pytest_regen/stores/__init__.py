@@ -1,6 +1,7 @@
 """The folder of one endpoint: prompts, pages, IR, source and history; atomic, locked, versioned."""
 
 from pytest_regen.files import safe_file_name, store_slug
+from pytest_regen.stores.conflicts import Resolution, resolve_conflicts
 from pytest_regen.stores.formats import PagesEnvelope, StoredPage, check_staleness
 from pytest_regen.stores.history import HistoryEntry, HistoryReason, history, history_entry
 from pytest_regen.stores.snapshot import FoundStores, find_stores, is_store
@@ -13,6 +14,7 @@ __all__ = [
     "HistoryReason",
     "PagesEnvelope",
     "RegenStore",
+    "Resolution",
     "StoreUpdate",
     "StoredPage",
     "check_staleness",
@@ -21,6 +23,7 @@ __all__ = [
     "history_entry",
     "is_store",
     "refuse_unwritable",
+    "resolve_conflicts",
     "safe_file_name",
     "store_slug",
 ]

@@ -193,7 +193,8 @@ class StoredPage:
         """Return the entry that ``to_json`` wrote; keys beyond the requirement's may be absent.
 
         Raises:
-            StoreCorruptError: it is none; the message names ``file``, the JSON path and the value.
+            StoreCorruptError: it is not one; the message names ``file``, the JSON path and the
+                value.
         """
         node = Node(data, file, where)
         output = node.text("output")
@@ -233,7 +234,7 @@ class PagesEnvelope:
     namespace: str | None
     profile: str
     boundary_tag: str
-    """The word in boundary lines; ``REGEN`` in stores of ours."""
+    """The word in boundary lines; ``REGEN`` in stores made here."""
     ir_hash: str
     """Of the IR that the prompts were made from."""
     generated_at: str
@@ -261,7 +262,7 @@ def read_pages(data: bytes, file: Path) -> PagesEnvelope:
     """Return the envelope in ``data``.
 
     Raises:
-        StoreCorruptError: it is none, or a page is in it twice.
+        StoreCorruptError: it is not one, or a page is in it twice.
     """
     node = Node(parse_json(data, file), file)
     version = node.count("version", least=1)
@@ -362,6 +363,6 @@ def check_staleness(pages_json: Mapping[str, Any], ir_json: Mapping[str, Any]) -
     """Return whether ``pages.json`` was generated from a different IR than ``ir.json``.
 
     Takes the values of the two files as they are: the IR need not be valid. The validation summary
-    in it does not count. Which types are stale is told by ``RegenStore.is_stale``.
+    in it does not count. Which types are stale, ``RegenStore.is_stale`` says.
     """
     return pages_json.get("ir_hash") != ir_hash(ir_json)

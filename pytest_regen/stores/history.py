@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+from pytest_regen.canonical import source_hash
 from pytest_regen.commit import AtomicFiles, View, new_id
 from pytest_regen.errors import UsageError
 from pytest_regen.files import lock_file, safe_file_name
@@ -20,6 +21,7 @@ __all__ = [
     "history",
     "history_entry",
     "history_files",
+    "source_name",
     "store_files",
 ]
 
@@ -94,7 +96,7 @@ class HistoryEntry:
             "output": self.output,
         }
 
-    def named(self) -> "HistoryEntry":
+    def with_id(self) -> "HistoryEntry":
         """Return the entry with an id no other process can give at the same moment."""
         if self.id:
             return self
@@ -108,13 +110,19 @@ def store_files(path: Path) -> AtomicFiles:
     return AtomicFiles(path, what=f"the store {path}", lock=lock_file(path), aside=HISTORY)
 
 
+def source_name(source: str, file: str) -> str:
+    """Return a name for a whole source in the history that no other state of it has."""
+    moment = new_id().partition("-")[0]
+    return f"{moment}-{source_hash(source)[-8:]}-{file}"
+
+
 def history_files(
     store: Path, entries: Iterable[HistoryEntry], sources: Mapping[str, bytes] | None = None
 ) -> dict[str, bytes]:
     """Return the files that keep ``entries`` and whole sources, by names relative to the store."""
     contents = {f"{HISTORY}/{entry.id}.json": as_json(entry.to_json()) for entry in entries}
     contents |= {f"{HISTORY}/{name}": data for name, data in (sources or {}).items()}
-    return {**contents, **store_files(store).ignored(HISTORY)} if contents else {}
+    return {**contents, **store_files(store).ignore_file(HISTORY)} if contents else {}
 
 
 def history(path: Path | str, type_name: str | None = None) -> tuple[HistoryEntry, ...]:
@@ -136,7 +144,7 @@ def history_entry(path: Path | str, entry_id: str) -> HistoryEntry:
     """Return the entry called ``entry_id``, with or without the suffix of its file.
 
     Raises:
-        UsageError: there is none; the message lists those there are.
+        UsageError: there is no such entry; the message lists those there are.
         StoreCorruptError: it is unreadable.
     """
     view = store_files(Path(path)).view()

@@ -71,7 +71,7 @@ class Snapshot:
     envelope: PagesEnvelope
     prompts: tuple[PromptEntry, ...]
     source: str
-    """The source file with its own line ends; empty where there is none."""
+    """The source file with its own line ends; empty without a file."""
     has_source: bool
     ir_data: bytes = field(repr=False)
     """``ir.json`` as it is in the folder."""
@@ -110,10 +110,10 @@ class Snapshot:
     @classmethod
     def _read(cls, view: View, *, known: Self | None) -> Self:
         path = view.root
-        data = _read_required(view, PAGES_FILE)
+        data = _read_artifact(view, PAGES_FILE)
         envelope = _same_pages(known, data) or read_pages(data, path / PAGES_FILE)
         source = view.read(envelope.source_file)
-        prompts_data = _read_required(view, PROMPTS_FILE)
+        prompts_data = _read_artifact(view, PROMPTS_FILE)
         is_same_plan = known is not None and known.prompts_data == prompts_data
         store = cls(
             path=path,
@@ -123,7 +123,7 @@ class Snapshot:
             else read_prompts(prompts_data, path / PROMPTS_FILE),
             source=_decode(source or b"", path / envelope.source_file),
             has_source=source is not None,
-            ir_data=_read_required(view, IR_FILE),
+            ir_data=_read_artifact(view, IR_FILE),
             prompts_data=prompts_data,
             pages_data=data,
         )
@@ -144,12 +144,12 @@ class Snapshot:
                     f"{describe_page(page.key)} has no prompt in {PROMPTS_FILE}",
                 )
 
-    def revised(self, pages: Iterable[StoredPage], source: str) -> Self:
+    def with_content(self, pages: Iterable[StoredPage], source: str) -> Self:
         """Return the store as it would be with these pages and this source; nothing is written.
 
         Args:
             pages: all of them, each with a prompt in the store.
-            source: the whole source file; empty where there is none yet.
+            source: the whole source file; empty before the first page.
 
         Raises:
             StoreCorruptError: ``ir.json`` is unreadable.
@@ -157,7 +157,7 @@ class Snapshot:
         _ = self.ir  # Read once here, not by each of several candidates.
         stored = {page.key: page for page in pages}
         ordered = (stored[entry.key] for entry in self.prompts if entry.key in stored)
-        revised = replace(
+        changed = replace(
             self,
             envelope=self.envelope.with_pages(ordered),
             pages_data=b"",
@@ -165,8 +165,8 @@ class Snapshot:
             source=source,
             has_source=self.has_source or bool(source),
         )
-        _share(self, revised)
-        return revised
+        _share(self, changed)
+        return changed
 
     @cached_property
     def ir(self) -> IR:
@@ -358,26 +358,28 @@ class Snapshot:
 
         Types of which a page is missing are left out.
         """
-        from pytest_regen.languages import find_language
-        from pytest_regen.sources import assemble, stitch
+        from pytest_regen.sources import assemble
 
-        language = find_language(self.envelope.language)
-        stitched = [
-            (name, stitch(outputs, name=name, is_enum=self._is_enum(name), language=language).text)
-            for name in self.type_names
-            if len(outputs := [page.output for page in self.pages_of(name)])
-            == len(self.prompts_of(name))
-        ]
+        stitched = [(name, self.stitch_type(name)) for name in self.type_names]
         return assemble(
-            stitched,
+            [(name, text) for name, text in stitched if text is not None],
             self.envelope.language,
             namespace=self.envelope.namespace,
             profile=self.envelope.profile,
         )
 
-    def _is_enum(self, type_name: str) -> bool:
-        type_ = self._types.get(type_name)
-        return type_ is not None and type_.kind == "enum"
+    def stitch_type(self, name: str) -> str | None:
+        """Return a type as its stored pages make it; ``None`` while a page is missing."""
+        from pytest_regen.languages import find_language
+        from pytest_regen.sources import stitch
+
+        outputs = [page.output for page in self.pages_of(name)]
+        if not outputs or len(outputs) < len(self.prompts_of(name)):
+            return None
+        type_ = self._types.get(name)
+        is_enum = type_ is not None and type_.kind == "enum"
+        language = find_language(self.envelope.language)
+        return stitch(outputs, name=name, is_enum=is_enum, language=language).text
 
 
 def _same_pages(known: Snapshot | None, data: bytes) -> PagesEnvelope | None:
@@ -396,12 +398,12 @@ def _share(known: Snapshot, other: Snapshot) -> None:
 def refuse_no_store(path: Path) -> None:
     """Raise a StoreMissingError unless ``path`` is a folder with an artifact of a store in it."""
     if not path.is_dir():
-        raise _missing(path, "it is a file" if path.exists() else "there is no such folder")
+        raise _missing_error(path, "it is a file" if path.exists() else "there is no such folder")
     if not is_store(path):
-        raise _missing(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
+        raise _missing_error(path, f"the folder holds no {IR_FILE}, {PROMPTS_FILE} or {PAGES_FILE}")
 
 
-def _missing(path: Path, why: str) -> StoreMissingError:
+def _missing_error(path: Path, why: str) -> StoreMissingError:
     return StoreMissingError(
         f"there is no store at {path}",
         why=why,
@@ -416,7 +418,7 @@ def _unreadable(path: Path, error: OSError) -> StoreCorruptError:
     )
 
 
-def _read_required(view: View, name: str) -> bytes:
+def _read_artifact(view: View, name: str) -> bytes:
     data = view.read(name)
     if data is None:
         raise corrupt(view.root / name, "", "the file is missing")

@@ -177,7 +177,7 @@ class RegenStore(Snapshot):
             yield candidate
 
     @classmethod
-    def planned(
+    def from_plan(
         cls,
         path: Path | str,
         *,

@@ -1,8 +1,9 @@
-"""JSON read with nothing overlooked: every defect is told with its file, place and value."""
+"""JSON of artifacts: every defect is reported with its file, place and value."""
 
 import gc
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,15 +12,26 @@ from typing import Any
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.strict_json import DuplicateKeyError, TooDeepError, strict_loads
 
-__all__ = ["Node", "as_json", "corrupt", "parse_json", "without_collection"]
+__all__ = [
+    "Node",
+    "as_json",
+    "conflict_line",
+    "corrupt",
+    "parse_json",
+    "versions",
+    "without_collection",
+]
 
 _SHOWN = 80
 """Characters of an offending value that a message shows."""
 
 _MISSING = object()
 
-_MARKER = re.compile(rb"^<{7} ", re.MULTILINE)
-"""What begins a place where git could not join two versions; no string of JSON has line ends."""
+_CONFLICT = re.compile(rb"^<{7}(?= |\r?$)", re.MULTILINE)
+"""What begins a place that git could not merge; no string of JSON has line ends."""
+
+_MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})(?: .*)?\r?", re.DOTALL)
+"""A line that git writes there. Longer ones stand in a common ancestor that was merged itself."""
 
 
 def corrupt(file: Path, where: str, what: str, *, why: str = "") -> StoreCorruptError:
@@ -71,8 +83,9 @@ def parse_json(data: bytes, file: Path) -> Any:
     except UnicodeDecodeError as error:
         raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
     except json.JSONDecodeError as error:
-        if marker := _MARKER.search(data):
-            raise _conflict(file, data.count(b"\n", 0, marker.start()) + 1) from None
+        line = conflict_line(data)
+        if line is not None:
+            raise _conflict(file, line) from None
         place = f"line {error.lineno}, column {error.colno}"
         raise corrupt(file, place, "this is no JSON", why=error.msg) from None
     except DuplicateKeyError as error:
@@ -85,14 +98,68 @@ def parse_json(data: bytes, file: Path) -> Any:
     return value
 
 
+def conflict_line(data: bytes) -> int | None:
+    """Return the line, from 1, of the first conflict marker of git; ``None`` without one."""
+    found = _CONFLICT.search(data)
+    return data.count(b"\n", 0, found.start()) + 1 if found else None
+
+
+def versions(data: bytes) -> tuple[bytes, bytes] | None:
+    """Return both versions of a file that holds conflict markers: ours, and theirs.
+
+    What git merged is in both; a file without markers is twice the same. ``None`` where the markers
+    do not belong together.
+    """
+    ours: list[bytes] = []
+    theirs: list[bytes] = []
+    # By the marker read last: which versions a line belongs to, and which markers may follow.
+    holders = {"": (ours, theirs), "<": (ours,), "|": (), "=": (theirs,)}
+    followers = {"": "<", "<": "|=", "|": "=", "=": ">"}
+    state = ""
+    for line in data.split(b"\n"):
+        found = _MARKER.fullmatch(line)
+        sign = chr(found[1][0]) if found else ""
+        if sign and sign in followers[state]:
+            state = "" if sign == ">" else sign
+            continue
+        for version in holders[state]:
+            version.append(line)
+    return None if state else (b"\n".join(ours), b"\n".join(theirs))
+
+
 def _conflict(file: Path, line: int) -> StoreCorruptError:
     return StoreCorruptError(
         f"{file}, at line {line}: a conflict marker of git",
         why="the file is two versions of itself",
-        hint=f"take one side (git checkout --ours -- '{file}', or --theirs), then pytest-regen "
-        f"rebuild '{file.parent}' writes the source from it, and pytest-regen generate brings the "
-        "store up to date",
+        hint=_way_out(file.parent),
     )
+
+
+def _way_out(store: Path) -> str:
+    """Return the command that joins the two versions of a store."""
+    joins = "joins both versions and keeps every answer of either, in history/ if not in the store"
+    endpoint = _moved_endpoint(store)
+    if endpoint is None:
+        return f"pytest-regen rebuild {shlex.quote(str(store))} {joins}"
+    out = shlex.quote(str(store.parent))
+    return f"pytest-regen generate SPEC {shlex.quote(endpoint)} --out {out} {joins}"
+
+
+def _moved_endpoint(store: Path) -> str | None:
+    """Return the operation of a store whose branches were made from different documents."""
+    try:
+        both = versions((store / "ir.json").read_bytes()) or ()
+        ours, theirs = (json.loads(version) for version in both)
+        prompts = (store / "prompts.json").read_bytes()
+        if ours["types"] == theirs["types"] and ours["document"] == theirs["document"]:
+            return None if conflict_line(prompts) is None else _operation(ours)
+        return _operation(ours)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _operation(ir: Any) -> str:
+    return f"{ir['endpoint']['method']} {ir['endpoint']['path']}"
 
 
 def _show(value: object) -> str:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pytest_regen.canonical import source_hash
-from pytest_regen.commit import LOCK_TIMEOUT, new_id
+from pytest_regen.commit import LOCK_TIMEOUT
 from pytest_regen.documents.ir import IR, ir_hash
 from pytest_regen.errors import UnknownPageError
 from pytest_regen.files import refuse_obstacle
@@ -23,7 +22,7 @@ from pytest_regen.stores.formats import (
     describe_page,
     ir_as_json,
 )
-from pytest_regen.stores.history import HISTORY, HistoryEntry, history_files, store_files
+from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
 from pytest_regen.stores.snapshot import Snapshot, refuse_no_store
 from pytest_regen.stores.strict_json import as_json
 from pytest_regen.stores.trials import take_out
@@ -59,7 +58,7 @@ def refuse_unwritable(path: Path, ir: IR, prompts: Sequence[PromptEntry], schema
     with files.explain_errors():
         for file in (path / PAGES_FILE, files.lock):
             refuse_obstacle(file)
-        folder = next(one for one in (path, *path.resolve().parents) if one.is_dir())
+        folder = next(place for place in (path, *path.resolve().parents) if place.is_dir())
         # Only writing tells whether one may write.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.writelines(_plan_files(ir, prompts, schema).values())
@@ -85,7 +84,7 @@ def update(
 
 
 class StoreUpdate(Generic[StoreT]):
-    """A store that nobody else writes for now."""
+    """A store under its lock: no other process writes to it."""
 
     def __init__(self, store: StoreT) -> None:
         self.store: StoreT = store
@@ -129,7 +128,7 @@ class StoreUpdate(Generic[StoreT]):
         """
         change = PageChange(self.store, tuple(pages), prompts, tuple(replaced))
         contents: dict[str, bytes | None] = {}
-        sources = {_kept_name(self.store): self.store.source.encode()} if keeps_source else {}
+        sources = _kept_source(self.store) if keeps_source else {}
         files = store_files(self.store.path)
         with files.explain_errors():
             contents.update(history_files(self.store.path, change.history, sources))
@@ -154,10 +153,8 @@ def _with_findings(ir: IR, old: IR) -> IR:
     return ir.model_copy(update={"validation": found})
 
 
-def _kept_name(store: Snapshot) -> str:
-    """Return a name in the history that no other state of the source has."""
-    moment = new_id().partition("-")[0]
-    return f"{moment}-{source_hash(store.source)[-8:]}-{store.envelope.source_file}"
+def _kept_source(store: Snapshot) -> dict[str, bytes]:
+    return {source_name(store.source, store.envelope.source_file): store.source.encode()}
 
 
 class PageChange:
@@ -176,16 +173,17 @@ class PageChange:
         new = dict(store.pages) | {page.key: page for page in written}
         _refuse_pages_without_prompt(written, set(order), store.path)
         self.pages = [new[key] for key in order if key in new]
-        told = {(entry.key, entry.output) for entry in given}
+        explained = {(entry.key, entry.output) for entry in given}
         kept = {(page.type_name, page.output) for page in self.pages}
         lost = [
             page
             for page in store.pages.values()
-            if (page.type_name, page.output) not in kept and (page.key, page.output) not in told
+            if (page.type_name, page.output) not in kept
+            and (page.key, page.output) not in explained
         ]
         planned = set(order)
-        self.history = [entry.named() for entry in given] + [
-            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").named()
+        self.history = [entry.with_id() for entry in given] + [
+            HistoryEntry.of(page, "replaced" if page.key in planned else "vanished").with_id()
             for page in lost
         ]
 
@@ -223,7 +221,7 @@ def pages_and_source(
         kept = store.source.encode()
         contents.setdefault(new.source_file, kept)
         contents[old.source_file] = None
-        contents[f"{HISTORY}/{_kept_name(store)}"] = kept
+        contents |= history_files(store.path, (), _kept_source(store))
     contents[PAGES_FILE] = as_json(new.with_pages(change.pages).to_json())
     return contents
 

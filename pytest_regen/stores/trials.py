@@ -37,7 +37,7 @@ class Content:
 
     @property
     def text(self) -> str:
-        """The source, empty where there is none."""
+        """The source, empty without a file."""
         return (self.source or b"").decode()
 
 
@@ -63,7 +63,7 @@ class TrialRecord:
         """Return the record that ``to_json`` made.
 
         Raises:
-            StoreCorruptError: it is none; the message names ``file``.
+            StoreCorruptError: it is not one; the message names ``file``.
         """
         node = Node(data, file)
         return cls(
@@ -75,7 +75,7 @@ class TrialRecord:
             ),
         )
 
-    def undone(self, now: Content, file: Path) -> Content:
+    def without_candidate(self, now: Content, file: Path) -> Content:
         """Return what the store holds without the candidate.
 
         Where nothing else was written meanwhile, that is what was there before, byte for byte.
@@ -113,7 +113,9 @@ class TrialRecord:
         names = {key.type_name for key in self.candidates} - changed
         return {name for name in names if _text_of(blocks, name) == _text_of(tried_blocks, name)}
 
-    def kept(self, now: Content, file: Path, *, accepted: bool) -> Iterator[HistoryEntry]:
+    def history_entries(
+        self, now: Content, file: Path, *, accepted: bool
+    ) -> Iterator[HistoryEntry]:
         """Yield what goes to the history when the trial ends.
 
         Args:
@@ -215,11 +217,11 @@ def contents_at_end(
     source_file = read_pages(pages, file).source_file
     now = Content(pages, view.read(source_file))
     entries = [
-        replace(entry, issues=tuple((issues or {}).get(entry.type_name, ()))).named()
-        for entry in record.kept(now, file, accepted=is_accepted)
+        replace(entry, issues=tuple((issues or {}).get(entry.type_name, ()))).with_id()
+        for entry in record.history_entries(now, file, accepted=is_accepted)
     ]
     contents: dict[str, bytes | None] = {**history_files(view.root, entries)}
     if not is_accepted:
-        undone = record.undone(now, file)
-        contents |= {PAGES_FILE: undone.pages, source_file: undone.source}
+        restored = record.without_candidate(now, file)
+        contents |= {PAGES_FILE: restored.pages, source_file: restored.source}
     return contents, tuple(entry.id for entry in entries)

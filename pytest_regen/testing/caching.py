@@ -120,18 +120,18 @@ def _block(where: str, block: Mapping[str, Any], role: str) -> _Block:
 
 def _check_breakpoints(request: _Request) -> None:
     marked = [block.where for block in request.blocks if block.is_marked]
-    assert len(marked) <= _BREAKPOINTS, (  # noqa: S101 - it is an assertion for tests
+    assert len(marked) <= _BREAKPOINTS, (
         f"{request.name} has {len(marked)} cache breakpoints, {_BREAKPOINTS} are allowed: "
         f"{', '.join(marked)}"
     )
-    assert request.blocks and request.blocks[-1].is_marked, (  # noqa: S101, PT018 - as above
+    assert request.blocks and request.blocks[-1].is_marked, (  # noqa: PT018 - as above
         f"{request.name} has no cache breakpoint on its last block, so that the next request can "
         f"read less than was sent; breakpoints stand on: {', '.join(marked) or 'nothing'}"
     )
 
 
 def _check_prefix(before: _Request, request: _Request) -> None:
-    assert before.settings == request.settings, (  # noqa: S101 - as above
+    assert before.settings == request.settings, (
         f"{request.name} cannot read what {before.name} wrote to the cache: model, tools or output "
         f"format changed\n  before: {before.settings}\n  now:    {request.settings}"
     )

@@ -417,9 +417,9 @@ def assert_level(ask: Ask, question: str, level: LocationLevel) -> None:
         AssertionError: there is no such question, or its level is another.
     """
     levels = {question.id: question.location_level for question in ask.questions}
-    assert question in levels, f"no question {question!r}; asked were {sorted(levels)}"  # noqa: S101
+    assert question in levels, f"no question {question!r}; asked were {sorted(levels)}"
     found = levels[question]
-    assert found == level, f"question {question!r} asks for a {found}, not a {level}"  # noqa: S101
+    assert found == level, f"question {question!r} asks for a {found}, not a {level}"
 
 
 CHECKS: Final[Mapping[str, Callable[..., None]]] = {

@@ -187,7 +187,8 @@ class TurnExchange:
             expected: tokens a reply is expected to take; by default as many as the last one took.
             log: called with each call as it ended, after the log of the exchange.
         """
-        # To send None is to start.
+        # No ``yield from``: each request and each outcome passes through here on its way. To send
+        # None is to start.
         started = cast("Generator[TurnRequest, Reply | None, R]", steps)
         reply: Reply | None = None
         failure: Exception | None = None

@@ -263,8 +263,11 @@ class Joined:
 def join(pieces: Sequence[str]) -> Joined:
     """Return the ways to read the pieces of one reply that is to be JSON, at least one."""
     clean = _clean(pieces)
+    # A dict as an ordered set: the first reading that fits is taken, so the likeliest stands first.
     readings: dict[str, bool] = {}
     for start in range(len(clean)):
+        # What came before a piece may be dropped only if the piece says all of it again: else the
+        # rest of a list, which is a valid list itself, would be taken for the whole.
         if start and not _restarts_value("".join(clean[:start]), clean[start]):
             continue
         # One piece overlaps with nothing.
@@ -272,6 +275,7 @@ def join(pieces: Sequence[str]) -> Joined:
             text, is_whole = _reading(clean[start:], is_overlapping=is_overlapping)
             readings[text] = is_whole
     if clean[1:] != tuple(pieces[1:]):
+        # What was taken for an introduction may have been the value going on.
         text, is_whole = _reading(pieces_without_thinking(pieces), is_overlapping=False)
         readings.setdefault(text, is_whole)
     return Joined(tuple(readings), any(readings.values()), clean)
@@ -345,6 +349,7 @@ def _reading(pieces: Sequence[str], *, is_overlapping: bool) -> tuple[str, bool]
     """Return the joined pieces, and whether the value that was cut finds its end."""
     text, cut = pieces[0], None
     for piece in pieces[1:]:
+        # Of the first cut: a later piece may begin values that the reply is not about.
         if cut is None:
             cut = cut_value(text)
         text = (_append_new if is_overlapping else _append)(text, piece)

@@ -40,7 +40,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_MEND = "Reply with the whole corrected JSON value, and with nothing else."
+_REPAIR = "Reply with the whole corrected JSON value, and with nothing else."
 _STOPPED = {
     "max_tokens": (
         "the reply was cut at max_tokens, its continuations as well",
@@ -113,7 +113,7 @@ def object_steps(
             value, text = _parse_pieces(whole, parse, salvage)
         except ReplyFormatError as error:
             error.is_truncated = whole.is_truncated
-            ask = f"{error.problem}\n\n{error.asks or _MEND}"
+            ask = f"{error.problem}\n\n{error.asks or _REPAIR}"
             reply_text = "".join(whole.pieces).strip()
             again = (reply_text, ask) in sent
             if whole.is_truncated or again or repairs == max_repairs:
@@ -154,7 +154,7 @@ def _parse_pieces(
             return parse(text), text
         except ReplyFormatError as error:
             first = first or error
-    assert first is not None  # noqa: S101 - there is at least one text
+    assert first is not None  # there is at least one text
     saved = salvage(joined.pieces) if salvage and not joined.is_whole else None
     if saved is None:
         raise first
@@ -236,7 +236,7 @@ def parse_json_with_schema(text: str, schema: Schema[T]) -> T:
 def _answer_among(found: Sequence[JsonText]) -> int:
     """Return the index of the answer: the largest value, or a later one of about its size.
 
-    Examples and drafts stand before the answer and are smaller, or as large where it mends them.
+    Examples and drafts stand before the answer and are smaller, or as large where it repairs them.
     """
     sizes = [len("".join(candidate.text.split())) for candidate in found]
     least = max(sizes) * _ABOUT_EQUAL
@@ -337,7 +337,7 @@ class ObjectWithRepair(Generic[T]):
 
     output: T
     repair_attempts: int
-    """Times the model was asked to mend its reply; 0 where the first one fitted."""
+    """Times the model was asked to repair its reply; 0 where the first one fitted."""
     text: str
     """The reply that fitted, its pieces joined."""
     usage: Usage = field(default_factory=Usage)
@@ -474,4 +474,4 @@ def _decoder_error(text: str) -> ValueError | None:
 
 def _excerpt(text: str) -> str:
     one_line = " ".join(text.split())
-    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # noqa: PLR2004 - a line
+    return repr(one_line if len(one_line) <= 80 else f"{one_line[:77]}...")  # a line

@@ -138,7 +138,7 @@ def _texts(blocks: Iterable[object]) -> Iterator[str]:
 
 def _excerpt(body: object) -> str:
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
-    return repr(text if len(text) <= 80 else text[:77] + "...")  # noqa: PLR2004 - one line
+    return repr(text if len(text) <= 80 else text[:77] + "...")  # one line
 
 
 def usage_of(usage: object) -> Usage:
@@ -330,7 +330,7 @@ def status_failure(status: int, body: object, *, model: str, address: str) -> Pr
     """
     kind, message = _envelope(body)
     # An error inside a stream arrives under the status 200 of the response it interrupts.
-    real = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < 400 else status  # noqa: PLR2004
+    real = _TYPE_STATUS.get(kind, _SERVER_ERROR) if status < 400 else status
     what = f"{address} {_WORDS.get(real, 'answered with an error')} (HTTP {real}, model {model!r})"
     why = scrub_text(f"{kind}: {message}" if kind else message)
     if is_spend_limit(body):

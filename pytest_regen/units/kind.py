@@ -76,7 +76,7 @@ class Kind:
         """How messages name the kind."""
         return type(self).__name__
 
-    def claims(self, file: Path) -> bool:  # noqa: ARG002 - for kinds that override it
+    def claims(self, file: Path) -> bool:
         """Return whether a file that ``files`` matches is one of the kind's."""
         return True
 
@@ -94,7 +94,7 @@ class Kind:
         """Return what is asked for; put foreign text into it through ``quoted``."""
         raise NotImplementedError(f"{self.title} has no prompt(unit)")
 
-    def extract(self, reply: str, unit: Unit) -> str:  # noqa: ARG002 - for kinds that override it
+    def extract(self, reply: str, unit: Unit) -> str:
         """Return the text in a reply: the only fenced block, the last of several, or all of it."""
         return extract_text(reply)
 
@@ -102,7 +102,7 @@ class Kind:
         """Return whether the text is a stub that is still to be generated."""
         return not unit.text.strip()
 
-    def check(self, unit: Unit) -> Iterable[Finding]:  # noqa: ARG002 - as above
+    def check(self, unit: Unit) -> Iterable[Finding]:
         """Return what is wrong with a unit, or a candidate for it."""
         return ()
 

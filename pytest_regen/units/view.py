@@ -274,7 +274,7 @@ class FileUnits:
         is_missing = any(issue.code == "MISSING_UNIT" for issue in self.all_issues(name))
         return (1,) if is_missing else ()
 
-    def page_count(self, name: str) -> int:  # noqa: ARG002 - a unit has one, whatever its name
+    def page_count(self, name: str) -> int:  # a unit has one, whatever its name
         """Return 1: a unit is asked for in one request."""
         return 1
 
@@ -457,7 +457,7 @@ class FileUnits:
     def entry_of(self, answer: Answer) -> Entry:
         """Return what the ledger is going to say of an answer."""
         asked, old = answer.ask.entry, self.entry(answer.ask.name)
-        assert isinstance(asked, Asked)  # noqa: S101 - `asked` made the request
+        assert isinstance(asked, Asked)  # `asked` made the request
         return Entry(
             answer.ask.name,
             asked.prompt,

@@ -166,7 +166,7 @@ class UnitWrite:
         if self._kept_file is not None:
             contents[f"{folder}/{new_id()}-{self.units.path.name}"] = self._kept_file
         if contents:
-            contents |= self.files.ignored(_HISTORY)
+            contents |= self.files.ignore_file(_HISTORY)
         return contents
 
     def _moved(self) -> dict[str, bytes | None]:

@@ -22,7 +22,6 @@ __all__ = [
     "edited_prompts",
     "edits",
     "file_issues",
-    "has_conflict",
     "split_block",
 ]
 
@@ -194,11 +193,6 @@ for: it may underline a heading, and never stands alone."""
 _SHOWN: Final = 40
 
 
-def has_conflict(source: str) -> bool:
-    """Return whether a source holds a conflict marker of git."""
-    return _MARKER.search(source) is not None
-
-
 def file_issues(store: RegenStore, found: Split) -> Iterator[Issue]:
     """Yield what is wrong with the file as a whole, each on the type it belongs to, else the root.
 
@@ -220,14 +214,12 @@ def file_issues(store: RegenStore, found: Split) -> Iterator[Issue]:
 
 def _conflicts(store: RegenStore, found: Split, root: str) -> Iterator[Issue]:
     """Yield the first conflict marker of the source, and of schema.md, which nothing else reads."""
-    way_out = (
-        "resolve the conflict, or take one side of {0} (`git checkout --ours -- {0}`, or --theirs)"
-    )
-    name = store.envelope.source_file
     marker = _MARKER.search(store.source) if store.has_source else None
     if marker:
         line = store.source.count("\n", 0, marker.start()) + 1
-        detail = f"{way_out.format(name)}, then `pytest-regen rebuild` writes it from pages.json"
+        detail = (
+            "resolve the conflict, or let `pytest-regen rebuild` write what differs from pages.json"
+        )
         yield Issue.of(
             "CONFLICT",
             f"a conflict marker of git: {marker[0].strip()[:_SHOWN]!r}",
@@ -246,7 +238,7 @@ def _conflicts(store: RegenStore, found: Split, root: str) -> Iterator[Issue]:
             f"a conflict marker of git on line {line} of {SCHEMA_FILE}: "
             f"{marker[0].strip()[:_SHOWN]!r}",
             type_name=root,
-            detail=f"{way_out.format(SCHEMA_FILE)}; `pytest-regen generate` writes it anew",
+            detail="`pytest-regen rebuild` takes our side, `pytest-regen generate` writes it anew",
             file=SCHEMA_FILE,
         )
 

@@ -28,7 +28,7 @@ class TestPatterns(KindConformance):
     kind = "regen_kinds:Patterns"
     examples = (("imo", r"IMO ?\d{7}", r"IMO \d+"), ("draught", r"\d+[.,]?\d* m", "("))
 
-    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+    def make_project(self, root: Path, project: Path) -> None:
         """As the page has it."""
         wanted = blocks("docs/kinds.md", "toml")[0]
         write(root, {"regen_kinds.py": PATTERNS, "patterns.toml": wanted})
@@ -45,7 +45,7 @@ class TestQueries(KindConformance):
         ("free_berths", "SELECT name FROM berths", "SELECT name FROM berths; DROP TABLE berths"),
     )
 
-    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+    def make_project(self, root: Path, project: Path) -> None:
         """A schema, and a file with a place for each query."""
         markers = (
             f"-- [REGEN:BEGIN {name}]\n-- [REGEN:END {name}]\n" for name in ("free_berths", "late")
@@ -66,7 +66,7 @@ class TestBookings(KindConformance):
         ("long", '{\n  "nights": 120,\n  "guests": 0\n}', "[]"),
     )
 
-    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+    def make_project(self, root: Path, project: Path) -> None:
         """A schema; the file with the records is not there yet."""
         number = {"type": "integer", "minimum": 0}
         schema = {
@@ -88,7 +88,7 @@ class TestGuide(KindConformance):
         ("a_loop", 'for name in ("a", "b"):\n    print(name)', "for name in"),
     )
 
-    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - of the page
+    def make_project(self, root: Path, project: Path) -> None:
         """A page with two blocks."""
         page = "# Guide\n\n```python a_sum\n\n```\n\nThen:\n\n```python a_loop\n\n```\n\nThe end.\n"
         write(root, {"regen_kinds.py": GUIDE, "guide.md": page})
@@ -111,7 +111,7 @@ class TestTranslations(KindConformance):
         ("found", "{n, plural, one {ein Boot} other {# Boote}}", "{n} Boote"),
     )
 
-    def make_project(self, root: Path, project: Path) -> None:  # noqa: ARG002 - a small one
+    def make_project(self, root: Path, project: Path) -> None:
         """A catalogue, and a translation with one string."""
         english = {
             "title": "Harbour",

@@ -41,7 +41,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert settings.attempts == 3
     assert settings.model == "some-model"
     assert settings.price == {"some-model": Price(Decimal(3), Decimal("15.5"))}
-    assert settings.ignored("any/store::Type") == {"NULLABILITY"}
+    assert settings.ignored_codes("any/store::Type") == {"NULLABILITY"}
 
 
 def test_what_holds_for_cassettes_is_read(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_codes_are_ignored_by_store_and_type(tmp_path: Path) -> None:
 
     settings = read_settings(folder)
 
-    assert settings.ignored("generated/GET_a::Owner") == {"STALE"}
-    assert settings.ignored("generated/GET_[x]::Owner") == {"SYNTAX"}
-    assert settings.ignored("generated/GET_b::Owner") == frozenset()
+    assert settings.ignored_codes("generated/GET_a::Owner") == {"STALE"}
+    assert settings.ignored_codes("generated/GET_[x]::Owner") == {"SYNTAX"}
+    assert settings.ignored_codes("generated/GET_b::Owner") == frozenset()
 
 
 @pytest.mark.parametrize(

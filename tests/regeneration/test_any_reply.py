@@ -1,4 +1,4 @@
-"""No reply of any shape does harm: it is stored, judged and mended, and never a traceback."""
+"""No reply of any shape does harm: it is stored, validated and healed, and never a traceback."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ HOSTILE = {
 SHAPES = DEEP | HOSTILE | {name: text * (400 // len(text)) for name, text in REPEATED.items()}
 
 
-def saying(text: str) -> TurnSettings:
+def a_model_of(text: str) -> TurnSettings:
     """Return settings whose model says ``text`` whatever it is asked."""
     return TurnSettings(CallableProvider(lambda _: text))
 
@@ -82,7 +82,7 @@ def generated(folder: Path, text: str) -> Path:
     }
     api = folder / "api.json"
     api.write_text(json.dumps(document_of(schema)), "utf-8")
-    return generate_store(api, "GET /things", folder, settings=saying(text), attempts=2).path
+    return generate_store(api, "GET /things", folder, settings=a_model_of(text), attempts=2).path
 
 
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
@@ -93,10 +93,10 @@ def test_what_is_nested_too_deep_is_a_syntax_error(tmp_path: Path, text: str) ->
     [owner] = validate_store(RegenStore.open(path), types=["Owner"]).values()
     assert {issue.page for issue in owner.errors if issue.code == "SYNTAX"} == {1}
     # A directive that cannot be read is named, however many branches follow it.
-    told = "take the directive and its #endif away" if text.startswith("#if") else "200 levels"
-    assert told in str(owner.errors)
+    words = "take the directive and its #endif away" if text.startswith("#if") else "200 levels"
+    assert words in str(owner.errors)
 
-    heal_store(path, settings=saying(OWNER))
+    heal_store(path, settings=a_model_of(OWNER))
     assert not codes(path)
 
 
@@ -106,8 +106,8 @@ def test_a_reply_that_cannot_be_read_goes_to_the_history(tmp_path: Path, text: s
     wrong = OWNER.replace('"name"', '"nmae"')
     path = make_store(tmp_path / "store", {("Owner", 1): wrong}).path
 
-    result = heal_type(path, "Owner", settings=saying(text))
-    partial_regenerate(path, ["Owner"], provider=saying(text).provider)
+    result = heal_type(path, "Owner", settings=a_model_of(text))
+    partial_regenerate(path, ["Owner"], provider=a_model_of(text).provider)
 
     assert result.rejected
     assert {entry.output for entry in history(path)} == {text}
@@ -116,11 +116,11 @@ def test_a_reply_that_cannot_be_read_goes_to_the_history(tmp_path: Path, text: s
 
 @pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES)
 def test_no_reply_stops_a_generation_or_what_comes_after_it(tmp_path: Path, text: str) -> None:
-    """It is stored as it was read; the store can be validated, mended and read from then on."""
+    """It is stored as it was read; the store can be validated, healed and read from then on."""
     path = generated(tmp_path, text)
 
     assert codes(path)
-    partial_regenerate(path, provider=saying(text).provider, accept_any=True)
+    partial_regenerate(path, provider=a_model_of(text).provider, accept_any=True)
     assert codes(path)
 
 
@@ -136,14 +136,14 @@ def test_the_page_is_told_from_thinking_and_other_types(tmp_path: Path) -> None:
         )
     ):
         path = make_store(tmp_path / str(number), {("Owner", 1): wrong}).path
-        heal_store(path, settings=saying(reply))
+        heal_store(path, settings=a_model_of(reply))
 
         assert not codes(path), reply
         assert RegenStore.open(path).pages_of("Owner")[0].output == OWNER
 
 
 def test_a_broken_stream_is_taken_from_the_budget_of_a_run(tmp_path: Path) -> None:
-    """As far as it was told; the call after it may be one too many."""
+    """As far as it is known; the call after it may be one too many."""
     path = make_store(tmp_path / "store", {("Owner", 1): OWNER.replace('"name"', '"nmae"')}).path
     fault = Fault(kind="cut", reply=EmulatedReply("So it goes on. " * 200), after=20)
     budget = Budget(100_000)
@@ -208,7 +208,7 @@ def test_whatever_a_model_says_the_store_can_be_read(
     path = generated(tmp_path_factory.mktemp("s"), text)
 
     codes(path)
-    partial_regenerate(path, provider=saying(text).provider)
+    partial_regenerate(path, provider=a_model_of(text).provider)
     codes(path)
 
 
@@ -224,8 +224,8 @@ def test_pytest_and_the_commands_tell_of_such_a_page(pytester: pytest.Pytester) 
     assert "200 levels" in validated.err
     tested.assert_outcomes(passed=2, failed=1)
     tested.stdout.fnmatch_lines(["*nested more than 200 levels deep*"])
-    told = (validated.err, listed.out + listed.err, str(tested.stdout))
-    assert not any("Traceback" in text for text in told)
+    outputs = (validated.err, listed.out + listed.err, str(tested.stdout))
+    assert not any("Traceback" in text for text in outputs)
 
 
 @pytest.mark.parametrize("text", ["{" * 20_000, "public class Owner {\n" + "{\n" * 10_000])

@@ -15,6 +15,7 @@ from harbour_store import HARBOUR, harbour_store
 from pytest_regen.errors import TransportError
 from pytest_regen.regeneration import TurnSettings, heal_store, heal_type, partial_regenerate
 from pytest_regen.stores import RegenStore
+from pytest_regen.turns import CallableProvider
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.validation import by_type
 
@@ -42,7 +43,7 @@ class Model:
 
 
 @contextmanager
-def counted() -> Iterator[list[str]]:
+def count_validations() -> Iterator[list[str]]:
     """Note each type that is validated."""
     seen: list[str] = []
 
@@ -71,7 +72,7 @@ def wrong(tmp_path: Path) -> Path:
 
 def test_a_command_validates_each_type_once_and_what_it_changes_again(good: Path) -> None:
     """The new output; what no rule connects with it is not read twice."""
-    with counted() as validated:
+    with count_validations() as validated:
         done = partial_regenerate(
             good, ["Tide"], provider=Model(lambda name: f"// new\n{HARBOUR[name, 1]}")
         )
@@ -82,7 +83,7 @@ def test_a_command_validates_each_type_once_and_what_it_changes_again(good: Path
 
 def test_healing_validates_each_type_once_and_what_it_changes_again(wrong: Path) -> None:
     """However many types are healed: five at first, then each with those it concerns."""
-    with counted() as validated:
+    with count_validations() as validated:
         done = heal_store(wrong, settings=TurnSettings(Model()))
 
     assert set(done.stop_reasons.values()) == {"clean"}
@@ -261,3 +262,41 @@ def test_pages_asked_in_one_round_are_one_attempt(tmp_path: Path) -> None:
     assert (result.attempts, result.calls) == (1, 2)
     assert result.regenerated == ((root, 1), (root, 2))
     assert result.is_clean
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_a_refused_page_spares_the_other_pages_of_its_type(tmp_path: Path, jobs: int) -> None:
+    """A correction of half a type is of no use; the model would be asked in vain."""
+    root = "ProjectDataObject"
+    wrong = {
+        (root, page): HARBOUR[root, page].replace("JsonPropertyName", "JsonName") for page in (1, 2)
+    }
+    path = harbour_store(tmp_path / "store", wrong).path
+    asked: list[str] = []
+
+    def decline(_messages: object) -> Reply:
+        asked.append(root)
+        return Reply("", stop_reason="refusal")
+
+    settings = TurnSettings(CallableProvider(decline), jobs=jobs)
+    done = heal_store(path, settings=settings, attempts=3)
+
+    assert asked == [root]
+    assert done.stop_reasons == {root: "refused"}
+
+
+def test_a_type_that_could_not_get_its_second_try_says_why(tmp_path: Path) -> None:
+    """The connection was lost at another type meanwhile."""
+    spoilt = {key: WRONG[key] for key in (("Owner", 1), ("Berth", 1))}
+    path = harbour_store(tmp_path / "store", spoilt).path
+
+    def answer(name: str) -> str:
+        if name == "Berth":
+            raise TransportError("the connection was lost", hint="try again")
+        return WRONG[name, 1].replace("JsonName", "JsonPropertyName", 1)
+
+    done = heal_store(path, settings=TurnSettings(Model(answer)), attempts=2)
+
+    assert done.regenerated == [("Owner", 1)]
+    assert done.stop_reasons == {"Owner": "transport", "Berth": "transport"}
+    assert len(done.failures) == 1

@@ -131,7 +131,7 @@ def test_discarding_edits_is_said_aloud(store: RegenStore) -> None:
 
 
 def test_healing_may_discard_edits(store: RegenStore) -> None:
-    """Edited types are put back as their pages make them, without a call; the rest is mended."""
+    """Edited types are put back as their pages make them, without a call; the rest is healed."""
     edit(store, "[REGEN:BEGIN Wind]\n", "[REGEN:BEGIN Wind]\n// mine\n")
     settings = TurnSettings(writer())
 

@@ -203,7 +203,7 @@ def test_readers_see_one_moment(root: Path) -> None:
 
     with files.locked():
         files.commit(dict.fromkeys(("locales/de.json", ".regen/entry"), b"0"))
-    pairs = set()
+    pairs: set[tuple[bytes | None, bytes | None]] = set()
     with child("write_for_ever", root) as process:
         while len(pairs) < 20:
             pairs.add(files.read(pair))

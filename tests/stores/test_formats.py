@@ -17,7 +17,7 @@ from pytest_regen.errors import StoreCorruptError, StoreMissingError, StoreWrite
 from pytest_regen.prompts.values import PageKey
 from pytest_regen.stores import RegenStore, StoredPage
 from pytest_regen.stores.formats import PagesEnvelope, ir_as_json, read_pages, read_prompts
-from pytest_regen.stores.strict_json import as_json, parse_json
+from pytest_regen.stores.strict_json import as_json, parse_json, versions
 
 Edit = Callable[[Any], object]
 
@@ -359,8 +359,28 @@ def test_a_conflict_of_git_is_told_as_one(tmp_path: Path, name: str) -> None:
     with pytest.raises(StoreCorruptError, match=f"{name}, at line 3: a conflict marker") as caught:
         _ = RegenStore.open(store.path).ir
 
-    assert "git checkout --ours" in caught.value.hint
-    assert "pytest-regen rebuild" in caught.value.hint
+    command = "generate" if name == "prompts.json" else "rebuild"
+    assert caught.value.hint.startswith(f"pytest-regen {command} ")
+    assert "keeps every answer" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\n<<<<<<< x\nb\n=======\nc\n>>>>>>> y\nd\n", ("a\nb\nd\n", "a\nc\nd\n")),
+        ("<<<<<<< x\r\nb\r\n=======\r\n>>>>>>> y\r\n", ("b\r\n", "")),
+        ("<<<<<<< x\nb\n||||||| base\n<<<<<<<<< z\n=======\nc\n>>>>>>>", ("b", "c")),
+        ("no marker\n=======\n", ("no marker\n=======\n",) * 2),
+        ("<<<<<<< x\n", None),
+        ("<<<<<<< x\n>>>>>>> y\n", None),
+        (">>>>>>> y\n", (">>>>>>> y\n",) * 2),
+    ],
+)
+def test_both_versions_of_a_conflict_are_read(text: str, expected: tuple[str, str] | None) -> None:
+    """What git merged is in both; the common ancestor is in neither."""
+    found = versions(text.encode())
+
+    assert found == (expected and tuple(version.encode() for version in expected))
 
 
 def test_no_store_is_made_whose_source_is_another_artifact(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_damaged_entry_is_told(store: RegenStore) -> None:
 @given(st.lists(st.text(max_size=5), max_size=30))
 def test_ids_never_collide(names: list[str]) -> None:
     """Entries named at the same moment, of the same page or of any, get different ids."""
-    entries = [HistoryEntry.of(page("Owner"), "rejected").named() for _ in names]
+    entries = [HistoryEntry.of(page("Owner"), "rejected").with_id() for _ in names]
 
     assert len({entry.id.lower() for entry in entries}) == len(names)
-    assert all(entry.named() == entry for entry in entries)
+    assert all(entry.with_id() == entry for entry in entries)

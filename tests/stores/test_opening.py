@@ -153,7 +153,7 @@ def test_a_revised_store_is_not_written(store: RegenStore) -> None:
     """What would be is a value; the folder stays as it is."""
     new = page("Owner", 1, "// new")
 
-    revised = store.revised({**store.pages, new.key: new}.values(), "// source\n")
+    revised = store.with_content({**store.pages, new.key: new}.values(), "// source\n")
 
     assert revised.pages[new.key].output == "// new"
     assert revised.source == "// source\n"

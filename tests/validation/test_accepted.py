@@ -133,7 +133,7 @@ def test_every_type_has_a_result() -> None:
 
 
 def test_what_stands_outside_of_boundaries_is_the_users() -> None:
-    """A type declared outside may be used, and is not judged."""
+    """A type declared outside may be used, and is not checked."""
     ship = SHIP.replace("DataObject\n", "DataObject : Entity\n", 1)
     source = assemble([("ShipDataObject", ship), ("Flag", FLAG)]) + "\npublic class Entity { }\n"
 

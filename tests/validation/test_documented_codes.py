@@ -42,7 +42,7 @@ def examples() -> dict[str, str]:
 
 @pytest.mark.parametrize(("code", "example"), examples().items())
 def test_an_example_shows_its_code(code: str, example: str) -> None:
-    """The code of the page is what the example is told."""
+    """The code of the page is the one that its example gets."""
     is_enum = "enum Flag" in example
     blocks = (SHIP, example) if is_enum else (example, FLAG)
     ir = ships(primary_key="id") if code == "PRIMARY_KEY" else ships()

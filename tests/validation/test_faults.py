@@ -286,7 +286,7 @@ def test_a_field_of_another_class_is_missing_all_the_same() -> None:
     ],
 )
 def test_the_primary_key(attribute: str, profile: str, expected: list[str]) -> None:
-    """The profile that has the attribute demands it; a contradiction is told in any."""
+    """The profile that has the attribute demands it; a contradiction is reported in any."""
     found = issues_of(f"{attribute}\n{SHIP}", ir=ships(primary_key="id"), profile=profile)
 
     assert [issue.code for issue in found] == expected
@@ -337,7 +337,7 @@ def test_a_lost_brace_stays_in_its_block() -> None:
 
 
 def test_a_missing_type_is_not_undeclared_as_well() -> None:
-    """A type of the store that is missing is told once, not at each use."""
+    """A type of the store that is missing is reported once, not at each use."""
     (issue,) = issues_of(flag="")
 
     assert (issue.code, issue.type_name) == ("MISSING_CLASS", "Flag")
@@ -374,7 +374,7 @@ def test_names_with_backslashes_are_shown_as_they_are() -> None:
 
 
 def test_what_declares_nothing_is_the_roots_fault() -> None:
-    """Faults of a text in which no type can be found are told once, on the first type."""
+    """Faults of a text in which no type can be found are reported once, on the first type."""
     found = validate_by_type("}}}} (((", SHIPS)
 
     codes = {name: [issue.code for issue in result.issues] for name, result in found.items()}

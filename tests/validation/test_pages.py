@@ -42,7 +42,7 @@ def broken(page: int, old: str, new: str) -> list[str]:
 
 
 def test_right_pages_are_clean() -> None:
-    """Pages of a type are joined and judged as one."""
+    """Pages of a type are joined and checked as one."""
     assert in_pages(PAGES, ASKED) == []
     assert in_pages(VALUES, ASKED_VALUES, name="Flag") == []
 
@@ -98,7 +98,7 @@ def test_one_fault_is_one_issue_of_its_page(page: int, old: str, new: str, code:
 @pytest.mark.parametrize("page", [1, 2, 3])
 @pytest.mark.parametrize("text", ["", " \n\t\n", "// nothing to declare\n"])
 def test_an_empty_page_is_one_issue(page: int, text: str) -> None:
-    """What an empty page lacks is told at once, not field by field."""
+    """What an empty page lacks is reported at once, not field by field."""
     pages = list(PAGES)
     pages[page - 1] = text
 
@@ -180,7 +180,7 @@ def test_lines_are_those_of_the_assembled_source() -> None:
 
 
 def test_a_field_of_another_page_is_not_to_be_kept() -> None:
-    """The page that was not asked for it is told whose it is; the page that was is at peace."""
+    """The page that was not asked for it learns whose it is; the page that was has no issue."""
     flag = '    [JsonPropertyName("flag")] public required Flag Flag { get; init; }\n'
     (issue,) = in_pages(broken(1, "    [Json", f"{flag}    [Json"), ASKED)
 

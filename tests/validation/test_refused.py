@@ -23,8 +23,8 @@ def check(rows: list[Row], text: str = SHIP, **options: Any) -> None:
         assert old in text, old
         changed = text.replace(old, new, 1)
         found = issues_of(flag=changed, **options) if is_enum else issues_of(changed, **options)
-        told = [(issue.code, issue.field) for issue in found]
-        if told != [(code, field)] or words not in found[0].message:
+        reported = [(issue.code, issue.field) for issue in found]
+        if reported != [(code, field)] or words not in found[0].message:
             wrong.append(f"{new!r}: {[(i.code, i.field, i.message) for i in found]}")
     assert not wrong, "\n".join(wrong)
 
@@ -112,7 +112,7 @@ def test_a_property_that_is_always_ignored_is_missing() -> None:
 def test_a_member_that_is_not_always_compiled_is_missing() -> None:
     """The symbols of a project are not known; those of .NET 9 are."""
     member = f'    [JsonPropertyName("name")]\n    {NAME}\n'
-    told = [
+    cases = [
         ("#if DEBUG", "stands under '#if DEBUG'"),
         ("#if !DEBUG && NET", "stands under '#if !DEBUG && NET'"),
         ("#if NET10_0_OR_GREATER", "stands under"),
@@ -125,7 +125,7 @@ def test_a_member_that_is_not_always_compiled_is_missing() -> None:
     check(
         [
             (member, f"{head}\n{member}#endif\n", "MISSING_FIELD", "name", words)
-            for head, words in told
+            for head, words in cases
         ]
     )
     certain = ["#if true", "#if NET8_0_OR_GREATER", "#if (NET || DEBUG)", "#if false\n#else"]

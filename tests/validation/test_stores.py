@@ -45,7 +45,7 @@ def test_the_second_page_is_named(tmp_path: Path) -> None:
 
 
 def test_an_edit_by_hand_is_drift(tmp_path: Path) -> None:
-    """A block that says something else than its pages is DRIFT, and judged as it stands."""
+    """A block that says something else than its pages is DRIFT, and checked as it stands."""
     store = make_store(tmp_path / "store")
 
     edited = edit(store, "List<string>? Tags", "string[]? Tags")
@@ -78,7 +78,7 @@ def test_line_ends_are_no_drift(tmp_path: Path) -> None:
 
 
 def test_a_block_taken_out_is_drift(tmp_path: Path) -> None:
-    """The pages are there, the block is not: that is told once."""
+    """The pages are there, the block is not: reported once."""
     store = make_store(tmp_path / "store")
     source = store.source_path.read_text("utf-8")
     start = source.index("// [REGEN:BEGIN Owner]")
@@ -105,7 +105,7 @@ def test_an_edit_is_found_beside_a_type_that_is_not_written_yet(tmp_path: Path) 
 
 
 def test_a_missing_source_is_drift(tmp_path: Path) -> None:
-    """Pages are the truth: the types are judged, and the file is said to be missing."""
+    """Pages are the truth: the types are checked, and the file is reported as missing."""
     store = make_store(tmp_path / "store", MISSPELT)
     store.source_path.unlink()
 
@@ -336,7 +336,7 @@ def test_a_using_that_is_gone_is_told_once(tmp_path: Path) -> None:
 
 
 def test_text_of_the_users_is_not_judged(tmp_path: Path) -> None:
-    """Whatever a compiler takes outside of the blocks is nobody's error."""
+    """Whatever a compiler takes outside of the blocks is no error."""
     legal = (
         "// <<<<<<< a comment",
         "using System.Linq;\nusing static System.Math;",

@@ -113,17 +113,17 @@ class Step:
     page: tuple[str, int] | None
     edit: str
 
-    def applied(self, store: RegenStore) -> RegenStore:
+    def apply(self, store: RegenStore) -> RegenStore:
         """Return the store after the change, which carries the verdicts from before it."""
         if self.page is None:
-            return store.revised(store.pages.values(), SOURCE_EDITS[self.edit](store.source))
+            return store.with_content(store.pages.values(), SOURCE_EDITS[self.edit](store.source))
         page = next(page for page in store.envelope.pages if page.key[:2] == self.page)
         changed = replace(page, output=OUTPUT_EDITS[self.edit](page.output))
         try:
             return with_pages(store, [changed])
         except SourceError:
             pages = {**store.pages, page.key: changed}
-            return store.revised(pages.values(), store.source)
+            return store.with_content(pages.values(), store.source)
 
 
 steps = st.one_of(
@@ -132,7 +132,7 @@ steps = st.one_of(
 )
 
 
-def everything(store: RegenStore) -> dict[str, list[str]]:
+def all_issues(store: RegenStore) -> dict[str, list[str]]:
     """Return all that validation says, the words that only a correction uses included."""
     return {
         name: [repr(i) for i in result.issues] for name, result in validate_store(store).items()
@@ -140,14 +140,14 @@ def everything(store: RegenStore) -> dict[str, list[str]]:
 
 
 def check(store: RegenStore) -> None:
-    """Assert that verdicts carried along are those of a store that nobody has validated."""
-    assert everything(store) == everything(replace(store, memo={}))
+    """Assert that verdicts carried along are those of a store that was never validated."""
+    assert all_issues(store) == all_issues(replace(store, memo={}))
 
 
 def check_each(store: RegenStore, changes: Iterable[Step]) -> None:
     """Check the verdicts after each of several changes."""
     for step in changes:
-        store = step.applied(store)
+        store = step.apply(store)
         check(store)
 
 
@@ -198,18 +198,18 @@ PAIRS = tuple(
 @pytest.mark.parametrize("first", PAIRS, ids=str)
 def test_what_one_change_makes_wrong_another_makes_right(good: RegenStore, first: Step) -> None:
     """Each two changes that reach into other types, one after the other."""
-    changed = first.applied(good)
+    changed = first.apply(good)
     check(changed)
 
     for second in PAIRS:
-        check(second.applied(changed))
+        check(second.apply(changed))
 
 
 @pytest.mark.parametrize("edit", sorted(OUTPUT_EDITS))
 def test_each_change_and_the_way_back(good: RegenStore, edit: str) -> None:
     """A change of a page, and its being undone, leave the verdicts of a whole validation."""
     for page in sorted(OUTPUTS):
-        changed = Step(page, edit).applied(good)
+        changed = Step(page, edit).apply(good)
         check(changed)
 
         check(with_pages(changed, [good.pages[key] for key in good.pages if key[:2] == page]))
@@ -219,16 +219,16 @@ def test_a_type_nested_in_the_block_of_another_moves_with_it(good: RegenStore) -
     """Its issues count lines of the source; no block of its own tells that they changed."""
     berth = "    public class Berth { public int Wrong { get; set; } }"
     nested = good.source.replace("class Tide\n{", f"class Tide\n{{\n{berth}")
-    store = good.revised(good.pages.values(), _without(nested, "Berth"))
+    store = good.with_content(good.pages.values(), _without(nested, "Berth"))
     assert any(issue.line for issue in validate_store(store)["Berth"].issues)
 
-    check(Step(None, "header").applied(store))
+    check(Step(None, "header").apply(store))
 
 
 def test_only_what_a_change_concerns_is_validated_again(good: RegenStore) -> None:
     """A type, and those that asked for what it declares or uses; the others keep their verdict."""
     validate_store(good)
-    changed = Step(("Owner", 1), "not public").applied(good)
+    changed = Step(("Owner", 1), "not public").apply(good)
     validate_store(changed)
 
     before, after = (store.memo["validation"].verdicts.by_name for store in (good, changed))

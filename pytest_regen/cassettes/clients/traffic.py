@@ -2,6 +2,9 @@
 
 Patched clients ask the innermost cassette; answers on their way to a caller are kept piece by piece
 and recorded at their end; websockets are refused.
+
+Libraries open their own connections for websockets, so the request for the upgrade is looked for
+where all of them pass: in what sockets send, and over TLS in what is about to be encrypted.
 """
 
 import asyncio

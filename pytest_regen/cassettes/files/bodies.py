@@ -1,4 +1,8 @@
-"""Decoding of compressed bodies, which could not be searched for secrets, and form boundaries."""
+"""Decoding of compressed bodies, which could not be searched for secrets, and form boundaries.
+
+Clients separate the parts of a form with files (``multipart/form-data``) by a random boundary. It
+is replaced by a stable one, or no two requests would be equal and no recording would be found.
+"""
 
 import re
 import zlib

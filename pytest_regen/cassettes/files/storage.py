@@ -1,4 +1,9 @@
-"""Cassettes in the file system: names, appending in one step, replacing, files no test uses."""
+"""Cassettes in the file system: names, appending in one step, replacing, files no test uses.
+
+Appending is atomic for readers: while bytes are being written, a small journal beside the cassette
+says where, and what was there before. A reader in the meantime, or after a kill, reads the file as
+it was, and the next writer restores that state.
+"""
 
 import ast
 import contextlib

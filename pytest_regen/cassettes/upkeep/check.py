@@ -68,6 +68,9 @@ class AcceptedFinding(NamedTuple):
 class Baseline:
     """The file of findings that are accepted and not reported again.
 
+    It names the kind and the cassette of each finding with a hash of the value, but neither the
+    value nor its line, so it may be committed, and lines may move.
+
     Args:
         path: the file.
         known: its entries.

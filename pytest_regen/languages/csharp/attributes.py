@@ -39,7 +39,7 @@ def type_ref(node: Node) -> TypeRef:
     return replace(known, line=node.start_point.row + 1)
 
 
-def _read_type(node: Node) -> TypeRef:  # noqa: PLR0911 - one line per kind of node
+def _read_type(node: Node) -> TypeRef:  # one line per kind of node
     match node.type:
         case "nullable_type":
             return replace(_inner_type(node), nullable=True)

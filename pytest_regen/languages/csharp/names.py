@@ -469,7 +469,7 @@ def _is_sequence(spelled: TypeRef) -> bool:
 def _is_map(spelled: TypeRef, values: TypeExpr) -> bool:
     if spelled.name == "JsonObject":
         return isinstance(values, Scalar) and values.kind == "any"
-    if spelled.name not in _MAPS or len(spelled.args) != 2:  # noqa: PLR2004 - key and value
+    if spelled.name not in _MAPS or len(spelled.args) != 2:  # key and value
         return False
     key, value = spelled.args
     return canonical_name(key) == "string" and not key.nullable and accepts(values, value)

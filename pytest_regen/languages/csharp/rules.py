@@ -152,7 +152,7 @@ def _enum_converter(subject: RuleSubject) -> Iterator[Issue]:
         yield subject.issue("ENUM_MEMBER", f"{subject.type.name!r} {why}", line=line)
 
 
-def _misread_enum(  # noqa: PLR0911 - one line per wrong converter
+def _misread_enum(  # one line per wrong converter
     subject: RuleSubject, found: Converter | None, *, has_text: bool
 ) -> str | None:
     """Return why a converter, or the lack of one, reads the wrong values."""

@@ -230,7 +230,7 @@ def _creation(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, l
     return constructor, [SyntaxFault(first.name_line, message, "MISSING_CLASS")]
 
 
-def _uncreatable(  # noqa: PLR0911 - one line per reason
+def _uncreatable(  # one line per reason
     head: Head, parts: Sequence[Shape]
 ) -> str | None:
     """Return why no constructor would help."""
@@ -256,7 +256,7 @@ def _uncreatable(  # noqa: PLR0911 - one line per reason
     return None
 
 
-def _choose_constructor(  # noqa: PLR0911 - one line per case of the serializer's own order
+def _choose_constructor(  # one line per case of the serializer's own order
     head: Head, parts: Sequence[Shape]
 ) -> tuple[Constructor | None, str | None]:
     """Return the constructor that is called, or why no constructor can be called."""

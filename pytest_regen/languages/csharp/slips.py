@@ -332,7 +332,7 @@ def _literals_on_one_line(code: bytes) -> SlipRepair | None:
         last = _closing_row(lines, row) if opening else None
         if opening and last is not None:
             end = _LITERAL_END.search(lines[last])
-            assert end is not None  # noqa: S101 - that is what made it the last row
+            assert end is not None  # that is what made it the last row
             faults.append(SyntaxFault(row + 1, _line_end_message(opening)))
             lines[row] = lines[row].rstrip("\r") + '"'
             for between in range(row + 1, last):
@@ -398,7 +398,7 @@ def _with_escaped_quotes(code: bytes) -> SlipRepair | None:
     faults: list[SyntaxFault] = []
     tried = 0
     for row, line in enumerate(lines):
-        if line.count('"') <= 2 or len(line) > _WIDE or tried > _TRIED:  # noqa: PLR2004 - its own two
+        if line.count('"') <= 2 or len(line) > _WIDE or tried > _TRIED:  # its own two
             continue
         tried += len(line)
         fixed = _escape_quotes(line) if _is_illegal(line) else None

@@ -167,7 +167,7 @@ _RAW_QUOTES = re.compile(r'\$*("{3,})')
 _NOTHING: Final[Mapping[str, Constant]] = {}
 
 
-def constant(  # noqa: PLR0911 - one line per kind of expression
+def constant(  # one line per kind of expression
     node: Node, names: Mapping[str, Constant] = _NOTHING
 ) -> Constant:
     """Return the value of a constant expression, or ``None`` where it is not plain.
@@ -232,7 +232,7 @@ def _unescape(match: re.Match[str]) -> str:
     for digits in match.group(1, 2, 3):
         if digits:
             code = int(digits, 16)
-            return chr(code) if code <= 0x10FFFF else "\ufffd"  # noqa: PLR2004 - Unicode's end
+            return chr(code) if code <= 0x10FFFF else "\ufffd"  # Unicode's end
     return _SIMPLE.get(match[4], match[4])
 
 
@@ -263,7 +263,7 @@ def _nameof(node: Node) -> str | None:
     return text_of(arguments).strip("() \t\r\n").rsplit(".", 1)[-1]
 
 
-def _operation(  # noqa: PLR0911 - one line per operator
+def _operation(  # one line per operator
     node: Node, names: Mapping[str, Constant]
 ) -> Constant:
     operands = [constant(child, names) for child in node.named_children if child.type != "comment"]
@@ -281,7 +281,7 @@ def _operation(  # noqa: PLR0911 - one line per operator
             return left - right
         case "|", [int(left), int(right)]:
             return left | right
-        case "<<", [int(left), int(right)] if 0 <= right < 64:  # noqa: PLR2004 - bits of a long
+        case "<<", [int(left), int(right)] if 0 <= right < 64:  # bits of a long
             return left << right
     return None
 

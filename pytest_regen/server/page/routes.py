@@ -81,11 +81,11 @@ class Page:
         self._client_of = client_of
         self._gazetteer = gazetteer
 
-    async def start(self, request: Request) -> Response:  # noqa: ARG002 - the signature of a route
+    async def start(self, request: Request) -> Response:
         """Show the first view."""
         return _page(start_page())
 
-    async def back(self, request: Request) -> Response:  # noqa: ARG002 - as above
+    async def back(self, request: Request) -> Response:
         """Send whoever opens an address that only takes forms to the first view."""
         return RedirectResponse("/", HTTPStatus.SEE_OTHER.value)
 

@@ -1,0 +1,255 @@
+"""Branches that git cannot merge: one command joins both versions, and no answer is lost."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from branches import GIT, Project, project_in
+from command_line import command
+from reference_writer import STYLES, ReferenceWriter
+from served_stores import EXAMPLE, SMALL_OPERATION, Served, issues_of, served
+
+from pytest_regen.errors import StoreCorruptError
+from pytest_regen.regeneration import generate_store, partial_regenerate, write_summary
+from pytest_regen.stores import RegenStore, history
+from pytest_regen.validation import validate_store
+
+pytestmark = pytest.mark.skipif(GIT is None, reason="git is not installed")
+
+STORE = "generated/GET_v1_tides"
+
+
+@dataclass(frozen=True)
+class World:
+    """A project under git, with a document and its store, and an emulator."""
+
+    project: Project
+    server: Served
+
+    @property
+    def store(self) -> RegenStore:
+        """The store as it is now."""
+        return RegenStore.open(self.path)
+
+    @property
+    def path(self) -> Path:
+        """The store's folder."""
+        return self.project.folder / STORE
+
+    def generate(self, style: str) -> None:
+        """Generate from the document as it is."""
+        self.server.answers(ReferenceWriter(style))
+        generate_store(
+            self.project.folder / "api.json",
+            SMALL_OPERATION,
+            self.project.folder / "generated",
+            provider=self.server.provider,
+            fields_per_page=4,
+        )
+
+    def regenerate(self, name: str, style: str, pages: list[int] | None = None) -> None:
+        """Regenerate pages of a type in another style."""
+        self.server.answers(ReferenceWriter(style))
+        numbers = None if pages is None else {name: pages}
+        partial_regenerate(self.path, [name], numbers, provider=self.server.provider)
+
+    def add_field(self, type_name: str, field: str) -> None:
+        """Add a field to a schema of the document."""
+        file = self.project.folder / "api.json"
+        content = json.loads(file.read_text("utf-8"))
+        schema = content["components"]["schemas"][type_name]
+        schema["properties"][field] = {"type": "string"}
+        file.write_text(json.dumps(content, indent=1), "utf-8")
+
+    def outputs(self) -> set[str]:
+        """Return every answer that the store holds, its history included."""
+        return {page.output for page in self.store.pages.values()} | {
+            entry.output for entry in history(self.path)
+        }
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A project with a store of four types in 21 pages."""
+    folder = tmp_path_factory.mktemp("project")
+    document = json.dumps(yaml.safe_load(EXAMPLE.read_text("utf-8")), indent=1)
+    (folder / "api.json").write_text(document, "utf-8")
+    with served() as server:
+        world = World(Project(folder), server)
+        world.generate("as_asked")
+        project_in(folder)
+        yield world
+
+
+@pytest.fixture
+def world(written: World, tmp_path: Path) -> World:
+    """A copy of the project."""
+    return World(written.project.copy(tmp_path / "copy"), written.server)
+
+
+def answers_of(world: World, work: Callable[[], object], into: set[str]) -> Callable[[], object]:
+    """Return the work, which notes the outputs that are stored after it."""
+
+    def noted() -> None:
+        work()
+        into.update(page.output for page in world.store.pages.values())
+
+    return noted
+
+
+def test_rebuild_joins_two_answers_to_a_page(world: World) -> None:
+    """The later answer is stored, the other kept; text of the user and other types stay."""
+    answers: set[str] = set()
+
+    def ours() -> None:
+        world.regenerate("TideWindow", "record")
+        world.regenerate("PortCode", "documented")
+        source = world.store.source_path
+        source.write_text("// by hand\n" + source.read_text("utf-8"), "utf-8")
+
+    merge = world.project.merge(
+        answers_of(world, ours, answers),
+        answers_of(world, lambda: world.regenerate("TideWindow", "positional"), answers),
+    )
+    assert set(merge.conflicts) == {f"{STORE}/pages.json", f"{STORE}/{source_name(world)}"}
+    with pytest.raises(StoreCorruptError) as caught:
+        _ = world.store
+    assert caught.value.hint.startswith(f"pytest-regen rebuild {world.path}")
+
+    ran = command("rebuild", world.path, "--json")
+
+    assert ran.code == 0, ran.err
+    assert ran.json["rebuilt"] == ["TideWindow"]
+    assert issues_of(world.store) == []
+    assert world.store.source.startswith("// by hand\n")
+    assert answers <= world.outputs()
+    assert command("rebuild", world.path).code == 0
+    assert world.project.git("diff", "--check") == ""
+
+
+def source_name(world: World) -> str:
+    """Return the name of the source, whatever its state."""
+    (file,) = world.path.glob("*.cs")
+    return file.name
+
+
+def test_a_conflict_in_the_users_own_text_keeps_both_versions(world: World) -> None:
+    """The source is written from its pages; what it held lies in the history as it was."""
+
+    def edit(text: str) -> Callable[[], object]:
+        return lambda: world.store.source_path.write_text(text + world.store.source, "utf-8")
+
+    written = world.store.assembly()
+    world.project.merge(edit("// one\n"), edit("// two\n"))
+    conflict = world.store.source
+    assert "<<<<<<< " in conflict
+
+    ran = command("rebuild", world.path, "--json")
+
+    assert world.store.source == written
+    (kept,) = ran.json["history"]
+    assert (world.path / "history" / kept).read_text("utf-8") == conflict
+
+
+def test_generate_joins_branches_that_moved_to_different_documents(world: World) -> None:
+    """The message names the command; it asks only what neither answered, and nothing is lost."""
+    answers: set[str] = set()
+
+    def move(schema: str, field: str) -> Callable[[], object]:
+        def work() -> None:
+            world.add_field(schema, field)
+            world.generate("plain_class")
+
+        return answers_of(world, work, answers)
+
+    merge = world.project.merge(move("TideWindow", "one"), move("TideTable", "two"))
+    assert f"{STORE}/ir.json" in merge.conflicts
+    for side in ("pages.json", "ir.json"):
+        assert f"{STORE}/{side}" in merge.conflicts
+    with pytest.raises(StoreCorruptError) as caught:
+        _ = world.store.ir
+    assert caught.value.hint.startswith(
+        f"pytest-regen generate SPEC '{SMALL_OPERATION}' --out {world.path.parent} joins both"
+    )
+
+    world.generate("as_asked")
+
+    assert world.server.asked == []
+    assert issues_of(world.store) == []
+    assert answers <= world.outputs()
+    fields = {field.json_name for type_ in world.store.ir.types for field in type_.fields}
+    assert {"one", "two"} <= fields
+
+
+def test_findings_in_conflict_are_joined(world: World) -> None:
+    """Only the summary in ir.json differs; the next validate writes it anew."""
+
+    def found(message: str) -> Callable[[], object]:
+        def work() -> None:
+            with RegenStore.update(world.path) as tx:
+                findings = {name: [{"message": message}] for name in tx.store.type_names}
+                tx.write(ir=tx.store.ir.model_copy(update={"validation": findings}))
+
+        return work
+
+    merge = world.project.merge(found("one"), found("two"))
+    assert merge.conflicts == (f"{STORE}/ir.json",)
+    with pytest.raises(StoreCorruptError, match=r"ir\.json, at line") as caught:
+        _ = world.store.ir
+    assert caught.value.hint.startswith("pytest-regen rebuild")
+
+    assert command("rebuild", world.path).code == 0
+
+    assert write_summary(world.store, validate_store(world.store))
+    assert issues_of(world.store) == []
+
+
+def test_versions_that_cannot_be_told_apart_are_left_alone(world: World) -> None:
+    """A marker without its counterpart: nothing is guessed, the message says how to take a side."""
+    file = world.path / "pages.json"
+    file.write_text("<<<<<<< HEAD\n" + file.read_text("utf-8"), "utf-8")
+    before = file.read_bytes()
+
+    ran = command("rebuild", world.path)
+
+    assert ran.code == 2
+    assert "cannot be told apart" in ran.err
+    assert "git checkout --ours" in ran.err
+    assert file.read_bytes() == before
+
+
+def merge_anything(world: World, seed: int) -> None:
+    """Regenerate any pages on two branches, merge, and mend with one command where needed."""
+    chance = random.Random(seed)
+    answers: set[str] = set()
+
+    def work() -> None:
+        for name in chance.sample(world.store.type_names, 2):
+            numbers = [page.page for page in world.store.pages_of(name)]
+            pages = chance.sample(numbers, chance.randint(1, len(numbers)))
+            world.regenerate(name, chance.choice(STYLES).name, pages)
+
+    noted = answers_of(world, work, answers)
+    if world.project.merge(noted, noted).conflicts:
+        ran = command("rebuild", world.path)
+        assert ran.code == 0, ran.err
+
+    assert issues_of(world.store) == []
+    assert answers <= world.outputs()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_two_branches_are_joined_by_one_command(seed: int, world: World) -> None:
+    """Nothing is wrong afterwards, and every answer of both branches is there."""
+    merge_anything(world, seed)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(3, 103))
+def test_a_hundred_pairs_are_joined_by_one_command(seed: int, world: World) -> None:
+    """The same, a hundred times."""
+    merge_anything(world, seed)
