@@ -52,7 +52,7 @@ def check_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
 
 
 def host_of(uri: str) -> str:
-    """Return the host of an address, in small letters; empty where there is none."""
+    """Return the host of an address, in small letters; empty if there is none."""
     try:
         return urlsplit(uri).hostname or ""
     except ValueError:

@@ -60,7 +60,7 @@ class Matching:
     def __post_init__(self) -> None:
         if self.drift not in POLICIES:
             raise UsageError(
-                f"drift = {self.drift!r} is none of {', '.join(POLICIES)}",
+                f"drift = {self.drift!r} is not one of {', '.join(POLICIES)}",
                 hint="fail is the default; warn replays in recorded order and lists the drift",
             )
         _ = self._paths  # a path that cannot be read is refused before anything is compared

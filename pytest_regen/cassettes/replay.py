@@ -127,7 +127,7 @@ class ReplayProvider:
         matching: what counts as the same request, and what drift does.
 
     Raises:
-        CassetteUnreadableError: there is a file, but it is no cassette.
+        CassetteUnreadableError: there is a file, but it is not a cassette.
     """
 
     def __init__(

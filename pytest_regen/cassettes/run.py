@@ -396,7 +396,7 @@ def use_cassette(
 
     Raises:
         CassetteMissError: a request was never recorded, and the mode forbids sending it.
-        CassetteUnreadableError: the file is no cassette.
+        CassetteUnreadableError: the file is not a cassette.
         CassetteError: the cassette cannot be written, or a credential would be.
     """
     run = CassetteRun(
@@ -441,7 +441,7 @@ def journal(path: Path | str) -> Iterator[CassetteRun]:
         path: the cassette; its folder is made when something is recorded.
 
     Raises:
-        CassetteUnreadableError: the file is no cassette.
+        CassetteUnreadableError: the file is not a cassette.
         CassetteError: the cassette cannot be written, or a credential would be.
     """
     keep_answers(Path(path))
@@ -459,7 +459,7 @@ def _at_server(found: Interaction, uri: str) -> Interaction:
 def _check_mode(path: Path, mode: RecordMode) -> RecordMode:
     if mode not in RECORD_MODES:
         raise UsageError(
-            f"record mode {mode!r} is none",
+            f"unknown record mode {mode!r}",
             why=f"the modes are {', '.join(RECORD_MODES)}",
             hint="pass one of them",
         )

@@ -82,12 +82,12 @@ def build_ir(
         types[0], schemas.shape(root).notes, root, operation, log, is_wrapped=is_wrapped
     )
     types[0] = types[0].model_copy(update={"primary_key": key_field})
-    of_files = document.references.log.sorted()
+    of_files = document.references.log.in_order()
     reviews: list[Review] = []
-    if of_files or log.sorted():
+    if of_files or log.in_order():
         reached = _Origins(schema.place, root.place, places, expressions, schemas)
         log.extend(filter(reached.has, of_files))
-        reviews = [review for each in log.sorted() for review in reached.reviews(each, names)]
+        reviews = [review for each in log.in_order() for review in reached.reviews(each, names)]
     order = {type_.name: number for number, type_ in enumerate(types)}
     ir = IR(
         endpoint=Endpoint(method=operation.method, path=operation.path, status=chosen),
@@ -97,7 +97,7 @@ def build_ir(
         reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
         format=FORMAT,
     )
-    return IRBuild(ir, log.sorted(), chosen)
+    return IRBuild(ir, log.in_order(), chosen)
 
 
 def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, JsonNode]:
@@ -111,7 +111,7 @@ def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple
             return candidate, schemas[candidate]
         if candidate in broken:
             log.extend([broken[candidate]])
-    defects = log.sorted()
+    defects = log.in_order()
     if defects:
         raise DocumentDefectError(
             f"the successful response of {operation} cannot be read",
@@ -211,7 +211,7 @@ class _Closure:
             expression = expression.items if isinstance(expression, ArrayOf) else expression.values
         if isinstance(expression, Ref):
             return self.expressions.types[expression.name][0], whole is not expression
-        defects = self._log.sorted()
+        defects = self._log.in_order()
         what = f"response {status} of {operation} is {_describe(whole)}"
         if expression.kind == "any" and defects:
             raise DocumentDefectError(

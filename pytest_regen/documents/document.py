@@ -223,14 +223,14 @@ class Document:
         log = DefectLog()
         log.extend(self.lost_operations)
         log.extend(defect for each in self.operations for _, defect in each.broken)
-        log.extend(self.references.log.sorted())
-        return log.sorted()
+        log.extend(self.references.log.in_order())
+        return log.in_order()
 
     @property
     def lost_operations(self) -> tuple[Defect, ...]:
         """Where paths and operations cannot be read, so that ``operations`` lacks them."""
         self.operations  # noqa: B018 - listing the operations is what finds their defects
-        return self._listing.sorted()
+        return self._listing.in_order()
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:

@@ -103,6 +103,6 @@ class DefectLog:
         """Take over defects found elsewhere."""
         self._seen.update(dict.fromkeys(defects))
 
-    def sorted(self) -> tuple[Defect, ...]:
+    def in_order(self) -> tuple[Defect, ...]:
         """Return all of them by place, whatever the order in which they were met."""
         return tuple(sorted(self._seen))

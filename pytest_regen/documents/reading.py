@@ -91,7 +91,7 @@ def load_file(path: Path, *, name: str = "") -> LoadedFile:
         raise DocumentUnreadableError(f"{str(path)!r} is empty", hint=_NO_DOCUMENT)
     log = DefectLog()
     value = _parse(text, path, Pointer(name), log)
-    return LoadedFile(value, "sha256:" + hashlib.sha256(data).hexdigest(), log.sorted())
+    return LoadedFile(value, "sha256:" + hashlib.sha256(data).hexdigest(), log.in_order())
 
 
 def _decode(data: bytes, path: Path) -> str:

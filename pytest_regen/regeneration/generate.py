@@ -272,7 +272,7 @@ def _result(plan: StorePlan, results: Sequence[HealResult] = ()) -> GenerateResu
         kept=plan.kept,
         is_new=plan.previous is None,
         is_current=plan.is_current,
-        note=format_note(plan.previous) if plan.previous else "",
+        note=_note(plan),
         stop_reasons={
             result.type_name: result.stop_reason
             for result in results
@@ -309,3 +309,11 @@ def _result_with_store(place: _PlannedStore, results: Sequence[HealResult]) -> G
         validation=validate_store(store, ignore=place.ignore),
         diff=source_diff(before, store.source, store.source_path.name),
     )
+
+
+def _note(plan: StorePlan) -> str:
+    """Return what the user should know beside what was asked."""
+    names = ", ".join(plan.joined)
+    notes = [f"both versions of {names} were joined; history/ keeps the rest"] if names else []
+    notes += filter(None, [format_note(plan.previous) if plan.previous else ""])
+    return "; ".join(notes)

@@ -22,15 +22,20 @@ from pytest_regen.documents.ir import (
     TypeIR,
     type_hash,
 )
-from pytest_regen.errors import DocumentDefectError, StoreMissingError, UsageError
+from pytest_regen.errors import (
+    DocumentDefectError,
+    StoreCorruptError,
+    StoreMissingError,
+    UsageError,
+)
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts import build_prompts, page_content_hash, plan_from_entries
 from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.stores import (
     RegenStore,
+    Resolution,
     StoredPage,
-    is_store,
     resolve_conflicts,
     safe_file_name,
     store_slug,
@@ -59,6 +64,8 @@ class StorePlan:
     namespace: str
     profile: str
     source_file: str
+    joined: tuple[str, ...] = ()
+    """Artifacts that git could not merge and whose two versions were joined."""
 
     def carry_over(self, store: RegenStore) -> Mapping[PageKey, StoredPage]:
         """Return the pages to keep as ``store`` has them, which others may have written since."""
@@ -163,8 +170,7 @@ def plan_store(
         operation = document.find(operation)
     target = find_language(language)
     path = Path(out) / store_slug(operation.method, operation.path)
-    if resolve and is_store(path):
-        resolve_conflicts(path)
+    resolved = _resolve(path) if resolve else None
     previous = _previous(path, language)
     build = build_ir(document, operation, language=target, status=status)
     if not allow_defects:
@@ -191,6 +197,7 @@ def plan_store(
         namespace=namespace,
         profile=profile,
         source_file=_source_file(ir, target),
+        joined=resolved.files if resolved else (),
     )
 
 
@@ -205,6 +212,17 @@ def _refuse_defects(operation: Operation, defects: Sequence[Defect]) -> None:
             why="; ".join(shown),
             hint="correct the document, or take what can be read with --allow-defects",
         )
+
+
+def _resolve(path: Path) -> Resolution | None:
+    """Join the versions of a store that cannot be read because git could not merge it."""
+    try:
+        _ = RegenStore.open(path).ir
+    except StoreMissingError:
+        return None
+    except StoreCorruptError:
+        return resolve_conflicts(path)
+    return None
 
 
 def _previous(path: Path, language: str) -> RegenStore | None:

@@ -23,7 +23,13 @@ from pytest_regen.stores.formats import (
 )
 from pytest_regen.stores.history import HistoryEntry, history_files, source_name, store_files
 from pytest_regen.stores.snapshot import Snapshot, refuse_no_store
-from pytest_regen.stores.strict_json import as_json, conflict_line, parse_json, versions
+from pytest_regen.stores.strict_json import (
+    as_json,
+    conflict_line,
+    corrupt,
+    parse_json,
+    versions,
+)
 
 __all__ = ["Resolution", "resolve_conflicts"]
 
@@ -105,9 +111,9 @@ def _find_conflict(view: View, name: str) -> dict[str, tuple[bytes, bytes]]:
     if data is None or conflict_line(data) is None:
         return {}
     both = versions(data)
-    if both is None:
+    if both is None and name.endswith(".json"):
         raise _inseparable(view.root / name, "a conflict marker has no counterpart")
-    return {name: both}
+    return {name: both or (data, data)}
 
 
 def _inseparable(file: Path, why: str) -> StoreCorruptError:
@@ -152,6 +158,7 @@ def _join(
         for key in dict.fromkeys((*ours.pages, *theirs.pages))
         if _output(ours, key) != _output(theirs, key)
     )
+    source_file = view.root / envelope.source_file
     history = _history_of(ours, theirs, envelope.pages)
     ir_data = ir_as_json(ours.ir)
     prompts_data = as_json([entry.to_json() for entry in ours.prompts])
@@ -159,16 +166,17 @@ def _join(
         view.root,
         envelope,
         ours.prompts,
-        _decode(ours.source),
+        _decode(ours.source, source_file),
         ours.source is not None,
         ir_data,
         prompts_data,
     )
-    source = _join_source(store, _decode(theirs.source), {key.type_name for key in differing})
+    theirs_source = _decode(theirs.source, source_file)
+    source = _join_source(store, theirs_source, {key.type_name for key in differing})
     kept = {}
     before = view.read(envelope.source_file)
     if before is not None and envelope.source_file in conflicts:
-        kept = {source_name(_decode(before), envelope.source_file): before}
+        kept = {source_name(_decode(before, source_file), envelope.source_file): before}
     contents: dict[str, bytes | None] = {
         **history_files(view.root, history, kept),
         IR_FILE: ir_data,
@@ -188,8 +196,11 @@ def _output(version: _Version, key: PageKey) -> str | None:
     return page.output if page else None
 
 
-def _decode(data: bytes | None) -> str:
-    return (data or b"").decode("utf-8", "replace")
+def _decode(data: bytes | None, file: Path) -> str:
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError as error:
+        raise corrupt(file, "", f"not UTF-8 at byte {error.start}", why=error.reason) from None
 
 
 def _join_envelopes(ours: _Version, theirs: _Version) -> PagesEnvelope:
@@ -253,7 +264,7 @@ def _join_source(store: Snapshot, theirs: str, differing: Collection[str]) -> st
         (own, around), (other, around_theirs) = _parts(store.source), _parts(theirs)
     except SourceError:
         return store.assembly()
-    if around != around_theirs:
+    if around != around_theirs or conflict_line(store.source.encode()) is not None:
         return store.assembly()
     source = store.source
     comment = find_language(store.envelope.language).comment

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from pytest_regen.errors import KindError, SourceError
@@ -30,8 +31,13 @@ def find_texts(kind: Kind, text: str, place: str) -> Mapping[str, UnitText]:
         SourceError: they cannot be told apart.
         KindError: the region, where it is the user's own, raised.
     """
-    found = _call_region(kind, "find", lambda: dict(kind.region.find(text)), place)
-    return {name: _unit_text(one) for name, one in found.items()}
+    return _call_region(kind, "find", lambda: _read_texts(kind, text), place)
+
+
+@lru_cache(maxsize=4)
+def _read_texts(kind: Kind, text: str) -> Mapping[str, UnitText]:
+    """Return the units of a text; what a candidate was made from is looked at again and again."""
+    return {name: _unit_text(found) for name, found in kind.region.find(text).items()}
 
 
 def _call_region(kind: Kind, method: str, call: Callable[[], T], place: str) -> T:

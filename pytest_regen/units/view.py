@@ -27,6 +27,7 @@ Ignored = Callable[[str], Collection[str]]
 _UNREADABLE: Final = frozenset({"EMPTY_OUTPUT", "MISSING_UNIT", "SYNTAX", "TRUNCATED"})
 """Codes of a text that never replaces one without them."""
 
+_CLEAN: Final = Score()
 _SHOWN: Final = 120
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 _CONFLICT: Final = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
@@ -244,8 +245,8 @@ class FileUnits:
 
     def issues(self, name: str) -> tuple[Issue, ...]:
         """Return what is wrong with a unit, warnings too, as far as the project wants to know."""
-        codes = self._ignore(unit_id(self.place, name))
         found = self.all_issues(name)
+        codes = self._ignore(unit_id(self.place, name)) if found else ()
         return tuple(issue for issue in found if issue.code not in codes) if codes else found
 
     def all_issues(self, name: str) -> tuple[Issue, ...]:
@@ -263,6 +264,8 @@ class FileUnits:
     def score(self, name: str) -> Score:
         """Return what counts when texts are compared."""
         errors = [issue for issue in self.issues(name) if issue.severity == "error"]
+        if not errors:
+            return _CLEAN  # Thousands of others are looked at whenever one is replaced.
         is_unreadable = any(issue.code in _UNREADABLE for issue in errors)
         return Score(len(errors), frozenset((1,) if is_unreadable else ()))
 

@@ -290,7 +290,7 @@ def test_a_new_unit_fills_the_last_page_to_the_brim() -> None:
 
 def test_a_page_is_filled_to_its_capacity() -> None:
     """What fits exactly is on the page; one more begins the next."""
-    weights = {"a": 4, "b": 6, "c": 1}
+    weights: dict[str | int, int] = {"a": 4, "b": 6, "c": 1}
 
     assert _fill(["a", "b"], weights, 10) == (("a", "b"),)
     assert _fill(["a", "b", "c"], weights, 10) == (("a", "b"), ("c",))

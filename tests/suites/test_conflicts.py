@@ -14,7 +14,12 @@ from reference_writer import STYLES, ReferenceWriter
 from served_stores import EXAMPLE, SMALL_OPERATION, Served, issues_of, served
 
 from pytest_regen.errors import StoreCorruptError
-from pytest_regen.regeneration import generate_store, partial_regenerate, write_summary
+from pytest_regen.regeneration import (
+    GenerateResult,
+    generate_store,
+    partial_regenerate,
+    write_summary,
+)
 from pytest_regen.stores import RegenStore, history
 from pytest_regen.validation import validate_store
 
@@ -40,10 +45,10 @@ class World:
         """The store's folder."""
         return self.project.folder / STORE
 
-    def generate(self, style: str) -> None:
+    def generate(self, style: str) -> GenerateResult:
         """Generate from the document as it is."""
         self.server.answers(ReferenceWriter(style))
-        generate_store(
+        return generate_store(
             self.project.folder / "api.json",
             SMALL_OPERATION,
             self.project.folder / "generated",
@@ -176,8 +181,9 @@ def test_generate_joins_branches_that_moved_to_different_documents(world: World)
         f"pytest-regen generate SPEC '{SMALL_OPERATION}' --out {world.path.parent} joins both"
     )
 
-    world.generate("as_asked")
+    done = world.generate("as_asked")
 
+    assert done.note.startswith("both versions of pages.json, ir.json")
     assert world.server.asked == []
     assert issues_of(world.store) == []
     assert answers <= world.outputs()
@@ -220,6 +226,18 @@ def test_versions_that_cannot_be_told_apart_are_left_alone(world: World) -> None
     assert "cannot be told apart" in ran.err
     assert "git checkout --ours" in ran.err
     assert file.read_bytes() == before
+
+
+def test_a_marker_left_in_the_source_is_written_over(world: World) -> None:
+    """The source is made of the pages; what it held is kept."""
+    file = world.store.source_path
+    written = world.store.source
+    file.write_text(written.replace("public", "<<<<<<< HEAD\npublic", 1), "utf-8")
+
+    assert command("rebuild", world.path).code == 0
+
+    assert world.store.source == written
+    assert any("<<<<<<< HEAD" in kept.read_text() for kept in (world.path / "history").glob("*.cs"))
 
 
 def merge_anything(world: World, seed: int) -> None:

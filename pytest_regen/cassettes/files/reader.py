@@ -143,10 +143,10 @@ class CassetteFile:
 
 
 def read_cassette(path: Path) -> CassetteFile | None:
-    """Return the cassette at ``path``, or ``None`` where there is no file.
+    """Return the cassette at ``path``, or ``None`` if there is no file.
 
     Raises:
-        CassetteUnreadableError: there is a file, but it is no cassette or must not be loaded.
+        CassetteUnreadableError: there is a file, but it is not a cassette or must not be loaded.
     """
     data, stamp = content_of(path)
     if data is None:
@@ -171,7 +171,7 @@ def _drop_unfinished(data: bytes) -> bytes:
 
 
 def content_of(path: Path) -> tuple[bytes | None, Stamp | None]:
-    """Return the bytes of a cassette and its stamp; ``None`` where there is no file.
+    """Return the bytes of a cassette and its stamp; ``None`` if there is no file.
 
     Raises:
         CassetteUnreadableError: it cannot be read, or holds no text or no cassette yet.

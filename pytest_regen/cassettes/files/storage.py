@@ -88,7 +88,7 @@ def display_path(path: Path) -> str:
     """Return a path relative to the working directory if it lies below it, else the whole path."""
     # Not imported here: if it is not loaded, no loop is running.
     asyncio = sys.modules.get("asyncio")
-    is_in_loop = asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001 - documented for such as us
+    is_in_loop = asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001 - documented for libraries
     try:
         return str(path.relative_to(_noted[0] if is_in_loop and _noted else Path.cwd()))
     except (ValueError, OSError):
@@ -103,7 +103,7 @@ _TRIES = 100
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file; ``None`` where there is none."""
+    """Return the stamp of a file; ``None`` if there is none."""
     try:
         found = path.stat()
     except (OSError, ValueError):

@@ -383,9 +383,9 @@ def _secret_lines(path: Path, known: Known) -> Iterator[tuple[Finding, str]]:
 
 def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
     """Yield credentials in the raw text, in decoded bodies, and in headers."""
-    told = set()
+    reported = set()
     for finding, kind in _secret_lines(file.path, known):
-        told.add(kind)
+        reported.add(kind)
         yield finding
     for stored in file.interactions:
         found = _readable(stored)
@@ -397,7 +397,7 @@ def _secrets(file: CassetteFile, known: Known) -> Iterator[Finding]:
             *secrets_with_values(f"{found.uri} {found.reason}"),
         }
         kinds = {kind for kind, value in pairs if not known("SECRET", kind, value)}
-        for kind in sorted(kinds - told):
+        for kind in sorted(kinds - reported):
             message = f"a credential in a compressed or laid-out body ({kind})"
             yield Finding("SECRET", "error", file.path, stored.line, message)
         if found.is_stream:
@@ -460,10 +460,12 @@ def _secrets_by_line(text: str) -> Iterator[tuple[int, str, str]]:
         kinds = cache(partial(find_secrets, folded))
         lines = folded.split("\n")
         for number, line in enumerate(lines, first):
-            told = set()
+            reported = set()
             for kind, value in secrets_with_values(line):
-                if kind not in told and (kind != ASSIGNED or len(lines) == 1 or kind in kinds()):
-                    told.add(kind)
+                if kind not in reported and (
+                    kind != ASSIGNED or len(lines) == 1 or kind in kinds()
+                ):
+                    reported.add(kind)
                     yield number, kind, value
         first += len(lines)
 
@@ -528,13 +530,13 @@ def _variation_findings(files: Sequence[CassetteFile]) -> Iterator[Finding]:
                 with suppress(RecursionError):
                     masked = [(path, _mask_volatile(value)) for path, value in leaves(body)]
                     groups[canonical_hash(masked)].setdefault(stored.key, (stored, body))
-    told: set[tuple[Path, str]] = set()
+    reported: set[tuple[Path, str]] = set()
     for group in groups.values():
         (_, first), *others = group.values()
         for stored, body in others:
             for difference in differences(first, body):
-                if (stored.path, difference.path) not in told:
-                    told.add((stored.path, difference.path))
+                if (stored.path, difference.path) not in reported:
+                    reported.add((stored.path, difference.path))
                     message = (
                         f"{difference.path} varies between recordings{_remedy(body, difference)}"
                     )

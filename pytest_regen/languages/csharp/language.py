@@ -29,8 +29,8 @@ from pytest_regen.validation.issues import Issue
 __all__ = ["PROFILES", "CSharp", "header", "missing_in_header", "wording"]
 
 NOUNS: Final = Nouns(object="class", enum="enum", member="property", value="member")
-KINDS: Final = ("class", "record", "struct", "interface", "enum", "delegate")
-_DECLARATION: Final = re.compile(rf"\b(?P<kind>{'|'.join(KINDS)})\s+(?P<name>\w+)")
+_KINDS: Final = ("class", "record", "struct", "interface", "enum", "delegate")
+_DECLARATION: Final = re.compile(rf"\b(?P<kind>{'|'.join(_KINDS)})\s+(?P<name>\w+)")
 
 
 PROFILES: Final = ("default", "xchange")
