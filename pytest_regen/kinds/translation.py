@@ -189,7 +189,7 @@ class Translation(Kind):
                 "UNTRANSLATED",
                 f"is the text of {self._shown} as it stands",
                 unit.name,
-                severity="error" if len(words) > 1 else "warning",
+                severity="error" if _count_stems(words) > 1 else "warning",
             )
 
     def is_metadata(self, name: str) -> bool:
@@ -256,6 +256,14 @@ def _check_placeholders(source: str, text: str, language: str) -> Iterator[Findi
         problem = messages.placeholder_problem(source, text)
     if problem is not None:
         yield "PLACEHOLDER", problem
+
+
+def _count_stems(words: Sequence[str]) -> int:
+    """Return how many words there are; the cases of a plural repeat one: photo, photos."""
+    folded = {word.casefold() for word in words}
+    return sum(
+        not any(word != other and word.startswith(other) for other in folded) for word in folded
+    )
 
 
 def _check_length(source: str, text: str) -> Iterator[Finding]:
