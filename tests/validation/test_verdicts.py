@@ -162,7 +162,7 @@ def test_verdicts_carried_along_are_those_of_a_whole_validation(
 
 @pytest.mark.sweep
 @given(st.lists(steps, min_size=1, max_size=8))
-@settings(max_examples=3000)
+@settings(max_examples=500)
 def test_verdicts_carried_along_are_right_after_many_changes(
     good: RegenStore, changes: list[Step]
 ) -> None:
