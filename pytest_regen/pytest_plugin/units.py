@@ -177,7 +177,7 @@ class FileCheck:
         """The file and its kind."""
         kinds = kinds_of(self.config)
         settings = choices_of(self.config).settings
-        return open_units(kinds, self.path, ignore=settings.ignored)
+        return open_units(kinds, self.path, ignore=settings.ignored_codes)
 
     @cached_property
     def units(self) -> "FileUnits":
