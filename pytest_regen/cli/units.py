@@ -107,7 +107,7 @@ def validate_files(
         failing = [name for name in names if _fails(units, name, project.stale)]
         is_broken = any(one.code == "KIND_ERROR" for n in failing for one in units.issues(n))
         code = max(code, 2 if is_broken else int(bool(failing)))
-        reports.append(_validated(units, names, is_ok=not failing))
+        reports.append(_report_file(units, names, is_ok=not failing))
         if not as_json:
             _show_validated(units, names, failing, project.stale)
     return reports, code
@@ -139,7 +139,7 @@ def _fails(units: FileUnits, name: str, stale: StalePolicy) -> bool:
     )
 
 
-def _validated(units: FileUnits, names: Sequence[str], *, is_ok: bool) -> dict[str, Any]:
+def _report_file(units: FileUnits, names: Sequence[str], *, is_ok: bool) -> dict[str, Any]:
     results = {name: ValidationResult(units.issues(name)) for name in names}
     return {
         "path": units.here,
@@ -234,7 +234,7 @@ def generate_file(
     if check or dry_run:
         return _plan(file, names, force=force, check=check, as_json=as_json)
     with progress_bar("generating") as tell, turns.turns(tell) as settings:
-        if settings.ready and _asked(file.open(), names, force=force):
+        if settings.ready and _names_to_ask(file.open(), names, force=force):
             settings.ready()
         done = generate_units(
             file, settings=settings, names=names, attempts=turns.replies(), force=force
@@ -242,7 +242,7 @@ def generate_file(
     return _finish(done, names, as_json=as_json)
 
 
-def _asked(units: FileUnits, names: Sequence[str] | None, *, force: bool) -> list[str]:
+def _names_to_ask(units: FileUnits, names: Sequence[str] | None, *, force: bool) -> list[str]:
     chosen = _names(units) if names is None else names
     return [name for name in chosen if force or needs_answer(units, name)]
 
@@ -252,7 +252,7 @@ def _plan(
 ) -> int:
     """Say what would be asked."""
     units = file.open()
-    asked = _asked(units, names, force=force)
+    asked = _names_to_ask(units, names, force=force)
     tokens = {name: estimate_tokens(file.kind.system + units.prompt(name)) for name in asked}
     if as_json:
         listed = [{"name": name, "estimated_input_tokens": count} for name, count in tokens.items()]
@@ -290,7 +290,7 @@ def regenerate_file(
         chosen = tuple(name for name in chosen if units.score(name).errors)
     if dry_run:
         return _plan(file, chosen, force=True, check=False, as_json=as_json)
-    if names is None and not from_errors and not yes and not _confirmed(units, chosen):
+    if names is None and not from_errors and not yes and not _confirm_all(units, chosen):
         return 0
     with progress_bar("regenerating") as tell, turns.turns(tell) as settings:
         if settings.ready and chosen:
@@ -317,7 +317,7 @@ def regenerate_file(
     return _finish(done, names or chosen, as_json=as_json)
 
 
-def _confirmed(units: FileUnits, names: Sequence[str]) -> bool:
+def _confirm_all(units: FileUnits, names: Sequence[str]) -> bool:
     what = f"all {plural(len(names), 'unit')} of {units.here}"
     if is_terminal():
         return confirm(f"Regenerate {what}?")
@@ -341,7 +341,7 @@ def _finish(done: UnitsResult, names: Sequence[str] | None, *, as_json: bool) ->
     else:
         code = int(bool(errors))
     if as_json:
-        emit_json(_answered(done, left, is_ok=code == 0))
+        emit_json(_report_answers(done, left, is_ok=code == 0))
         return code
     show_diff(done.diff)
     _show_results(done)
@@ -356,7 +356,7 @@ def _finish(done: UnitsResult, names: Sequence[str] | None, *, as_json: bool) ->
     return code
 
 
-def _answered(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) -> dict[str, Any]:
+def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) -> dict[str, Any]:
     result = ValidationResult(tuple(left))
     return {
         "path": done.units.here,

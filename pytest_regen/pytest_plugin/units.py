@@ -22,8 +22,8 @@ from pytest_regen.units.loading import ProjectKinds, load_kinds
 from pytest_regen.units.naming import (
     adopt_command,
     command,
-    decoded_name,
-    encoded_name,
+    decode_name,
+    encode_name,
     forget_command,
     generate_command,
     rebuild_command,
@@ -137,7 +137,7 @@ def _take(arg: str, config: pytest.Config, kinds: ProjectKinds, selection: UnitS
 def _known_name(config: pytest.Config, path: Path, text: str) -> str:
     check = units_of(config, path)
     names = check.names
-    name = decoded_name(text)
+    name = decode_name(text)
     if name in names or (not names and name == DAMAGED):
         return name
     if text in names:
@@ -307,7 +307,7 @@ def unit_nodes(
             if names is None or name in names:
                 item = UnitItem.from_parent(
                     session,
-                    name=encoded_name(name),
+                    name=encode_name(name),
                     nodeid=unit_id(check.place, name),
                     unit=name,
                     file=path,
@@ -328,7 +328,7 @@ class UnitFileNode(pytest.File):
         """Return an item per unit; a file whose units cannot be named is one item that fails."""
         names = units_of(self.config, self.path).names
         return [
-            UnitItem.from_parent(self, name=encoded_name(name), unit=name, file=self.path)
+            UnitItem.from_parent(self, name=encode_name(name), unit=name, file=self.path)
             for name in names or (DAMAGED,)
             if self.asked is None or name in self.asked
         ]
@@ -400,7 +400,7 @@ class WrongUnitError(AssertionError):
         """What came of regenerating, where that was tried."""
 
     def __str__(self) -> str:
-        here = f"{self.check.here}::{encoded_name(self.name)}"
+        here = f"{self.check.here}::{encode_name(self.name)}"
         parts = [f"{here}: {plural(len(self.issues), 'error')}"]
         parts += [_issue_text(self.check, issue) for issue in self.issues]
         parts[-1] += "".join(f"\n{line}" for line in self.commands())
@@ -430,7 +430,7 @@ class WrongUnitError(AssertionError):
         elif codes & {"MISSING_UNIT", "STALE"} and codes <= {"MISSING_UNIT", "STALE"}:
             yield f"  generate:      {generate_command(here, name)}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
-            id_here = f"{here}::{encoded_name(name)}"
+            id_here = f"{here}::{encode_name(name)}"
             yield f"  regenerate:    pytest {shlex.quote(id_here)} --regen"
             yield f"  or:            {command('regenerate', here, name)}"
 

@@ -92,7 +92,7 @@ def generate_units(
     units = file.open()
     chosen = _chosen(units, names)
     asked = [name for name in chosen if force or needs_answer(units, name)]
-    blocked = [_blocked(units, name) for name in asked if units.obstacle(name)]
+    blocked = [_skip_unit(units, name) for name in asked if units.obstacle(name)]
     asked = [name for name in asked if not units.obstacle(name)]
     missing = [name for name in asked if units.missing(name)]
     others = [name for name in asked if name not in set(missing)]
@@ -229,7 +229,7 @@ def _chosen(units: FileUnits, names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(units.names if names is None else names))
 
 
-def _blocked(units: FileUnits, name: str) -> HealResult:
+def _skip_unit(units: FileUnits, name: str) -> HealResult:
     issues = units.issues(name)
     return HealResult(
         name, None, issues_before=issues, issues_after=issues, skipped=units.obstacle(name)

@@ -32,9 +32,9 @@ __all__ = [
     "PastText",
     "as_bytes",
     "entry_name",
+    "find_moved_ledger",
     "history_folder",
     "ledger_places",
-    "moved_ledger",
     "now",
     "read_history",
     "slug",
@@ -231,7 +231,7 @@ def ledger_places(view: "View") -> list[str]:
     return sorted({file[len(prefix) :].rpartition("/")[0] for file in found})
 
 
-def moved_ledger(view: "View", texts: Mapping[str, str]) -> Ledger | None:
+def find_moved_ledger(view: "View", texts: Mapping[str, str]) -> Ledger | None:
     """Return the ledger of a file that was moved and has these texts now.
 
     That is the one whose own file is gone and most of whose texts are these; ``None`` where there

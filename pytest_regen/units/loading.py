@@ -82,14 +82,14 @@ def load_kinds(
     found: list[KindOfFile] = []
     with _importable(root):
         found += [
-            KindOfFile(_as_kind(_imported(name, root), name), name) for name in settings.kinds
+            KindOfFile(_as_kind(_import_object(name, root), name), name) for name in settings.kinds
         ]
         for key, value in settings.shipped.items():
-            made = _imported(SHIPPED[key], root)(value, root)
+            made = _import_object(SHIPPED[key], root)(value, root)
             found += [KindOfFile(kind, f"[tool.pytest-regen] {key}") for kind in made]
         for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda one: one.name):
             origin = f"{point.name} ({_package_of(point)})"
-            kind = _as_kind(_loaded(point, origin), origin)
+            kind = _as_kind(_load_entry_point(point, origin), origin)
             found.append(KindOfFile(kind, origin, is_installed=True))
     for one in found:
         _refuse_unusable(one)
@@ -121,7 +121,9 @@ class ProjectKinds:
             for pattern in one.globs:
                 for name in filter(one.claims(self.root), self._matches(pattern, one)):
                     claims.setdefault(name, []).append(one)
-        return {self.root / name: self._claimed(name, claims[name]) for name in sorted(claims)}
+        return {
+            self.root / name: self._claiming_kind(name, claims[name]) for name in sorted(claims)
+        }
 
     def kind_of(self, path: Path) -> Kind | None:
         """Return the kind that claims a file, which need not exist yet.
@@ -141,7 +143,7 @@ class ProjectKinds:
             for one in self.kinds
             if any(_fits(place, glob_) for glob_ in one.globs) and one.claims(self.root)(place)
         ]
-        return self._claimed(place, claims) if claims else None
+        return self._claiming_kind(place, claims) if claims else None
 
     def absolute(self, path: Path | str) -> Path:
         """Return a path seen from the root, links left as they are."""
@@ -177,7 +179,7 @@ class ProjectKinds:
             )
         return names
 
-    def _claimed(self, name: str, claims: Sequence[KindOfFile]) -> Kind:
+    def _claiming_kind(self, name: str, claims: Sequence[KindOfFile]) -> Kind:
         first, *others = {id(one.kind): one for one in claims}.values()
         if others:
             raise UsageError(
@@ -233,7 +235,7 @@ def _importable(root: Path) -> Iterator[None]:
             sys.path.remove(place)
 
 
-def _imported(name: str, root: Path) -> Any:
+def _import_object(name: str, root: Path) -> Any:
     module, _, attribute = name.partition(":")
     try:
         found: Any = import_module(module)
@@ -251,7 +253,7 @@ def _imported(name: str, root: Path) -> Any:
     return found
 
 
-def _loaded(point: EntryPoint, origin: str) -> Any:
+def _load_entry_point(point: EntryPoint, origin: str) -> Any:
     try:
         return point.load()
     except RegenError:

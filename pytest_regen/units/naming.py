@@ -9,8 +9,8 @@ from urllib.parse import unquote
 __all__ = [
     "adopt_command",
     "command",
-    "decoded_name",
-    "encoded_name",
+    "decode_name",
+    "encode_name",
     "forget_command",
     "from_here",
     "generate_command",
@@ -23,7 +23,7 @@ __all__ = [
 _RESERVED = re.compile(r"[\[\]%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|:(?=:|\Z)|(?<=:):|\A:")
 
 
-def encoded_name(name: str) -> str:
+def encode_name(name: str) -> str:
     """Return a name as an id holds it."""
     return _RESERVED.sub(_escape, name)
 
@@ -33,14 +33,14 @@ def _escape(found: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in data)
 
 
-def decoded_name(text: str) -> str:
+def decode_name(text: str) -> str:
     """Return the name that an id holds."""
     return unquote(text, errors="surrogatepass")
 
 
 def unit_id(place: str, name: str) -> str:
     """Return the id of a unit: ``path::name``."""
-    return f"{encoded_name(place)}::{encoded_name(name)}"
+    return f"{encode_name(place)}::{encode_name(name)}"
 
 
 def command(verb: str, place: str, name: str | None = None, *options: str) -> str:

@@ -194,7 +194,7 @@ class UnitFile:
         """Put a candidate in place for a test that reads the file."""
         name = answers[0].ask.name
         del view  # The files are read again under the lock.
-        with self.files.trial(partial(self._placed, answers), self.undo) as trial:
+        with self.files.trial(partial(self._trial_contents, answers), self.undo) as trial:
             tried = _Trial(self, trial, answers)
             yield tried
             if not trial.is_accepted:
@@ -206,7 +206,7 @@ class UnitFile:
 
     # Trials
 
-    def _placed(
+    def _trial_contents(
         self, answers: Sequence[Answer], files: FilesView
     ) -> tuple[dict[str, Any], Contents]:
         """Return the record of a trial, and the contents that put the candidate in place."""
@@ -224,8 +224,7 @@ class UnitFile:
                 for name in candidate.new_entries
             },
             "files": {
-                name: [_decoded(files.read(name)), _decoded(data)]
-                for name, data in contents.items()
+                name: [_decode(files.read(name)), _decode(data)] for name, data in contents.items()
             },
         }
         return record, contents
@@ -238,13 +237,15 @@ class UnitFile:
         """
         contents: dict[str, bytes | None] = {}
         for name, (before, after) in record["files"].items():
-            now = _decoded(files.read(name))
+            now = _decode(files.read(name))
             if now == after:
-                contents[name] = _encoded(before)
+                contents[name] = _encode(before)
             elif name == record["place"] and now is not None:
                 kind = self._kinds.kind_of(self.root / name)
                 if kind is not None:
-                    contents[name] = _taken_out(kind, name, now, record["texts"]).encode("utf-8")
+                    contents[name] = _remove_candidates(kind, name, now, record["texts"]).encode(
+                        "utf-8"
+                    )
         return contents
 
 
@@ -278,7 +279,7 @@ class _Update:
             write.text = candidate.text
         write.commit()
         if write.text is not None:
-            self.view = self._file.remember(candidate.settled())
+            self.view = self._file.remember(candidate.as_stored())
         return tuple(ids)
 
 
@@ -294,9 +295,9 @@ class _Trial:
 
     def accept(self) -> None:
         """Keep the candidate; the text it replaces goes to the history."""
-        self._trial.accept(self._kept)
+        self._trial.accept(self._accept_contents)
 
-    def _kept(self, files: FilesView) -> Contents:
+    def _accept_contents(self, files: FilesView) -> Contents:
         before = self._units_without(files)
         write = UnitWrite(before, self._file.files)
         for answer in self._answers:
@@ -319,16 +320,16 @@ class _Trial:
                 write.keep_entry(before.entry_of(answer), "rejected", issues)
                 for answer in self._answers
             )
-            return {**self._undone(files), **write.contents()}
+            return {**self._undo_contents(files), **write.contents()}
 
         self._trial.reject(contents)
 
     def _units_without(self, files: FilesView) -> FileUnits:
         """Return the units as they were before the trial."""
-        undone = files.with_changes(self._undone(files))
+        undone = files.with_changes(self._undo_contents(files))
         return FileUnits(self._file.kind, self._file.place, undone).load()
 
-    def _undone(self, files: FilesView) -> Contents:
+    def _undo_contents(self, files: FilesView) -> Contents:
         return self._file.undo(self._trial.record, files)
 
 
@@ -391,7 +392,9 @@ def _extract(unit: Unit, pieces: Sequence[str]) -> str:
     return text
 
 
-def _taken_out(kind: Kind, place: str, now: str, texts: Mapping[str, Sequence[str | None]]) -> str:
+def _remove_candidates(
+    kind: Kind, place: str, now: str, texts: Mapping[str, Sequence[str | None]]
+) -> str:
     """Return a file's text without the candidates that still stand in it."""
     for name, (before, after) in texts.items():
         try:
@@ -407,9 +410,9 @@ def _taken_out(kind: Kind, place: str, now: str, texts: Mapping[str, Sequence[st
     return now
 
 
-def _decoded(data: bytes | None) -> str | None:
+def _decode(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "surrogateescape")
 
 
-def _encoded(text: str | None) -> bytes | None:
+def _encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")

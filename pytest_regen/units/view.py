@@ -11,7 +11,7 @@ from pytest_regen.canonical import canonical_hash, file_hash, source_hash, text_
 from pytest_regen.errors import KindError, SourceError
 from pytest_regen.regeneration.values import Answer, Score
 from pytest_regen.units.kind import Kind, Unit, call_kind, issues_from, quoted
-from pytest_regen.units.ledger import Entry, Ledger, entry_name, moved_ledger, now
+from pytest_regen.units.ledger import Entry, Ledger, entry_name, find_moved_ledger, now
 from pytest_regen.units.naming import adopt_command, from_here, rebuild_command, unit_id
 from pytest_regen.units.texts import UnitText, find_texts, put_text, same_text, sides, texts_or_none
 from pytest_regen.validation.issues import Excerpt, Issue
@@ -165,7 +165,7 @@ class FileUnits:
         if own.entries or own.broken or self.data is None:
             return own
         texts = {name: one.text for name, one in self.texts.items()}
-        return moved_ledger(self.files, texts) or own
+        return find_moved_ledger(self.files, texts) or own
 
     def entry(self, name: str) -> Entry | None:
         """Return what is remembered of a unit."""
@@ -254,7 +254,7 @@ class FileUnits:
         if self._base is not None and name not in self._texts and self._base.fault is self.fault:
             return self._base.all_issues(name)
         if name not in self._found:
-            self._found[name] = tuple(self._judge(name))
+            self._found[name] = tuple(self._find_issues(name))
         return self._found[name]
 
     def known_issues(self, *, but_for: Collection[str]) -> dict[str, tuple[Issue, ...]]:
@@ -278,7 +278,7 @@ class FileUnits:
         """Return 1: a unit is asked for in one request."""
         return 1
 
-    def _judge(self, name: str) -> Iterable[Issue]:
+    def _find_issues(self, name: str) -> Iterable[Issue]:
         if self.fault is not None:
             yield self._conflict(name) or replace(self.fault, type_name=name)
             return
@@ -286,13 +286,13 @@ class FileUnits:
             yield self._unplaced[name]
             return
         try:
-            yield from self._judged(name)
+            yield from self._state_issues(name)
         except KindError as error:
             yield Issue.of(
                 "KIND_ERROR", error.what, type_name=name, detail=error.trace or error.why or None
             )
 
-    def _judged(self, name: str) -> Iterable[Issue]:
+    def _state_issues(self, name: str) -> Iterable[Issue]:
         found, entry = self.texts.get(name), self.entry(name)
         line = found.line or None if found else None
         unit = self.unit(name)
@@ -315,7 +315,7 @@ class FileUnits:
                 "the text is not the recorded one: somebody edited it",
                 type_name=name,
                 line=line,
-                detail=f"recorded: {_clipped(entry.output)}\nstands:   {_clipped(unit.text)}",
+                detail=f"recorded: {_clip(entry.output)}\nstands:   {_clip(unit.text)}",
             )
         if name in self._cut:
             yield Issue.of("TRUNCATED", "the model ran out of room", type_name=name, line=line)
@@ -382,8 +382,8 @@ class FileUnits:
             f"git could not join two versions of {self.place}",
             type_name=name,
             line=line,
-            detail=f"ours:   {_clipped(_text_in(ours, name))}\n"
-            f"theirs: {_clipped(_text_in(theirs, name))}",
+            detail=f"ours:   {_clip(_text_in(ours, name))}\n"
+            f"theirs: {_clip(_text_in(theirs, name))}",
         )
 
     @cached_property
@@ -490,7 +490,7 @@ class FileUnits:
         made.__dict__["ledger"] = self.ledger.with_entries(placed)
         return made
 
-    def settled(self) -> "FileUnits":
+    def as_stored(self) -> "FileUnits":
         """Return the candidate as what the file holds, without what it was made from."""
         made = FileUnits(self.kind, self.place, self.files, self._ignore)
         for name in ("names", "text", "data"):
@@ -533,7 +533,7 @@ def _text_in(found: Mapping[str, UnitText], name: str) -> str:
     return found[name].text if name in found else ""
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     shown = quoted(text)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 

@@ -184,7 +184,7 @@ def restore_unit(file: UnitFile, name: str, to: str | None = None) -> tuple[Past
         if stands is not None:
             history.append(write.keep_text(name, stands.text, "restored"))
         write.put({name: past.entry.output})
-        write.record(_restored(units, past.entry))
+        write.record(_restored_entry(units, past.entry))
         write.commit()
         diff = source_diff(units.text, write.text_now, file.place)
         return past, UnitChanges((name,), tuple(history), diff)
@@ -201,7 +201,7 @@ def unit_history(file: UnitFile, name: str | None = None) -> tuple[PastText, ...
     return tuple(past for past in found if name in (None, past.entry.name))
 
 
-def _restored(units: FileUnits, entry: Entry) -> Entry:
+def _restored_entry(units: FileUnits, entry: Entry) -> Entry:
     """Return a past entry as the present one; one that was never recorded is made from now."""
     if entry.inputs_sha256:
         return entry

@@ -135,7 +135,7 @@ class UnitWrite:
         contents: dict[str, bytes | None] = {}
         units, place = self.units, self.units.place
         contents |= self._history()
-        contents |= self._moved()
+        contents |= self._moves()
         contents |= dict.fromkeys(self._dropped_files, None)
         for name, entry in self._entries.items():
             contents[entry_name(place, name)] = None if entry is None else as_bytes(entry.to_json())
@@ -144,10 +144,10 @@ class UnitWrite:
             system = units.kind.system.encode("utf-8", "surrogatepass")
             contents[system_name(units.system_sha256)] = system
         if self.text is not None and self.text != units.text:
-            contents[place] = self._encoded(self.text)
-        return {**contents, **self._unhidden()} if contents else {}
+            contents[place] = self._encode(self.text)
+        return {**contents, **self._show_to_git()} if contents else {}
 
-    def _encoded(self, text: str) -> bytes:
+    def _encode(self, text: str) -> bytes:
         try:
             return text.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -169,7 +169,7 @@ class UnitWrite:
             contents |= self.files.ignore_file(_HISTORY)
         return contents
 
-    def _moved(self) -> dict[str, bytes | None]:
+    def _moves(self) -> dict[str, bytes | None]:
         """Return the ledger and the history of a file that was moved, at their new places."""
         ledger, place = self.units.ledger, self.units.place
         if ledger.place == place:
@@ -184,7 +184,7 @@ class UnitWrite:
             contents[name] = None
         return contents
 
-    def _unhidden(self) -> dict[str, bytes | None]:
+    def _show_to_git(self) -> dict[str, bytes | None]:
         """Return the removal of a file with which locks once hid all of ``.regen`` from git."""
         name = ".regen/.gitignore"
         return {name: None} if self.units.files.read(name) == _IGNORED else {}
