@@ -16,6 +16,7 @@ __all__ = [
     "IcuMessage",
     "icu_problem",
     "is_icu",
+    "phrases",
     "placeholder_problem",
     "read_icu",
     "tag_problem",
@@ -315,13 +316,22 @@ def _exact(cases: frozenset[str]) -> frozenset[str]:
     return frozenset(exact[case] for case in cases if case in exact)
 
 
+def phrases(text: str) -> list[list[str]]:
+    """Return the words of a text without what programs read in it; each case of a plural apart."""
+    if not is_icu(text):
+        return [_words(text)]
+    try:
+        return [_words(part) for part in read_icu(text).words]
+    except IcuError:
+        return []
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text without what programs read in it."""
-    if is_icu(text):
-        try:
-            text = " ".join(read_icu(text).words)
-        except IcuError:
-            return []
+    return [word for phrase in phrases(text) for word in phrase]
+
+
+def _words(text: str) -> list[str]:
     for pattern in (_NAMED, _TAG, _IN_ORDER, re.compile(r"&#?\w+;|https?://\S+|\S+@\S+")):
         text = pattern.sub(" ", text)
     return _WORD.findall(text)

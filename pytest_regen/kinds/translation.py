@@ -175,22 +175,28 @@ class Translation(Kind):
     def _check_translated(self, source: str, unit: Unit) -> Iterator[Finding]:
         if source.strip().casefold() != unit.text.strip().casefold():
             return
-        words = [
-            word
-            for word in messages.words(source)
-            if not word.isupper()
-            and len(word) > 2  # units, and words that many languages share
-            and word.casefold() not in self._keep
-            and word.casefold() not in LOANWORDS
-        ]
-        if words:
+        # The cases of a plural count apart: "{# photo} other {# photos}" is one word.
+        count = max(
+            (sum(map(self._is_translated, phrase)) for phrase in messages.phrases(source)),
+            default=0,
+        )
+        if count:
             # One word alone may well be the same in both languages: Position, Transport, Name.
             yield Issue(
                 "UNTRANSLATED",
                 f"is the text of {self._shown} as it stands",
                 unit.name,
-                severity="error" if _count_stems(words) > 1 else "warning",
+                severity="error" if count > 1 else "warning",
             )
+
+    def _is_translated(self, word: str) -> bool:
+        """Return whether a word has another form in another language, as far as can be told."""
+        return (
+            not word.isupper()
+            and len(word) > 2  # units, and words that many languages share
+            and word.casefold() not in self._keep
+            and word.casefold() not in LOANWORDS
+        )
 
     def is_metadata(self, name: str) -> bool:
         """Return whether a name is none of a text; ARB files have such."""
@@ -256,14 +262,6 @@ def _check_placeholders(source: str, text: str, language: str) -> Iterator[Findi
         problem = messages.placeholder_problem(source, text)
     if problem is not None:
         yield "PLACEHOLDER", problem
-
-
-def _count_stems(words: Sequence[str]) -> int:
-    """Return how many words there are; the cases of a plural repeat one: photo, photos."""
-    folded = {word.casefold() for word in words}
-    return sum(
-        not any(word != other and word.startswith(other) for other in folded) for word in folded
-    )
 
 
 def _check_length(source: str, text: str) -> Iterator[Finding]:

@@ -54,10 +54,10 @@ FOUND = {
     ("fr", "nav.messages"): ["untranslated"],
     ("fr", "search.distance"): ["untranslated"],
 }
-"""Warnings about words that are the same in both languages; all are right as they are.
+"""What is said of first tries: no error in 222 strings, and 5 warnings, each of a right text.
 
-When the replies came, one of them was an error: ``photo`` and ``photos``, the two cases of one
-plural, counted as two words.
+When it was first measured, ``berth.photos`` (``{# photo} other {# photos}``, which is French, too)
+was an error, a false alarm: the cases of a plural counted as two words. They no longer do.
 """
 
 

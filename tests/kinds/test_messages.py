@@ -169,6 +169,8 @@ def test_words_are_what_a_reader_reads() -> None:
     assert messages.words("<b>{name}</b> at https://x.org &amp; %s") == ["at"]
     assert messages.words("{n, plural, other {two boats}} here") == ["two", "boats", "here"]
     assert "don't" in messages.words(text.partition("{n,")[0])
+    cases = messages.phrases("{n, plural, one {a boat} other {boats}}")
+    assert cases[:2] == [["a", "boat"], ["boats"]]
 
 
 @given(st.text(st.sampled_from("{}<>%s$n,ab/ '#=one otherplural"), max_size=30))
