@@ -105,7 +105,7 @@ def validate_files(
         units = file.open()
         names = _names(units)
         failing = [name for name in names if _fails(units, name, project.stale)]
-        is_broken = any(one.code == "KIND_ERROR" for n in failing for one in units.issues(n))
+        is_broken = any(issue.code == "KIND_ERROR" for n in failing for issue in units.issues(n))
         code = max(code, 2 if is_broken else int(bool(failing)))
         reports.append(_report_file(units, names, is_ok=not failing))
         if not as_json:
@@ -362,8 +362,10 @@ def _report_answers(done: UnitsResult, left: Sequence[Issue], *, is_ok: bool) ->
         "path": done.units.here,
         "ok": is_ok,
         "regenerated": list(done.regenerated),
-        "rejected": [entry for one in done.results for entry in one.rejected],
-        "stop_reasons": {one.name: one.stop_reason for one in done.results if one.stop_reason},
+        "rejected": [entry for result in done.results for entry in result.rejected],
+        "stop_reasons": {
+            result.name: result.stop_reason for result in done.results if result.stop_reason
+        },
         "skipped": dict(done.skipped),
         "calls": done.calls,
         "tokens": done.usage.total_tokens,
@@ -378,7 +380,7 @@ def _show_results(done: UnitsResult) -> None:
     if done.regenerated:
         count = plural(len(done.regenerated), "unit")
         fact("written", f"{count}: {shorten(done.regenerated)}", "green")
-    rejected = [entry for one in done.results for entry in one.rejected]
+    rejected = [entry for result in done.results for entry in result.rejected]
     if rejected:
         fact("rejected", f"{plural(len(rejected), 'text')}, kept in .regen/history")
     for name, why in done.skipped.items():
@@ -434,7 +436,9 @@ def adopt_file(file: UnitFile, names: Sequence[str] | None, *, as_json: bool) ->
     """Record texts as they stand; return the exit code."""
     done = adopt_units(file, names)
     units = file.open()
-    left = [one for name in done.names for one in units.issues(name) if one.severity == "error"]
+    left = [
+        issue for name in done.names for issue in units.issues(name) if issue.severity == "error"
+    ]
     if as_json:
         errors = [issue.to_json() for issue in left]
         emit_json({"adopted": [{"name": name} for name in done.names], "errors": errors})

@@ -240,7 +240,9 @@ def _without_edits(
     file: UnitFile, units: FileUnits, names: Iterable[str], *, discard_edits: bool
 ) -> FileUnits:
     """Return the units with recorded texts in the place of edits, if those may be discarded."""
-    edited = [name for name in names if any(one.code == "DRIFT" for one in units.all_issues(name))]
+    edited = [
+        name for name in names if any(issue.code == "DRIFT" for issue in units.all_issues(name))
+    ]
     if not edited:
         return units
     if not discard_edits:

@@ -168,7 +168,7 @@ def issues_from(found: object, unit: Unit) -> tuple[Issue, ...]:
         return ()
     if isinstance(found, str | Issue) or not isinstance(found, Iterable):
         found = [found]
-    return tuple(_issue(one, unit) for one in found)
+    return tuple(_issue(finding, unit) for finding in found)
 
 
 def _issue(one: object, unit: Unit) -> Issue:

@@ -180,7 +180,7 @@ class ProjectKinds:
         return names
 
     def _claiming_kind(self, name: str, claims: Sequence[KindOfFile]) -> Kind:
-        first, *others = {id(one.kind): one for one in claims}.values()
+        first, *others = {id(item.kind): item for item in claims}.values()
         if others:
             raise UsageError(
                 f"{name} is claimed by {first.origin} and by {others[0].origin}",

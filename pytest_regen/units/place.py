@@ -64,7 +64,7 @@ def open_units(
     if kind is None or place is None:
         raise UsageError(
             f"no kind claims {path}",
-            why=f"the project has {', '.join(one.origin for one in kinds.kinds) or 'no kinds'}",
+            why=f"the project has {', '.join(claim.origin for claim in kinds.kinds) or 'no kinds'}",
             hint="name a file that the globs of a kind match",
         )
     return UnitFile(kinds, place, kind, ignore)
@@ -161,7 +161,7 @@ class UnitFile:
     ) -> list[Ask]:
         """Return the request for a unit, with its corrections."""
         prompt, inputs = view.prompt(name), view.inputs(name)
-        findings = [one for page in wanted.values() for one in page]
+        findings = [finding for page in wanted.values() for finding in page]
         user = with_correction(prompt, _correction(view, name, findings))
         limit = settings.max_tokens or FIRST_LIMIT
         model = settings.model or _model_of(view, name)
@@ -351,7 +351,9 @@ def _model_of(units: FileUnits, name: str) -> str:
     if entry is not None and _is_of_the_api(entry.provider, entry.model):
         return entry.model
     others = [
-        one for one in units.ledger.entries.values() if _is_of_the_api(one.provider, one.model)
+        entry
+        for entry in units.ledger.entries.values()
+        if _is_of_the_api(entry.provider, entry.model)
     ]
     return max(others, key=lambda one: one.generated_at).model if others else DEFAULT_MODEL
 
@@ -366,7 +368,11 @@ def _correction(units: FileUnits, name: str, findings: Sequence[Feedback]) -> st
     The model sees neither the file nor its last answer.
     """
     # That there was no answer yet is nothing to correct.
-    told = [one for one in findings if isinstance(one, str) or one.code != "MISSING_UNIT"]
+    told = [
+        finding
+        for finding in findings
+        if isinstance(finding, str) or finding.code != "MISSING_UNIT"
+    ]
     if not told:
         return ""
     block = list_corrections(told)

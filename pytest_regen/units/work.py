@@ -209,14 +209,16 @@ def _restored_entry(units: FileUnits, entry: Entry) -> Entry:
 
 
 def _past_text(file: UnitFile, units: FileUnits, name: str, to: str | None) -> PastText:
-    texts = [one for one in read_history(units.files, units.ledger.place) if one.entry.name == name]
+    texts = [
+        past for past in read_history(units.files, units.ledger.place) if past.entry.name == name
+    ]
     if to is None:
         # What was rejected or brought back was never, or is no longer, what somebody wants back.
         texts = [
-            one for one in texts if one.reason in {"replaced", "adopted", "forgotten"}
+            text for text in texts if text.reason in {"replaced", "adopted", "forgotten"}
         ] or texts
     else:
-        texts = [one for one in texts if one.id == to.removesuffix(".json")]
+        texts = [text for text in texts if text.id == to.removesuffix(".json")]
     if not texts:
         raise UsageError(
             f"the history of {file.place} has no text of {name!r}{f' called {to}' if to else ''}",
