@@ -249,6 +249,13 @@ def generate(
             file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
         )
         raise typer.Exit(code)
+    if project.kinds and operation is None and tag is None and not every:
+        raise UsageError(
+            f"no kind claims {short_path(spec)}",
+            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
+            hint="name one file of these; of an API description, name an operation as well, "
+            "--tag or --all",
+        )
     document = read_document(spec)
     many = every or tag is not None
     if (operation is not None) + (tag is not None) + every != 1:
