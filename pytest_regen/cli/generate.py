@@ -1,4 +1,4 @@
-"""``generate``: stores from an API description."""
+"""``generate``: stores from an API description, or the missing units of a file."""
 
 import difflib
 import re
@@ -142,7 +142,8 @@ def _matching(text: str, document: Document) -> list[Operation]:
     """Return the operations that a pattern stands for.
 
     Raises:
-        UsageError: there is none; a misspelt pattern would have them generated and paid for.
+        UsageError: it matches none; if a misspelt pattern were ignored, the operations it was to
+            exclude would be generated and paid for.
     """
     method, _, path = text.strip().partition(" ")
     if not path:

@@ -199,7 +199,7 @@ class Translation(Kind):
         )
 
     def is_metadata(self, name: str) -> bool:
-        """Return whether a name is none of a text; ARB files have such."""
+        """Return whether a name stands for metadata, not for a string: ``@name`` in ARB files."""
         return name.startswith("@") and self.source.suffix == ".arb"
 
     def read_source(self) -> _Source:

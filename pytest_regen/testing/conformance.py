@@ -355,7 +355,7 @@ class KindConformance:
             assert (entry.model, same_text(lab.file().kind, entry.output, good)) == (_MODEL, True)
 
     def test_an_edit_is_drift_and_is_not_healed(self, lab: _Project) -> None:
-        """It is told first, blocks healing, and is kept by ``adopt``."""
+        """It is reported first, blocks healing, and is kept by ``adopt``."""
         _, bad = lab.texts
         lab.put(bad)
 
@@ -412,7 +412,7 @@ class KindConformance:
         assert lab.codes() == []
 
     def test_what_nothing_names_is_an_orphan(self, lab: _Project) -> None:
-        """An entry of a unit that is gone is told, and forgotten."""
+        """An entry of a unit that is gone is reported, and dropped by ``forget``."""
         entry = lab.file().open().entry(lab.name)
         assert entry is not None
         path = lab.root / entry_name(lab.place, "renamed since")

@@ -106,7 +106,7 @@ class FileUnits:
 
     @cached_property
     def fault(self) -> Issue | None:
-        """Why no unit of the file can be told from another."""
+        """Why the file cannot be split into its units."""
         if self._not_text:
             return Issue.of("SYNTAX", self._not_text)
         try:
@@ -250,7 +250,7 @@ class FileUnits:
         return tuple(issue for issue in found if issue.code not in codes) if codes else found
 
     def all_issues(self, name: str) -> tuple[Issue, ...]:
-        """Return everything that is wrong with a unit; judged once."""
+        """Return everything that is wrong with a unit; checked once."""
         if self._base is not None and name not in self._texts and self._base.fault is self.fault:
             return self._base.all_issues(name)
         if name not in self._found:
@@ -424,7 +424,7 @@ class FileUnits:
         ours, theirs = sides(self.text)
         return texts_or_none(self.kind, ours), texts_or_none(self.kind, theirs)
 
-    # What nobody asked for
+    # What the kind does not name
 
     @cached_property
     def orphans(self) -> tuple[Issue, ...]:

@@ -1,4 +1,4 @@
-"""What is done with units without a model: recorded, put back, restored, forgotten, listed."""
+"""Work on units that needs no model: adopt, rebuild, restore, forget, and the history."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

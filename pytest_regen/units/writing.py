@@ -73,7 +73,7 @@ class UnitWrite:
         self._entries[name] = None
 
     def drop_file(self, name: str) -> None:
-        """Remove a file of the ledger that nobody can read."""
+        """Remove a file of the ledger that cannot be read."""
         self._dropped_files.append(name)
 
     def keep_text(
@@ -82,7 +82,7 @@ class UnitWrite:
         """Put a text of a unit into the history; return its id there."""
         old = self.units.entry(name)
         if old is None or old.output != text:
-            # Nobody knows who wrote it.
+            # Not what the ledger recorded: count it as written by hand.
             attempt = old.attempt if old else 1
             old = Entry(name, "", "", "", text, HAND, None, attempt, now())
         return self.keep_entry(old, reason, issues)
