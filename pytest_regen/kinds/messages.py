@@ -20,6 +20,7 @@ __all__ = [
     "phrases",
     "placeholder_problem",
     "read_icu",
+    "references",
     "tag_doubt",
     "tag_problem",
     "words",
@@ -30,7 +31,6 @@ _NAMED: Final = re.compile(
     r"|\{\{\{[^{}\n]*\}\}\}|\{\{[^{}\n]*\}\}"  # i18next, Angular, Mustache
     r"|(?:\$|[%#](?!\{\d+\}))\{[^{}\n]*\}"  # JavaScript, Ruby; not «#{0}», nor Turkish «%{0}»
     r"|\$[A-Za-z_@][\w@]*\$|__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__"  # Chrome, early i18next
-    r"|(?<!\w)@(?:\.\w+)?:(?:\{'[^'\n]*'\}|\([\w.-]+\)|[A-Za-z](?:[\w.-]*\w)?)"  # vue-i18n: a link
     r"|%\([^()\n]*\)[-+0#]*\d*(?:\.\d+)?[a-zA-Z]"  # Python
     r"|\{\s*[\w.$@-]+(?:\[[\w.]+\])*(?:![rsa])?(?::[^{}\n]*)?\s*\}"  # Python, ICU
     r"|\{\s*[\w.]+\s*,\s*(?:number|date|time|spellout|ordinal|duration|list)\b[^{}\n]*\}"
@@ -44,6 +44,10 @@ _IN_ORDER_LOOSE: Final = re.compile(
     _IN_ORDER.pattern.replace(r"(?![A-Za-z\u00c0-\u024f])", "").replace(r"(?<![%\d])", "")
 )
 """As programs read it: letters and digits may touch a placeholder, as in «%skart»."""
+_REFERENCE: Final = re.compile(
+    r"(?<!\w)@(?:\.\w+)?:(?:\{'(?P<quoted>[^'\n]*)'\}|\((?P<closed>[\w.-]+)\)"
+    r"|(?P<plain>[A-Za-z](?:[\w.-]*\w)?))"
+)
 _COUNT: Final = re.compile(
     r"(?:%\(|[$%#]?\{{1,2})\$?(?:count|n|num|number)(?:,\w+)?(?:\}{1,2}|\)[a-z])"
 )
@@ -119,6 +123,14 @@ def _find_ordered(text: str, pattern: re.Pattern[str] = _IN_ORDER) -> list[tuple
         else:
             found.append((number, match["type"] or "{}"))
     return found
+
+
+def references(text: str) -> set[str]:
+    """Return the names of the texts that a text of vue-i18n includes: ``@:menu.file``."""
+    return {
+        match["quoted"] or match["closed"] or match["plain"] or ""
+        for match in _REFERENCE.finditer(text)
+    }
 
 
 def _order_problem(want: list[tuple[int, str]], have: list[tuple[int, str]]) -> str | None:

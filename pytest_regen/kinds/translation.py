@@ -187,7 +187,8 @@ class Translation(Kind):
         if source is None:
             return
         language = language_of(unit.path) or ""
-        is_icu = messages.is_icu(source)
+        is_icu = messages.is_icu(source) or _makes_plural(source, unit.text)
+        yield from self._check_references(source, unit)
         if is_icu:
             yield from _check_icu(source, unit, language)
         else:
@@ -207,6 +208,16 @@ class Translation(Kind):
         if language.partition("-")[0] != (language_of(self.source) or "").partition("-")[0]:
             yield from self._check_translated(source, unit)
         yield from _check_length(source, unit, is_icu=is_icu)
+
+    def _check_references(self, source: str, unit: Unit) -> Iterator[Finding]:
+        """Yield what is wrong with texts that this one includes; it may say them instead."""
+        texts, have = self.read_source().texts, messages.references(unit.text)
+        want = messages.references(source)
+        for name in sorted(have - want - texts.keys()):
+            yield "PLACEHOLDER", f"includes the text {name}, which the source has not"
+        if want - have:
+            lost = ", ".join(sorted(want - have))
+            yield _doubt("PLACEHOLDER", f"does not include the text {lost}", unit)
 
     def _is_form_of_one(self, name: str) -> bool:
         """Return whether a text is the form of a plural for one thing, by its key."""
@@ -317,6 +328,16 @@ def _keep_order(keep: Sequence[str]) -> str:
     return f"Never translate {', '.join(map(in_quotes, keep))}." if keep else ""
 
 
+def _makes_plural(source: str, text: str) -> bool:
+    """Return whether a text is an ICU message, and its source one without a plural."""
+    if not messages.is_icu(text):
+        return False
+    try:
+        return bool(messages.read_icu(source).arguments)
+    except messages.IcuError:
+        return False
+
+
 def _check_icu(source: str, unit: Unit, language: str) -> Iterator[Finding]:
     try:
         message = messages.read_icu(source)
@@ -344,6 +365,8 @@ def _check_length(source: str, unit: Unit, *, is_icu: bool) -> Iterator[Finding]
             return
         if not is_icu:  # between the cases of a plural, lines mean nothing
             yield _doubt("LENGTH", found, unit)
+    if is_icu:  # a language may have six cases, or none
+        size, limit = max(size, limit), 2 * limit
     if size > 3 * limit + 60:
         yield "LENGTH", f"is {len(text)} characters long, the source is {len(source)}"
     elif 8 * size + 20 < limit:

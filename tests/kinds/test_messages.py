@@ -60,7 +60,6 @@ def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
         ("${total}", "$ {total}", "lacks ${total}"),
         ("Hello $USER$", "Hallo $NUTZER$", "lacks $USER$"),
         ("Dear __user__", "Hallo __nutzer__", "lacks __user__"),
-        ("Go to @:menu.file", "Zu @:menu.datei", "lacks @:menu.file"),
         ("Find %{value}", "Finde %{wert}", "lacks %{value}"),
     ],
 )

@@ -12,6 +12,8 @@ from pytest_regen.kinds.tongues import language_of, name_of, plurals_of
 from pytest_regen.kinds.translation import Translation, translation_kinds
 from pytest_regen.units.kind import Unit, issues_from
 
+ARABIC = ("zero", "one", "two", "few", "many", "other")
+
 
 def kind_for(root: Path, source: object, **entry: object) -> Translation:
     """Return the kind of a catalogue in English."""
@@ -67,6 +69,12 @@ def test_a_translation_is_clean(tmp_path: Path, source: str, text: str) -> None:
         ("Unpin on profile", "Unpin on profile", ["UNTRANSLATED"]),
         ("This is me!", "This is me!", ["UNTRANSLATED"]),
         ("one.\ntwo", "eins. zwei", ["length"]),
+        ("Go to @:key", "Zu @:key", []),
+        ("Go to @:key", "Zum Hafen", ["placeholder"]),
+        ("Go to the harbour", "Zu @:key", []),
+        ("Go to @:key", "Zu @:hafen", ["PLACEHOLDER", "placeholder"]),
+        ("{n} boats", "{n, plural, one {# Boot} other {# Boote}}", []),
+        ("{n} boats", "{n, plural, one {# Boot}, other {# Boote}}", ["PLACEHOLDER"]),
         ("<b>{n}</b> a day", "<b>{n}</b> am <b>Tag</b>", ["tags"]),
         ("Go", "Los\n\nHere is why: …", ["LENGTH"]),
         ("Go", "Los. " * 30, ["LENGTH"]),
@@ -107,6 +115,8 @@ def test_the_form_for_one_may_say_the_number_in_words(
         ("pl", "{n, plural, one {# dzień} few {# dni} other {# dni}}", ["placeholder"]),
         ("pl", "{n, plural, one {# dzień} other {# dni}}", ["PLACEHOLDER"]),
         ("tr", "{n} gün", []),
+        ("ja", "{n}日", []),
+        ("ar", "{n, plural, " + "".join(f"{c} {{# {c * 9}}} " for c in ARABIC) + "}", []),
         ("he", "{n, plural, one {יום #} other {# ימים}}", ["placeholder"]),
         ("de", "{n, plural, other {# Tage}}", ["PLACEHOLDER"]),
     ],
