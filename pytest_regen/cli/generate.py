@@ -35,7 +35,7 @@ from pytest_regen.cli.output import (
     show_issues,
     usage_line,
 )
-from pytest_regen.cli.project import Project
+from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
 from pytest_regen.errors import (
@@ -250,13 +250,8 @@ def generate(
             file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
         )
         raise typer.Exit(code)
-    if project.kinds and operation is None and tag is None and not every:
-        raise UsageError(
-            f"no kind claims {short_path(spec)}",
-            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
-            hint="name one file of these; of an API description, name an operation as well, "
-            "--tag or --all",
-        )
+    if operation is None and tag is None and not every:
+        _refuse_unclaimed(project, spec)
     document = read_document(spec)
     many = every or tag is not None
     if (operation is not None) + (tag is not None) + every != 1:
@@ -607,3 +602,18 @@ def _show_sum(results: _Results, *, dry_run: bool) -> None:
 def _is_kept(result: GenerateResult) -> bool:
     """Return whether a store was there already, just as the document wants it."""
     return not (result.asked or result.added or result.changed or result.removed)
+
+
+def _refuse_unclaimed(project: Project, path: Path) -> None:
+    """Refuse a path without an operation where it may be meant for a kind.
+
+    Raises:
+        UsageError: the project has kinds, and none claims the path.
+    """
+    if project.kinds:
+        raise UsageError(
+            f"no kind claims {short_path(path)}",
+            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
+            hint="name one file of these; of an API description, name an operation as well, "
+            "--tag or --all",
+        )
