@@ -274,7 +274,8 @@ class AtomicFiles:
         view = View(self)
         if undo is not None:
             for name, record in self._dead_trials(view):
-                view = view.with_changes({**undo(record, view), name: None})
+                undone = self._undone(undo, name, record, view)
+                view = view.with_changes({**undone, name: None})
         return view
 
     def read(self, function: Callable[[View], T], undo: Undo | None = None) -> T:
@@ -326,7 +327,8 @@ class AtomicFiles:
                     # One after the other: each was made on what the others before it left.
                     while dead := self._dead_trials(View(self)):
                         name, record = dead[0]
-                        self.commit({**recover(record, View(self)), name: None})
+                        undone = self._undone(recover, name, record, View(self))
+                        self.commit({**undone, name: None})
             yield View(self)
         finally:
             held.release()
@@ -601,12 +603,22 @@ class AtomicFiles:
             try:
                 found.append((name, json.loads(data)))
             except (ValueError, RecursionError) as error:
-                raise StoreCorruptError(
-                    f"{self.root / name}: this is not a trial that pytest-regen wrote",
-                    why=str(error),
-                    hint=f"remove {self.root / name}, then look at the files with git diff",
-                ) from None
+                raise self._no_trial(name, error) from None
         return found
+
+    def _undone(self, undo: Undo, name: str, record: Any, view: View) -> Contents:
+        """Return what the files hold without the candidate of a record."""
+        try:
+            return undo(record, view)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._no_trial(name, error) from None
+
+    def _no_trial(self, name: str, error: Exception) -> StoreCorruptError:
+        return StoreCorruptError(
+            f"{self.root / name}: this is not a trial that pytest-regen wrote",
+            why=str(error),
+            hint=f"remove {self.root / name}, then look at the files with git diff",
+        )
 
 
 class Trial:

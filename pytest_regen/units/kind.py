@@ -144,7 +144,8 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
         return call()
     except RegenError as error:
         raise KindError(error.what, trace="", why=error.why, hint=error.hint) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # An exit would end the run as if nothing were wrong.
         trace = error.__traceback__
         while trace and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             trace = trace.tb_next
@@ -153,7 +154,7 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
         raise KindError(
             f"{kind.title}.{method} raised {type(error).__name__}{about}",
             trace="".join(lines).rstrip(),
-            why=str(error),
+            why=str(error) or type(error).__name__,
             hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}",
         ) from error
 
