@@ -55,6 +55,9 @@ TRIAL_TIMEOUT: Final = 600.0
 _PATIENCE: Final = 10.0
 """Seconds that a reader waits for a moment at which nobody changes the files."""
 
+_FAULT_PATIENCE: Final = 0.5
+"""Seconds after which a journal or a record of a trial that cannot be read is taken for broken."""
+
 _PROBE: Final = 0.1
 """Seconds a lock must be held to count as held: another reader's look at it takes far less."""
 
@@ -284,7 +287,8 @@ class AtomicFiles:
         Raises:
             StoreCorruptError: the files change faster than they can be read.
         """
-        deadline = time.monotonic() + _PATIENCE
+        start = time.monotonic()
+        deadline = start + _PATIENCE
         while True:
             view: View | None = None
             try:
@@ -292,7 +296,8 @@ class AtomicFiles:
                 result = function(view)
             except (OSError, StoreCorruptError):
                 # A file that went away or an odd pair may only be a change in progress.
-                if (view is not None and view.is_current()) or time.monotonic() > deadline:
+                limit = start + _FAULT_PATIENCE if view is None else deadline
+                if (view is not None and view.is_current()) or time.monotonic() > limit:
                     raise
             else:
                 if view.is_current():
