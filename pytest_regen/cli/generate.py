@@ -250,8 +250,7 @@ def generate(
             file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
         )
         raise typer.Exit(code)
-    if operation is None and tag is None and not every:
-        _refuse_unclaimed(project, spec)
+    _refuse_unclaimed(project, spec, names_operations=bool(operation or tag or every))
     document = read_document(spec)
     many = every or tag is not None
     if (operation is not None) + (tag is not None) + every != 1:
@@ -604,13 +603,13 @@ def _is_kept(result: GenerateResult) -> bool:
     return not (result.asked or result.added or result.changed or result.removed)
 
 
-def _refuse_unclaimed(project: Project, path: Path) -> None:
+def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:
     """Refuse a path without an operation where it may be meant for a kind.
 
     Raises:
         UsageError: the project has kinds, and none claims the path.
     """
-    if project.kinds:
+    if project.kinds and not names_operations:
         raise UsageError(
             f"no kind claims {short_path(path)}",
             why="the kinds of the project claim " + ", ".join(project.kinds.globs),
