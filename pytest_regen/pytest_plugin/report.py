@@ -13,8 +13,8 @@ from pytest_regen.pytest_plugin.summary import Heal
 __all__ = [
     "FORMAT",
     "OUTCOMES",
-    "Entry",
     "Json",
+    "ReportEntry",
     "append_job_summary",
     "clean_report",
     "job_summary_file",
@@ -44,7 +44,7 @@ _WEIGHT: Final = ("unfinished", "passed", "regenerated", "skipped", "failed")
 
 
 @dataclass(slots=True)
-class Entry:
+class ReportEntry:
     """One item while its phases are heard."""
 
     id: str
@@ -94,7 +94,7 @@ class Entry:
 
 
 def report_of(
-    run: Json, entries: Iterable[Entry], collection_errors: Sequence[Json], cassettes: Json
+    run: Json, entries: Iterable[ReportEntry], collection_errors: Sequence[Json], cassettes: Json
 ) -> Json:
     """Return the whole report. Its order does not depend on which worker was first."""
     advice = {note["test"]: note["next"] for note in cassettes["notes"] if note["failed"]}

@@ -34,7 +34,7 @@ from pytest_regen.server.problems import Problem, log_failure, logger
 from pytest_regen.server.requests import (
     FORM,
     JSON,
-    Guard,
+    RequestGuard,
     read_body,
     read_form,
     read_json,
@@ -53,7 +53,7 @@ _SHORTEST_QUERY, _LONGEST_QUERY, _MOST_PLACES = 2, 100, 10
 _LONGEST_SEARCH = 4_096
 """Bytes of a search that is posted."""
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+RouteFunction = Callable[[Request], Awaitable[Response]]
 
 
 def problem_response(request: Request, problem: Problem) -> Response:
@@ -263,7 +263,7 @@ def create_app(
 
     return Starlette(
         routes=[*_routes(api, page), *map(_asset, _ASSETS, _ASSETS.values())],
-        middleware=[Middleware(Guard, hosts=settings.hosts)],
+        middleware=[Middleware(RequestGuard, hosts=settings.hosts)],
         exception_handlers={HTTPException: _no_route},
         lifespan=lifespan,
     )

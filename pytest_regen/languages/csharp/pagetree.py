@@ -12,10 +12,10 @@ __all__ = [
     "HEADS",
     "TAILS",
     "Container",
-    "Edit",
     "Line",
     "Page",
     "Shell",
+    "TextEdit",
     "bare",
     "cut",
     "first_byte",
@@ -42,7 +42,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class TextEdit:
     """A change of a page's text: the bytes from ``start`` to ``end`` become ``text``."""
 
     start: int
@@ -51,7 +51,7 @@ class Edit:
 
 
 def cut(
-    code: bytes, edits: Iterable[Edit], *, page: int, start: int = 0, end: int | None = None
+    code: bytes, edits: Iterable[TextEdit], *, page: int, start: int = 0, end: int | None = None
 ) -> list[Line]:
     """Return the lines of ``code[start:end]`` with the edits applied.
 
@@ -85,11 +85,11 @@ def cut(
     return lines
 
 
-def _is_over(edit: Edit, position: int) -> bool:
+def _is_over(edit: TextEdit, position: int) -> bool:
     return edit.end < position or (edit.end == position and edit.start < position)
 
 
-def _apply_edits(text: bytes, position: int, edits: Sequence[Edit]) -> bytes:
+def _apply_edits(text: bytes, position: int, edits: Sequence[TextEdit]) -> bytes:
     """Return one line, which begins at ``position``, with the edits that touch it."""
     end, at, parts = position + len(text), position, []
     for edit in edits:
@@ -196,7 +196,7 @@ class Page:
     code: bytes
     number: int
     container: Container = "body"
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[TextEdit] = field(default_factory=list)
     comma_at: int | None = None
     """Where a comma goes if more items follow; ``None`` if one stands there, or no item does."""
     has_items: bool = False
@@ -230,7 +230,7 @@ class Shell:
         return shell if closer.type in {"}", ";"} and not closer.is_missing else None
 
 
-def read_shell(code: bytes, name: str | None) -> tuple[Node, list[Edit], Shell | None]:
+def read_shell(code: bytes, name: str | None) -> tuple[Node, list[TextEdit], Shell | None]:
     """Return the tree of page 1, what to take away from it, and the declaration of ``name``.
 
     Usings and namespaces are taken away: the header of the assembled source has them. In a page
@@ -290,11 +290,11 @@ def _spans(code: bytes) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _outside(code: bytes, start: int, end: int) -> Iterator[Edit]:
+def _outside(code: bytes, start: int, end: int) -> Iterator[TextEdit]:
     if start:
-        yield Edit(0, start)
+        yield TextEdit(0, start)
     if end < len(code):
-        yield Edit(end, len(code))
+        yield TextEdit(end, len(code))
 
 
 def bare(inside: bytes, container: Container) -> tuple[Node, Node | None]:
@@ -329,7 +329,7 @@ class _Reading:
         if container == "parameters" and inside.rstrip().endswith(b","):
             inside = inside.rstrip()[:-1]
             comma = self.start + len(inside)
-            page.edits.append(Edit(comma, comma + 1))
+            page.edits.append(TextEdit(comma, comma + 1))
         root, inner = bare(inside, container)
         if inner is None:
             return None
@@ -389,8 +389,8 @@ def _strip_owner(page: Page, owner: Node, shift: int) -> Page | None:
         return page if page.container != "enum" else None
     opening, closing = inner.children[0], inner.children[-1]
     page.edits += [
-        Edit(first_byte(owner) + shift, opening.end_byte + shift),
-        Edit(closing.start_byte + shift, owner.end_byte + shift),
+        TextEdit(first_byte(owner) + shift, opening.end_byte + shift),
+        TextEdit(closing.start_byte + shift, owner.end_byte + shift),
     ]
     if page.container != "body":
         _read_items(page, inner, shift)
@@ -419,20 +419,20 @@ def items(inner: Node) -> tuple[Node | None, bool]:
     return last, has_comma
 
 
-def _surroundings(nodes: Sequence[Node], types: list[Node], shift: int) -> Iterator[Edit]:
+def _surroundings(nodes: Sequence[Node], types: list[Node], shift: int) -> Iterator[TextEdit]:
     """Yield what stands around types and is not theirs; collect the types."""
     for node in nodes:
         if node.type in _TYPES:
             types.append(node)
         elif node.type in _DIRECTIVES or node.type == "file_scoped_namespace_declaration":
-            yield Edit(node.start_byte + shift, node.end_byte + shift)
+            yield TextEdit(node.start_byte + shift, node.end_byte + shift)
         elif node.type == "namespace_declaration" and node.children[-1].type != ";":
             body = node.child_by_field_name("body")
             if body is not None:
                 inner = body.children
-                yield Edit(node.start_byte + shift, inner[0].end_byte + shift)
+                yield TextEdit(node.start_byte + shift, inner[0].end_byte + shift)
                 yield from _surroundings(inner[1:-1], types, shift)
-                yield Edit(inner[-1].start_byte + shift, node.end_byte + shift)
+                yield TextEdit(inner[-1].start_byte + shift, node.end_byte + shift)
 
 
 def _find_type(types: Sequence[Node], name: str | None) -> Node | None:
@@ -463,13 +463,13 @@ def first_byte(node: Node) -> int:
     return first.start_byte
 
 
-def _delimiters(code: bytes, root: Node, shift: int) -> Iterator[Edit]:
+def _delimiters(code: bytes, root: Node, shift: int) -> Iterator[TextEdit]:
     """Yield the comments that only delimit a page."""
     if b"_FIELDS" not in code:
         return
     for node in _walk(root):
         if node.type == "comment" and _DELIMITER.fullmatch(node.text or b""):
-            yield Edit(node.start_byte + shift, node.end_byte + shift)
+            yield TextEdit(node.start_byte + shift, node.end_byte + shift)
 
 
 def has_spanning_text(code: bytes) -> bool:
