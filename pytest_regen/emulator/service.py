@@ -104,7 +104,7 @@ def fault_error(fault: Fault) -> ApiError:
 
 
 Body = Mapping[str, Any]
-Headers = Mapping[str, str]
+ServedHeaders = Mapping[str, str]
 
 
 class MessageService:
@@ -129,7 +129,7 @@ class MessageService:
         self._cache = PromptCache()
         self._history = PromptHistory()
 
-    def answer(self, body: Body, *, headers: Headers, request_id: str) -> HttpResponse:
+    def answer(self, body: Body, *, headers: ServedHeaders, request_id: str) -> HttpResponse:
         """Answer one call over HTTP.
 
         Raises:
@@ -147,7 +147,7 @@ class MessageService:
             return status_fault(answer, request_id)
         return self._response(turn, answer.reply, answer, request_id)
 
-    def answer_in_batch(self, body: Body, *, headers: Headers) -> dict[str, Any]:
+    def answer_in_batch(self, body: Body, *, headers: ServedHeaders) -> dict[str, Any]:
         """Return the message that answers one request of a batch.
 
         Raises:
@@ -173,7 +173,7 @@ class MessageService:
         )
         return EmulatedTurn(body, model, prompt, use, tier, self._history.compare(body, prompt))
 
-    def _ask(self, body: Body, headers: Headers) -> EmulatedReply | Fault:
+    def _ask(self, body: Body, headers: ServedHeaders) -> EmulatedReply | Fault:
         try:
             return _reply_or_fault(
                 call_responder(self.responder, copy.deepcopy(dict(body)), headers)
@@ -241,7 +241,7 @@ def _reply_or_fault(answer: object) -> EmulatedReply | Fault:
 
 
 def call_responder(
-    responder: Callable[..., ResponderResult], body: dict[str, Any], headers: Headers
+    responder: Callable[..., ResponderResult], body: dict[str, Any], headers: ServedHeaders
 ) -> ResponderResult:
     """Call ``responder`` with the headers if it takes them, without if it does not."""
     parameters = inspect.signature(responder).parameters.values()

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.pytest_plugin.summary import Heal
+from pytest_regen.pytest_plugin.summary import HealReport
 
 __all__ = [
     "FORMAT",
@@ -52,7 +52,7 @@ class ReportEntry:
     outcome: str = "unfinished"
     text: str = ""
     issues: list[Json] = field(default_factory=list)
-    heals: list[Heal] = field(default_factory=list)
+    heals: list[HealReport] = field(default_factory=list)
     command: str = ""
     """The command that repairs it, where nothing was tried."""
     rerun: str = ""
@@ -138,7 +138,7 @@ def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
     }
 
 
-def _heal(heal: Heal) -> Json:
+def _heal(heal: HealReport) -> Json:
     return {
         "unit": heal.unit,
         "outcome": heal.outcome,

@@ -29,7 +29,7 @@ from pytest_regen.server.flow import (
 )
 from pytest_regen.server.gazetteer import Gazetteer, Level, well_known
 from pytest_regen.server.page.layout import error_page
-from pytest_regen.server.page.routes import Page
+from pytest_regen.server.page.routes import PageRoutes
 from pytest_regen.server.problems import Problem, log_failure, logger
 from pytest_regen.server.requests import (
     FORM,
@@ -254,7 +254,7 @@ def create_app(
     places = gazetteer or well_known()
     flow = Flow(agent, seal=seal or "off", settings=settings, screen=screen, clock=clock)
     api = Endpoints(flow, client_of=client_of, gazetteer=places)
-    page = Page(flow, client_of=client_of, gazetteer=places)
+    page = PageRoutes(flow, client_of=client_of, gazetteer=places)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -269,7 +269,7 @@ def create_app(
     )
 
 
-def _routes(api: Endpoints, page: Page) -> list[Route]:
+def _routes(api: Endpoints, page: PageRoutes) -> list[Route]:
     return [
         Route("/api/agents/generate-subject", api.generate, methods=["POST"]),
         Route("/api/agents/stream-subject", api.stream, methods=["POST"]),

@@ -13,7 +13,7 @@ __all__ = [
     "TAILS",
     "Container",
     "Line",
-    "Page",
+    "PageTree",
     "Shell",
     "TextEdit",
     "bare",
@@ -190,7 +190,7 @@ _LITERALS: Final = frozenset(
 
 
 @dataclass(slots=True)
-class Page:
+class PageTree:
     """The members of a page: its text, and what to take away so that only they are left."""
 
     code: bytes
@@ -254,7 +254,7 @@ def read_members(
     name: str | None,
     container: Container,
     is_positional: bool = False,
-) -> Page:
+) -> PageTree:
     """Return the members of a continuation page, whatever was put around them.
 
     The page is read as bare members first, then as a source of its own that declares the type
@@ -277,7 +277,7 @@ def read_members(
             page.edits += _outside(code, start, end)
             return page
     # An item is assumed in it, so that the page before ends as it must.
-    return Page(code, number, container, has_items=True, is_legal=False)
+    return PageTree(code, number, container, has_items=True, is_legal=False)
 
 
 def _spans(code: bytes) -> Iterator[tuple[int, int]]:
@@ -322,10 +322,10 @@ class _Reading:
     end: int
     name: str | None
 
-    def as_members(self, container: Container) -> Page | None:
+    def as_members(self, container: Container) -> PageTree | None:
         """Return the part as bare members of ``container``, or ``None``."""
         inside = self.code[self.start : self.end]
-        page = Page(self.code, self.number, container)
+        page = PageTree(self.code, self.number, container)
         if container == "parameters" and inside.rstrip().endswith(b","):
             inside = inside.rstrip()[:-1]
             comma = self.start + len(inside)
@@ -347,7 +347,7 @@ class _Reading:
         page.edits += edits
         return _strip_owner(page, owner, shift)
 
-    def as_source(self, container: Container) -> Page | None:
+    def as_source(self, container: Container) -> PageTree | None:
         """Return the part as a source that declares the type again, or ``None``."""
         root = parse(self.code[self.start : self.end]).root_node
         if root.has_error:
@@ -362,7 +362,7 @@ class _Reading:
         if container == "enum" and len(types) > 1:
             return None
         edits += _delimiters(self.code, root, self.start)
-        return _strip_owner(Page(self.code, self.number, container, edits), owner, self.start)
+        return _strip_owner(PageTree(self.code, self.number, container, edits), owner, self.start)
 
 
 def _owner(nodes: Sequence[Node], types: Sequence[Node], name: str | None) -> Node | None:
@@ -375,7 +375,7 @@ def _owner(nodes: Sequence[Node], types: Sequence[Node], name: str | None) -> No
     return owner if owner is not None and owner.type != "enum_declaration" else None
 
 
-def _strip_owner(page: Page, owner: Node, shift: int) -> Page | None:
+def _strip_owner(page: PageTree, owner: Node, shift: int) -> PageTree | None:
     """Return the page without what the declaration ``owner`` puts around its members."""
     shell = Shell.of(owner)
     if shell is None:
@@ -397,7 +397,7 @@ def _strip_owner(page: Page, owner: Node, shift: int) -> Page | None:
     return page
 
 
-def _read_items(page: Page, inner: Node, shift: int) -> None:
+def _read_items(page: PageTree, inner: Node, shift: int) -> None:
     """Note where the last item of a list ends, and whether a comma stands after it."""
     last, has_comma = items(inner)
     page.has_items = last is not None

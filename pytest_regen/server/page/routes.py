@@ -40,7 +40,7 @@ from pytest_regen.server.requests import (
     unexpected,
 )
 
-__all__ = ["Page"]
+__all__ = ["PageRoutes"]
 
 Form = Mapping[str, Sequence[str]]
 _START_AGAIN = frozenset(
@@ -65,7 +65,7 @@ _WORDS = {
 _UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-class Page:
+class PageRoutes:
     """Answers people.
 
     Args:
