@@ -58,7 +58,7 @@ __all__ = ["regenerate"]
 _WORDS: dict[StopReason, str] = {
     "attempts": "errors remain after the last attempt",
     "no_progress": "the model makes the same mistakes again",
-    "unfixable": "no reply could mend it: the prompt itself is at fault",
+    "unfixable": "no reply could correct it: the prompt itself is at fault",
     "refused": "the model declined",
     "budget": "the token budget is spent",
     "transport": "the model could not be reached",

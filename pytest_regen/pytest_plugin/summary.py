@@ -283,7 +283,7 @@ class RunLog:
         pages = f"page {heal.pages[0]}" if len(heal.pages) == 1 else f"pages {heal.pages}"
         match heal.outcome:
             case "planned":
-                asked = "nothing a reply could mend"
+                asked = "nothing a reply could correct"
                 if heal.pages:
                     asked = pages if heal.has_pages else "for it"
                     asked = f"would ask {asked}, about {heal.estimate:,} tokens in"

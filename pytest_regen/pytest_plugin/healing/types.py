@@ -50,7 +50,7 @@ _WHY = {
     "clean": "what fails is not in the pages of the type",
     "attempts": "it still fails after the attempts allowed",
     "no_progress": "the same errors came back; asking again as before would not help",
-    "unfixable": "no reply can mend it: what is asked for is itself at fault",
+    "unfixable": "no reply can correct it: what is asked for is itself at fault",
 }
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
 

@@ -251,7 +251,7 @@ def _report_partial(item: pytest.Item, run: CassetteRun) -> None:
                 CassetteNote(
                     "hint",
                     f"{item.nodeid} failed: what it recorded is in {run.path.name}.partial",
-                    next="mend the test and record again, or add --regen-keep-failed",
+                    next="correct the test and record again, or add --regen-keep-failed",
                 )
             ]
         )
