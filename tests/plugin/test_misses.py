@@ -694,7 +694,7 @@ def test_a_background_call_fails_no_marked_test(recorded: Project, config: str) 
         [
             "miss: test_m.py::test_it: test_it.yaml: test_it.yaml has no answer to GET /list",
             "    *",
-            '* if prices.test is no *: @pytest.mark.vcr(passthrough_hosts=[[]"prices.test"[]])',
+            '* if prices.test does not *: @pytest.mark.vcr(passthrough_hosts=[[]"prices.test"[]])',
         ]
     )
     assert result.stdout.str().count("miss: ") == 1

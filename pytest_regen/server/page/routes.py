@@ -19,6 +19,7 @@ from pytest_regen.server.gazetteer import Gazetteer
 from pytest_regen.server.page.fields import (
     SAVED,
     FieldState,
+    Form,
     SavedAnswer,
     answers_of,
     answers_to_save,
@@ -42,7 +43,6 @@ from pytest_regen.server.requests import (
 
 __all__ = ["PageRoutes"]
 
-Form = Mapping[str, Sequence[str]]
 _START_AGAIN = frozenset(
     {
         "CONTEXT_TAMPERED",
