@@ -215,6 +215,7 @@ class Ledger:
     def at(self, place: str) -> "Ledger":
         """Return the same entries as those of a file at ``place``."""
         made = Ledger(self._view, place)
+        # As if the cached property had read them: the files hold none at this place yet.
         made.__dict__["_read"] = self._read
         return made
 
