@@ -53,11 +53,11 @@ __all__ = [
     "progress_bar",
     "say",
     "shorten",
-    "stdout_for_json",
     "show_diff",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
+    "stdout_for_json",
     "usage_line",
 ]
 

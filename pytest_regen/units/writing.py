@@ -17,6 +17,7 @@ from pytest_regen.units.ledger import (
     slug,
     system_name,
 )
+from pytest_regen.units.texts import call_region, find_texts
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
@@ -109,7 +110,10 @@ class UnitWrite:
         """Take units out of the file; return whether the region can."""
         remove = getattr(self.units.kind.region, "remove", None)
         if remove is not None and names:
-            self.text = str(remove(self.text_now, names))
+            units = self.units
+            self.text = call_region(
+                units.kind, "remove", lambda: str(remove(self.text_now, names)), units.place
+            )
         return remove is not None
 
     @property
@@ -164,7 +168,8 @@ class UnitWrite:
             f"{folder}/{past.id}.json": as_bytes(past.to_json()) for past in self._past
         }
         if self._kept_file is not None:
-            contents[f"{folder}/{new_id()}-{self.units.path.name}"] = self._kept_file
+            # Not under the suffix of a past text, for it is none.
+            contents[f"{folder}/{new_id()}-{self.units.path.name}.orig"] = self._kept_file
         if contents:
             contents |= self.files.ignore_file(_HISTORY)
         return contents
@@ -195,12 +200,15 @@ def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str
 
     Raises:
         SourceError: one of them cannot stand there.
+        KindError: the region, where it is the user's own, raised.
     """
-    region = units.kind.region
-    known = region.find(file_text)
+    kind, region, place = units.kind, units.kind.region, units.place
+    known = find_texts(kind, file_text, place)
     there = {name: text for name, text in texts.items() if name in known}
     added = {name: text for name, text in texts.items() if name not in known}
-    made = region.replace(file_text, there) if there else file_text
+    made = file_text
+    if there:
+        made = call_region(kind, "replace", lambda: str(region.replace(file_text, there)), place)
     if added:
         insert = getattr(region, "insert", None)
         if insert is None:
@@ -212,8 +220,9 @@ def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str
                 hint=str(describe(name)) if describe else "write its place into the file",
             )
         order = dict.fromkeys((*units.names, *added))
-        made = insert(made, added, tuple(order))
-    after = region.find(made)
+        start = made
+        made = call_region(kind, "insert", lambda: str(insert(start, added, tuple(order))), place)
+    after = find_texts(kind, made, place)
     for name in texts:
         if name not in after:
             raise SourceError(
@@ -221,4 +230,4 @@ def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str
                 why="its text looks like the end of its place in the file",
                 hint="correct the text",
             )
-    return str(made)
+    return made

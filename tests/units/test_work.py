@@ -129,8 +129,9 @@ def test_rebuild_resolves_a_conflict_of_git(tmp_path: Path) -> None:
     rebuild_units(file)
 
     assert german(tmp_path) == GERMAN
-    kept = list((tmp_path / ".regen/history").rglob("*-de.json"))
+    kept = list((tmp_path / ".regen/history").rglob("*-de.json.orig"))
     assert [path.read_text("utf-8") for path in kept] == [conflict]
+    assert [past.entry.name for past in unit_history(file)] == []
 
 
 def test_forget_drops_what_nothing_asks_for(tmp_path: Path) -> None:
