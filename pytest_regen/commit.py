@@ -53,7 +53,7 @@ TRIAL_TIMEOUT: Final = 600.0
 """Seconds to wait for another test that has a candidate of the same files on trial."""
 
 _PATIENCE: Final = 10.0
-"""Seconds that a reader waits for a moment at which nobody changes the files."""
+"""Seconds that a reader waits for a moment at which no process writes the files."""
 
 _FAULT_PATIENCE: Final = 0.5
 """Seconds after which a journal or a record of a trial that cannot be read is taken for broken."""
@@ -536,7 +536,7 @@ class AtomicFiles:
     ) -> Iterator["Trial"]:
         """Put a candidate in place for a test that looks at the files; taken out at the end.
 
-        One trial at a time, so that each test judges its own candidate; other writers go on.
+        One trial at a time, so that each test sees its own candidate; other writers go ahead.
 
         Args:
             place: from what the files hold, under the lock: the record of the trial, a JSON value,

@@ -88,7 +88,7 @@ def refuse_types(file: UnitFile, **options: object) -> None:
         if value:
             raise UsageError(
                 f"{file.here} has units, and no {name}",
-                why=f"the kind {file.kind.title} claims the file, which is no API description",
+                why=f"a kind claims the file ({file.kind.title}), so it is no API description",
                 hint="name units with --unit, or none for all",
             )
 
@@ -202,12 +202,17 @@ _ALIKE: Final = 8
 def _advice(units: FileUnits, issues: Sequence[Issue]) -> str:
     """Return the command that does the most about what is wrong; empty if an editor does."""
     codes, here = {issue.code for issue in issues}, units.here
-    if units.has_conflict:
-        return f"correct the file in an editor, or {rebuild_command(here)}"
+    if "CONFLICT" in codes:
+        by_hand = "correct the file in an editor"
+        return by_hand if units.fault is None else f"{by_hand}, or {rebuild_command(here)}"
     if units.fault is not None or "KIND_ERROR" in codes or units.file_issues:
         return ""
+    unplaced = {issue.type_name or "" for issue in issues if issue.code == "MISSING_UNIT"}
+    if unplaced and not any(map(units.has_place, unplaced)):
+        codes.discard("MISSING_UNIT")  # Asking helps only after an editor did.
     commands = {
-        "DRIFT": f"{adopt_command(here)}, which keeps what was edited by hand",
+        "DRIFT": f"{adopt_command(here)}, which keeps what was edited by hand; "
+        f"or {rebuild_command(here)}, which drops it",
         "LEDGER": f"{adopt_command(here)}, which records texts as they stand",
         "MISSING_UNIT": generate_command(here),
         "STALE": generate_command(here),

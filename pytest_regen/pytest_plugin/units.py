@@ -355,8 +355,8 @@ class UnitItem(pytest.Item):
             KindError: the kind cannot say which units there are.
         """
         failing, warned = self.check.gate(self.unit)
-        if warned or failing:
-            add_warnings(self, warned, command=_ending_command(self.check, warned))
+        # Also where there is nothing: what was said before it was regenerated is over.
+        add_warnings(self, warned, command=_ending_command(self.check, (*warned, *failing)))
         if failing:
             raise WrongUnitError(self.check, self.unit, failing)
 
@@ -425,12 +425,19 @@ class WrongUnitError(AssertionError):
             yield f"  keep:          {adopt_command(here, name)}"
             yield f"  drop:          {rebuild_command(here, name)}"
         elif "CONFLICT" in codes:
-            yield f"  recorded:      {rebuild_command(here)}"
+            units = self.check.units
+            found = units.texts.get(name)
+            if units.fault is not None:
+                yield f"  recorded:      {rebuild_command(here)}"
+            elif found is not None and units.entry(name) is not None:
+                yield f"  recorded:      {rebuild_command(here, name)}"
             yield f"  by hand:       correct the file, then {adopt_command(here, name)}"
         elif not self.check.names:
             return  # There is no unit that a command could be about.
         elif "LEDGER" in codes:
             yield f"  record:        {adopt_command(here, name)}"
+        elif "MISSING_UNIT" in codes and not self.check.units.has_place(name):
+            return  # The issue says what to write into the file.
         elif codes & {"MISSING_UNIT", "STALE"} and codes <= {"MISSING_UNIT", "STALE"}:
             yield f"  generate:      {generate_command(here, name)}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
@@ -439,10 +446,12 @@ class WrongUnitError(AssertionError):
             yield f"  or:            {command('regenerate', here, name)}"
 
 
-def _ending_command(check: FileCheck, warnings: Iterable[Issue]) -> str:
-    """Return the command that ends warnings."""
-    codes = [issue.code for issue in warnings]
-    if "STALE" in codes:
+def _ending_command(check: FileCheck, issues: Iterable[Issue]) -> str:
+    """Return the command that ends warnings, or generates what is missing, for the whole file."""
+    codes = {issue.code for issue in issues}
+    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"}:
+        return ""  # Somebody has to choose first; the failure says between what.
+    if codes & {"STALE", "MISSING_UNIT"}:
         return generate_command(check.here)
     if "UNRECORDED" in codes:
         return adopt_command(check.here)

@@ -247,8 +247,8 @@ def ledger_places(view: "View") -> list[str]:
 def find_moved_ledger(view: "View", texts: Mapping[str, str]) -> Ledger | None:
     """Return the ledger of a file that was moved and has these texts now.
 
-    That is the one whose own file is gone and most of whose texts are these; ``None`` where there
-    is none, or more than one.
+    That is the one whose own file is gone and most of whose texts are these; ``None`` unless there
+    is exactly one.
     """
     found = []
     for other in ledger_places(view):

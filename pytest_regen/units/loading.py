@@ -109,6 +109,11 @@ class ProjectKinds:
     def __bool__(self) -> bool:
         return bool(self.kinds)
 
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """What the files of kinds are named like, each glob once."""
+        return tuple(dict.fromkeys(glob_ for one in self.kinds for glob_ in one.globs))
+
     @cached_property
     def files(self) -> Mapping[Path, Kind]:
         """The files that kinds claim, sorted; a plain path is one of them before it exists.

@@ -127,13 +127,13 @@ class UnitFile:
 
     @contextmanager
     def writing(self) -> Iterator[tuple[FileUnits, UnitWrite]]:
-        """Yield the units, read while nobody else writes, and how they are written."""
+        """Lock the project's units; yield those of the file, as read now, and their writer."""
         with self.files.locked(recover=self.undo) as view:
             units = self._known() or self._read(view)
             yield units, UnitWrite(units, self.files)
 
     def _known(self) -> FileUnits | None:
-        """Return what was last written, where nobody wrote since."""
+        """Return what this object wrote last, unless the file or its ledger changed since."""
         return self._last if self._last is not None and self._stamps == self._stamp() else None
 
     def remember(self, units: FileUnits) -> FileUnits:
@@ -257,7 +257,7 @@ class UnitFile:
 
 
 class _Update:
-    """A file nobody else writes for now."""
+    """A file of units that is locked for writing."""
 
     def __init__(self, file: UnitFile, units: FileUnits, write: UnitWrite) -> None:
         self._file = file

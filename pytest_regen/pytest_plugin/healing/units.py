@@ -1,4 +1,4 @@
-"""A failing item that is about units: they are asked for again, and the item is called again."""
+"""Healing of units: a failing item's units are asked for again, and the item is called again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
