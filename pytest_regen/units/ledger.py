@@ -18,6 +18,7 @@ from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.stores.strict_json import Node
 from pytest_regen.turns.values import Usage
+from pytest_regen.units.texts import sides
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
@@ -193,6 +194,19 @@ class Ledger:
             else:
                 entries[entry.name] = entry
         return entries, broken
+
+    def conflicts(self) -> Mapping[str, tuple[Entry, Entry]]:
+        """Return our and their entry of each unit that git could not join, by name."""
+        found = {}
+        for file in self.broken:
+            path = self._view.root / file
+            try:
+                text = (self._view.read(file) or b"").decode("utf-8")
+                ours, theirs = (_read_entry(side.encode(), path) for side in sides(text))
+            except (StoreCorruptError, UnicodeDecodeError):
+                continue
+            found[ours.name] = ours, theirs
+        return found
 
     @property
     def entries(self) -> Mapping[str, Entry]:
