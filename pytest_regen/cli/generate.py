@@ -35,7 +35,7 @@ from pytest_regen.cli.output import (
     show_issues,
     usage_line,
 )
-from pytest_regen.cli.project import Project
+from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
 from pytest_regen.errors import (
@@ -167,6 +167,17 @@ def _matching(text: str, document: Document) -> list[Operation]:
     return found
 
 
+def _refuse_unclaimed(project: Project, path: Path, *, is_description: bool) -> None:
+    """Refuse a path that can only be meant as that of a file with units, and is none."""
+    if project.kinds and not is_description:
+        raise UsageError(
+            f"no kind claims {short_path(path)}",
+            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
+            hint="name one file of these; of an API description, name an operation as well, "
+            "--tag or --all",
+        )
+
+
 def _glob(pattern: str) -> re.Pattern[str]:
     """Return a pattern in which only ``*`` and ``?`` are special: paths hold brackets, braces."""
     escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
@@ -250,13 +261,7 @@ def generate(
             file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
         )
         raise typer.Exit(code)
-    if project.kinds and operation is None and tag is None and not every:
-        raise UsageError(
-            f"no kind claims {short_path(spec)}",
-            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
-            hint="name one file of these; of an API description, name an operation as well, "
-            "--tag or --all",
-        )
+    _refuse_unclaimed(project, spec, is_description=bool(operation or tag or every))
     document = read_document(spec)
     many = every or tag is not None
     if (operation is not None) + (tag is not None) + every != 1:

@@ -334,7 +334,9 @@ class FileUnits:
 
     def _missing(self, name: str, found: UnitText | None, entry: Entry | None) -> Issue:
         if found is not None:
-            message = "nothing but a stub stands there" if found.text.strip() else "its place is empty"
+            message = (
+                "nothing but a stub stands there" if found.text.strip() else "its place is empty"
+            )
         elif self.data is None:
             message = f"{self.place} is not there"
         else:
