@@ -239,7 +239,7 @@ def test_a_warning_ends_with_what_it_was_about(
 
 def test_what_is_missing_ends_with_one_command(units: UnitProject) -> None:
     """It generates all of the file."""
-    units.write(german=None)
+    units.german_file.unlink()
 
     result = units.run("-q")
 
