@@ -167,17 +167,6 @@ def _matching(text: str, document: Document) -> list[Operation]:
     return found
 
 
-def _refuse_unclaimed(project: Project, path: Path, *, is_description: bool) -> None:
-    """Refuse a path that can only be meant as that of a file with units, and is none."""
-    if project.kinds and not is_description:
-        raise UsageError(
-            f"no kind claims {short_path(path)}",
-            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
-            hint="name one file of these; of an API description, name an operation as well, "
-            "--tag or --all",
-        )
-
-
 def _glob(pattern: str) -> re.Pattern[str]:
     """Return a pattern in which only ``*`` and ``?`` are special: paths hold brackets, braces."""
     escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
@@ -261,7 +250,7 @@ def generate(
             file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
         )
         raise typer.Exit(code)
-    _refuse_unclaimed(project, spec, is_description=bool(operation or tag or every))
+    _refuse_unclaimed(project, spec, names_operations=bool(operation or tag or every))
     document = read_document(spec)
     many = every or tag is not None
     if (operation is not None) + (tag is not None) + every != 1:
@@ -612,3 +601,18 @@ def _show_sum(results: _Results, *, dry_run: bool) -> None:
 def _is_kept(result: GenerateResult) -> bool:
     """Return whether a store was there already, just as the document wants it."""
     return not (result.asked or result.added or result.changed or result.removed)
+
+
+def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:
+    """Refuse a path without an operation where it may be meant for a kind.
+
+    Raises:
+        UsageError: the project has kinds, and none claims the path.
+    """
+    if project.kinds and not names_operations:
+        raise UsageError(
+            f"no kind claims {short_path(path)}",
+            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
+            hint="name one file of these; of an API description, name an operation as well, "
+            "--tag or --all",
+        )

@@ -7,18 +7,21 @@ those of each language.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 __all__ = [
     "IcuError",
     "IcuMessage",
+    "icu_doubt",
     "icu_problem",
     "is_icu",
     "phrases",
     "placeholder_problem",
     "read_icu",
+    "references",
+    "tag_doubt",
     "tag_problem",
     "words",
 ]
@@ -26,15 +29,29 @@ __all__ = [
 _NAMED: Final = re.compile(
     r"\$t\([^()\n]*\)"  # i18next: another text
     r"|\{\{\{[^{}\n]*\}\}\}|\{\{[^{}\n]*\}\}"  # i18next, Angular, Mustache
-    r"|\$\{[^{}\n]*\}|%\{[^{}\n]*\}|\#\{[^{}\n]*\}"  # JavaScript, Ruby
+    r"|(?:\$|[%#](?!\{\d+\}))\{[^{}\n]*\}"  # JavaScript, Ruby; not «#{0}», nor Turkish «%{0}»
+    r"|\$[A-Za-z_@][\w@]*\$|__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__"  # Chrome, early i18next
     r"|%\([^()\n]*\)[-+0#]*\d*(?:\.\d+)?[a-zA-Z]"  # Python
     r"|\{\s*[\w.$@-]+(?:\[[\w.]+\])*(?:![rsa])?(?::[^{}\n]*)?\s*\}"  # Python, ICU
     r"|\{\s*[\w.]+\s*,\s*(?:number|date|time|spellout|ordinal|duration|list)\b[^{}\n]*\}"
 )
 _IN_ORDER: Final = re.compile(
     r"%%|\{\}|(?<![%\d])%(?:(?P<number>[1-9]\d?)\$)?"
-    r"(?:[-+0#]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?(?P<type>[sdifuxXcge@])(?![^\W\d_])|L?[1-9n]\b)"
+    r"(?:[-+0#]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?(?P<type>[sdifuxXcge@])(?![A-Za-z\u00c0-\u024f])"
+    r"|L?[1-9n](?![A-Za-z0-9_]))"
 )
+_IN_ORDER_LOOSE: Final = re.compile(
+    _IN_ORDER.pattern.replace(r"(?![A-Za-z\u00c0-\u024f])", "").replace(r"(?<![%\d])", "")
+)
+"""As programs read it: letters and digits may touch a placeholder, as in «%skart»."""
+_REFERENCE: Final = re.compile(
+    r"(?<!\w)@(?:\.\w+)?:(?:\{'(?P<quoted>[^'\n]*)'\}|\((?P<closed>[\w.-]+)\)"
+    r"|(?P<plain>[A-Za-z](?:[\w.-]*\w)?))"
+)
+_COUNT: Final = re.compile(
+    r"(?:%\(|[$%#]?\{{1,2})\$?(?:count|n|num|number)(?:,\w+)?(?:\}{1,2}|\)[a-z])"
+)
+"""The number that the forms of a plural are for."""
 _TAG: Final = re.compile(
     r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|\d+)(?P<rest>(?:\s[^<>]*)?)(?P<alone>/?)>"
 )
@@ -46,17 +63,39 @@ _ICU_TYPE: Final = re.compile(r",\s*([\w.]+)\s*")
 _OFFSET: Final = re.compile(r"\s*offset:\s*\d+")
 _VOID: Final = frozenset({"br", "hr", "img", "wbr", "input"})
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_CHOOSING: Final = frozenset({"plural", "select", "selectordinal"})
 _MAX_DEPTH: Final = 20
 
 
-def placeholder_problem(source: str, text: str) -> str | None:
-    """Return what is wrong with the placeholders of ``text``, or ``None``."""
+def placeholder_problem(
+    source: str, text: str, *, may_lack_count: bool = False, may_add_count: bool = False
+) -> str | None:
+    """Return what is wrong with the placeholders of ``text``, or ``None``.
+
+    Args:
+        source: the text it was made from.
+        text: the text.
+        may_lack_count: whether the number may be a word: one form of several, for the number 1.
+        may_add_count: whether a form may show the number though the source says it in words.
+    """
     want, have = _find_named(source), _find_named(text)
-    if missing := [shown for key, shown in want.items() if key not in have]:
+    if missing := [
+        shown
+        for key, shown in want.items()
+        if key not in have and not (may_lack_count and _COUNT.fullmatch(key))
+    ]:
         return f"lacks {_join(missing)}"
-    if added := [shown for key, shown in have.items() if key not in want]:
+    if added := [
+        shown
+        for key, shown in have.items()
+        if key not in want and not (may_add_count and _COUNT.fullmatch(key))
+    ]:
         return f"has {_join(added)}, which the source has not"
-    return _order_problem(_find_ordered(source), _find_ordered(text))
+    wanted = _find_ordered(source)
+    problem = _order_problem(wanted, _find_ordered(text))
+    if problem and _order_problem(wanted, _find_ordered(text, _IN_ORDER_LOOSE)) is None:
+        return None
+    return problem
 
 
 def _find_named(text: str) -> dict[str, str]:
@@ -64,16 +103,18 @@ def _find_named(text: str) -> dict[str, str]:
     found = {}
     for match in _NAMED.finditer(text):
         key = re.sub(r"\s+", "", match[0])
+        if key.startswith("$") and key.endswith("$"):
+            key = key.lower()
         if "," in key and not key.startswith(("$t(", "{{")):
             key = ",".join(key.strip("{}").split(",")[:2])
         found[key] = match[0]
     return found
 
 
-def _find_ordered(text: str) -> list[tuple[int, str]]:
+def _find_ordered(text: str, pattern: re.Pattern[str] = _IN_ORDER) -> list[tuple[int, str]]:
     """Return the placeholders that stand for arguments by their order: number and type."""
     found, text = [], _NAMED.sub(" ", text)
-    for match in _IN_ORDER.finditer(text):
+    for match in pattern.finditer(text):
         if match[0] == "%%":
             continue
         number = int(match["number"] or 0)
@@ -82,6 +123,14 @@ def _find_ordered(text: str) -> list[tuple[int, str]]:
         else:
             found.append((number, match["type"] or "{}"))
     return found
+
+
+def references(text: str) -> set[str]:
+    """Return the names of the texts that a text of vue-i18n includes: ``@:menu.file``."""
+    return {
+        match["quoted"] or match["closed"] or match["plain"] or ""
+        for match in _REFERENCE.finditer(text)
+    }
 
 
 def _order_problem(want: list[tuple[int, str]], have: list[tuple[int, str]]) -> str | None:
@@ -121,11 +170,23 @@ def tag_problem(source: str, text: str, *, is_branched: bool = False) -> str | N
         want, have = Counter(want.keys()), Counter(have.keys())
     if missing := list((want - have).elements()):
         return f"lacks {_join(missing)}"
-    if added := list((have - want).elements()):
+    if added := [tag for tag in (have - want).elements() if tag not in want]:
         return f"has {_join(added)}, which the source has not"
     if not _nests(text, names) and _nests(source, names):
         return "has tags that do not close in order"
     return None
+
+
+def tag_doubt(source: str, text: str, *, is_branched: bool = False) -> str | None:
+    """Return what may be wrong with tags that ``tag_problem`` lets pass, or ``None``.
+
+    A sentence of another order may need one tag twice.
+    """
+    if is_branched:
+        return None
+    names = _tag_names(source) | _tag_names(text)
+    added = Counter(_tags(text, names)) - Counter(_tags(source, names))
+    return f"has {_join(list(added.elements()))} more often than the source" if added else None
 
 
 def _tag_names(text: str) -> frozenset[str]:
@@ -159,6 +220,8 @@ def _nests(text: str, names: frozenset[str]) -> bool:
     for match in _TAG.finditer(text):
         if match["name"] not in names:
             continue
+        if match["name"].lower() in _VOID:
+            continue
         if match["close"]:
             if not open_ or open_.pop() != match["name"]:
                 return False
@@ -181,6 +244,10 @@ class IcuMessage:
     """The cases of each plural or select, by argument."""
     words: list[str] = field(default_factory=list)
     """The text between arguments, of all branches."""
+    shown: set[str] = field(default_factory=set)
+    """The arguments that a reader sees; a plural may only choose by one."""
+    branches: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    """What each plural says in each case, by argument."""
 
 
 def is_icu(text: str) -> bool:
@@ -235,7 +302,7 @@ def _read_argument(text: str, at: int, message: IcuMessage, depth: int) -> int:
     if type_ is None:
         return _close_argument(text, at, message, name[1], "")
     at = type_.end()
-    if type_[1] not in {"plural", "select", "selectordinal"}:
+    if type_[1] not in _CHOOSING:
         end = text.find("}", at)
         return _close_argument(text, len(text) if end < 0 else end, message, name[1], type_[1])
     if not text.startswith(",", at):
@@ -243,25 +310,40 @@ def _read_argument(text: str, at: int, message: IcuMessage, depth: int) -> int:
     at += 1
     if type_[1] != "select" and (offset := _OFFSET.match(text, at)):
         at = offset.end()
-    cases = set()
-    while case := _ICU_CASE.match(text, at):
-        cases.add(case[1])
-        at = _read_text(text, case.end(), message, depth + 1)
-        if at >= len(text):
-            raise IcuError(f"does not close the case {case[1]} of {name[1]}")
-        at += 1
-    if "other" not in cases:
-        raise IcuError(f"lacks the case `other` of {name[1]}")
+    cases, at = _read_cases(text, at, message, depth, name[1])
     message.cases.setdefault(name[1], []).append(frozenset(cases))
+    if type_[1] != "select":
+        message.branches.setdefault(name[1], []).append(cases)
+        if any("#" in branch for branch in cases.values()):
+            message.shown.add(name[1])
     blanks = len(text) - len(text[at:].lstrip())
     return _close_argument(text, blanks, message, name[1], type_[1])
+
+
+def _read_cases(
+    text: str, at: int, message: IcuMessage, depth: int, name: str
+) -> tuple[dict[str, str], int]:
+    """Return what an argument says in each case, and where its cases end."""
+    cases: dict[str, str] = {}
+    while case := _ICU_CASE.match(text, at):
+        at = _read_text(text, case.end(), message, depth + 1)
+        if at >= len(text):
+            raise IcuError(f"does not close the case {case[1]} of {name}")
+        cases[case[1]] = text[case.end() : at]
+        at += 1
+    if "other" not in cases:
+        raise IcuError(f"lacks the case `other` of {name}")
+    return cases, at
 
 
 def _close_argument(text: str, at: int, message: IcuMessage, name: str, type_: str) -> int:
     if not text.startswith("}", at):
         raise IcuError(f"does not close the argument {name}")
-    if message.arguments.get(name, "") == "":
+    if type_ in _CHOOSING:
         message.arguments[name] = type_
+    else:
+        message.shown.add(name)
+        message.arguments[name] = message.arguments.get(name) or type_
     return at + 1
 
 
@@ -279,38 +361,94 @@ def icu_problem(source: IcuMessage, text: str, needed: frozenset[str] | None) ->
         message = read_icu(text)
     except IcuError as error:
         return f"is no ICU message: it {error}{note}"
-    if missing := [name for name in source.arguments if name not in message.arguments]:
+    if missing := [
+        name
+        for name in source.arguments
+        if name not in message.arguments and (name in source.shown or name not in source.branches)
+    ]:
         return f"lacks {_join([f'{{{name}}}' for name in missing])}{note}"
     if added := [name for name in message.arguments if name not in source.arguments]:
         return f"has {_join([f'{{{name}}}' for name in added])}, which the source has not"
     for name, type_ in source.arguments.items():
-        problem = _case_problem(name, type_, source, message, needed)
+        if type_ == "select":
+            problem = _select_problem(name, source, message)
+        else:
+            problem = _plural_problem(name, source, message, needed) if type_ == "plural" else None
         if problem is not None:
             return problem
     return None
 
 
-def _case_problem(
-    name: str, type_: str, source: IcuMessage, message: IcuMessage, needed: frozenset[str] | None
-) -> str | None:
-    if type_ == "select":
-        want = frozenset().union(*source.cases[name])
-        for cases in message.cases.get(name, [frozenset()]):
-            if cases != want:
-                return (
-                    f"has the cases {_join(sorted(cases))} of {name}; a program selects"
-                    f" {_join(sorted(want))}"
-                )
-    elif type_ == "plural":
-        if name not in message.cases:
-            return f"has no plural of {name}" if needed else None
-        for cases in message.cases[name]:
-            if missing := sorted((needed or frozenset()) - cases - _exact(cases)):
+def icu_doubt(source: IcuMessage, text: str, known: frozenset[str]) -> str | None:
+    """Return what may be wrong with an ICU message that ``icu_problem`` lets pass, or ``None``.
+
+    A category that is not written falls back to ``other``, which may well be right there.
+
+    Args:
+        source: the message it was made from.
+        text: the message.
+        known: the plural categories that the language has beside ``other``.
+    """
+    message = read_icu(text)
+    for name in source.branches:
+        if name not in message.branches:
+            if known and source.arguments[name] == "plural":
+                return f"has no plural of {name}"
+            continue
+        if source.arguments[name] != "plural":
+            continue
+        for branches in message.branches[name]:
+            missing = sorted(known - branches.keys() - _exact(branches.keys()))
+            if missing and not _is_alike(branches):
                 return f"lacks the plural {_join(missing)} of {name}, which the language has"
     return None
 
 
-def _exact(cases: frozenset[str]) -> frozenset[str]:
+def _select_problem(name: str, source: IcuMessage, message: IcuMessage) -> str | None:
+    want = frozenset().union(*source.cases[name])
+    for cases in message.cases.get(name, [frozenset()]):
+        if cases != want:
+            return (
+                f"has the cases {_join(sorted(cases))} of {name}; a program selects"
+                f" {_join(sorted(want))}"
+            )
+    return None
+
+
+def _plural_problem(
+    name: str, source: IcuMessage, message: IcuMessage, needed: frozenset[str] | None
+) -> str | None:
+    if name not in message.branches:
+        if name not in message.arguments:
+            return None  # it only chose between words; another language may do without
+        return f"has no plural of {name}" if needed else None
+    own = (needed or frozenset()) - {"one"}
+    is_one = (
+        needed is not None
+        and "one" in needed
+        and all("one" in branches or "=1" in branches for branches in source.branches[name])
+    )
+    for branches in message.branches[name]:
+        have = branches.keys() | _exact(branches.keys())
+        missing = {"one"} - have if is_one else frozenset()
+        # One of the cases of its own says that the language was thought of; `other` does for
+        # the rest of them.
+        if own and not own & have and not _is_alike(branches):
+            missing |= own
+        if missing:
+            return f"lacks the plural {_join(sorted(missing))} of {name}, which the language has"
+    if name in source.shown and name not in message.shown:
+        return f"does not show the number {name}"
+    return None
+
+
+def _is_alike(branches: Mapping[str, str]) -> bool:
+    """Return whether the cases of a plural say the same, but for the number."""
+    said = {re.sub(r"#|\{[^{}]*\}|\d+|\s+", "", branch).casefold() for branch in branches.values()}
+    return len(branches) > 1 and len(said) == 1
+
+
+def _exact(cases: Iterable[str]) -> frozenset[str]:
     """Return the categories that exact numbers may stand for."""
     exact = {"=0": "zero", "=1": "one", "=2": "two"}
     return frozenset(exact[case] for case in cases if case in exact)

@@ -5,10 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["LOANWORDS", "language_of", "name_of", "plurals_of"]
+__all__ = ["LOANWORDS", "is_one_more", "language_of", "name_of", "needed_plurals", "plurals_of"]
 
 _TAG: Final = re.compile(
-    r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}))*"
+    r"(?P<language>[a-z]{2,3})(?:[-_](?:[A-Za-z]{4}|[A-Z]{2}|[a-z]{2}|\d{3}|valencia))*"
 )
 
 _NAMES: Final = {
@@ -25,21 +25,42 @@ _NAMES: Final = {
     "sq": "Albanian", "sr": "Serbian", "sv": "Swedish", "sw": "Swahili", "ta": "Tamil",
     "te": "Telugu", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
     "vi": "Vietnamese", "zh": "Chinese",
+    "af": "Afrikaans", "am": "Amharic", "an": "Aragonese", "ast": "Asturian", "az": "Azerbaijani",
+    "be": "Belarusian", "br": "Breton", "ckb": "Central Kurdish", "co": "Corsican",
+    "eo": "Esperanto", "fo": "Faroese", "fy": "Western Frisian", "gd": "Scottish Gaelic",
+    "gsw": "Swiss German", "gu": "Gujarati", "ha": "Hausa", "ig": "Igbo", "kab": "Kabyle",
+    "km": "Khmer", "kn": "Kannada", "ku": "Kurdish", "ky": "Kyrgyz", "lo": "Lao",
+    "mg": "Malagasy", "ml": "Malayalam", "mn": "Mongolian", "mr": "Marathi", "my": "Burmese",
+    "ne": "Nepali", "oc": "Occitan", "or": "Odia", "pa": "Punjabi", "ps": "Pashto",
+    "rm": "Romansh", "sa": "Sanskrit", "sc": "Sardinian", "si": "Sinhala", "so": "Somali",
+    "tg": "Tajik", "tk": "Turkmen", "tl": "Tagalog", "tt": "Tatar", "ug": "Uyghur",
+    "uz": "Uzbek", "xh": "Xhosa", "yi": "Yiddish", "yo": "Yoruba", "yue": "Cantonese",
+    "zu": "Zulu",
 }  # fmt: skip
 
 _SLAVIC: Final = ("one", "few", "many")
 _PLURALS: Final = {
-    **dict.fromkeys(("id", "ja", "ko", "ms", "th", "vi", "zh"), ()),
+    **dict.fromkeys(
+        ("id", "ig", "ja", "km", "ko", "lo", "ms", "my", "th", "vi", "yo", "yue", "zh"), ()
+    ),
     **dict.fromkeys(("be", "pl", "ru", "uk"), _SLAVIC),
     **dict.fromkeys(("bs", "cs", "hr", "lt", "ro", "sk", "sr"), ("one", "few")),
     "ar": ("one", "two", "few", "many"),
     "cy": ("zero", "one", "two", "few", "many"),
+    "br": ("one", "two", "few"),
     "ga": ("one", "two", "few", "many"),
+    "gd": ("one", "two", "few"),
     "he": ("one", "two"),
     "sl": ("one", "two", "few"),
 }
 """Plural categories of whole numbers beside ``other`` (Unicode CLDR), where ``one`` and ``other``
 are not all a language has. Categories only of fractions and millions are left out."""
+
+_UNCHANGED: Final = frozenset("az bn eu fa hu hy ka kk ku ky mn tk tr tt ug uz".split())  # noqa: SIM905
+"""Languages whose nouns keep their form behind a number."""
+_PARTLY: Final = frozenset({"br", "cy", "ga", "gd", "he", "ro"})
+"""Languages with categories in which most nouns, or all but few, have the form of ``other``."""
+_ONE_IS_MORE: Final = frozenset({"be", "bs", "hr", "is", "lt", "lv", "mk", "ru", "sl", "sr", "uk"})
 
 LOANWORDS: Final = frozenset(
     """
@@ -96,6 +117,23 @@ def plurals_of(tag: str) -> tuple[str, ...] | None:
     if language not in _NAMES:
         return None
     return _PLURALS.get(language, ("one",))
+
+
+def needed_plurals(tag: str) -> tuple[str, ...] | None:
+    """Return the plural categories without which a text of this language is wrong.
+
+    Fewer than it has where nouns keep one form behind a number, or one form of several does for
+    most words.
+    """
+    language = tag.partition("-")[0]
+    if language in _UNCHANGED:
+        return ()
+    return ("one",) if language in _PARTLY else plurals_of(tag)
+
+
+def is_one_more(tag: str) -> bool:
+    """Return whether the category ``one`` is for 21 and 101, too."""
+    return tag.partition("-")[0] in _ONE_IS_MORE
 
 
 def _separators(part: str) -> list[int]:

@@ -395,7 +395,7 @@ class _Additions:
         outer = _indent_at(text, container.start)
         before = text[container.start + 1 : members[0].start] if members else style.line_end
         inner = before.rpartition("\n")[2] if members else outer + style.indent
-        gap = style.line_end + inner if "\n" in before else " "
+        gap = style.line_end + inner if "\n" in before else _blanks_between(text, members)
         behind: defaultdict[int, list[str]] = defaultdict(list)
         if container.kind == "list":
             self._check_goes_on(container, new)
@@ -448,6 +448,13 @@ class _Additions:
             self._member(kind, key, member, inner) for key, member in new.members.items()
         )
         return f"{opening}{gap}{members}{self._style.line_end}{indent}{closing}"
+
+
+def _blanks_between(text: str, members: Sequence[_Member]) -> str:
+    """Return what stands behind a comma between members on one line."""
+    if len(members) < 2:
+        return "" if _Style.of(text).colon == ":" else " "
+    return text[members[0].value.end : members[1].start].partition(",")[2]
 
 
 def _cuts(text: str, container: _Value, keys: set[str | int]) -> Iterator[tuple[int, int, str]]:

@@ -248,7 +248,7 @@ def _import_object(name: str, root: Path) -> Any:
             found = getattr(found, part)
     except RegenError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an exit would pass for a run without faults
         raise UsageError(
             f"the kind {name!r} cannot be loaded",
             why=_reason(error),
@@ -263,7 +263,7 @@ def _load_entry_point(point: EntryPoint, origin: str) -> Any:
         return point.load()
     except RegenError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"the kind {origin} cannot be loaded",
             why=_reason(error),
@@ -275,7 +275,7 @@ def _package_of(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.value
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
@@ -290,7 +290,7 @@ def _as_kind(found: object, origin: str) -> Kind:
     if isinstance(found, type) and issubclass(found, Kind):
         try:
             return found()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(
                 f"{origin} cannot be made",
                 why=_reason(error),

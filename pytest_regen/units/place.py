@@ -9,7 +9,7 @@ from typing import Any, Final
 from pytest_regen.commit import AtomicFiles, Contents
 from pytest_regen.commit import Trial as FilesTrial
 from pytest_regen.commit import View as FilesView
-from pytest_regen.errors import KindError, SourceError, UsageError
+from pytest_regen.errors import KindError, SourceError, StoreCorruptError, UsageError
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
@@ -116,7 +116,14 @@ class UnitFile:
         return self.files.read(self._read, self.undo)
 
     def _read(self, view: FilesView) -> FileUnits:
-        return FileUnits(self.kind, self.place, view, self.ignore).load()
+        try:
+            return FileUnits(self.kind, self.place, view, self.ignore).load()
+        except OSError as error:
+            place = Path(error.filename or self.path)
+            raise StoreCorruptError(
+                f"{from_here(place)} cannot be read: {error.strerror or error}",
+                hint="put a file there that can be read, then run the same command again",
+            ) from error
 
     @contextmanager
     def writing(self) -> Iterator[tuple[FileUnits, UnitWrite]]:

@@ -249,6 +249,21 @@ class FileUnits:
         codes = self._ignore(unit_id(self.place, name)) if found else ()
         return tuple(issue for issue in found if issue.code not in codes) if codes else found
 
+    @cached_property
+    def file_issues(self) -> tuple[Issue, ...]:
+        """What is wrong with a file of which no unit can be looked at; nothing in any other.
+
+        Raises:
+            KindError: the kind cannot say which units there are.
+        """
+        if self.names:
+            return ()
+        if self.fault is not None:
+            return (self._conflict("") or self.fault,)
+        what = f"{self.kind.title} names no unit of {self.place}"
+        why = "a gate that checks nothing must not pass"
+        return (Issue.of("MISSING_UNIT", what, detail=why),)
+
     def all_issues(self, name: str) -> tuple[Issue, ...]:
         """Return everything that is wrong with a unit; checked once."""
         if self._base is not None and name not in self._texts and self._base.fault is self.fault:
@@ -392,8 +407,9 @@ class FileUnits:
         if name not in self.conflicting:
             return False
         found, entry = self.texts.get(name), self.entry(name)
-        is_within = found is not None and _CONFLICT.search(found.text) is not None
-        return not (is_within and entry and same_text(self.kind, entry.output, found.text))
+        if found is None or _CONFLICT.search(found.text) is None:
+            return True
+        return entry is None or not same_text(self.kind, entry.output, found.text)
 
     def _conflict(self, name: str) -> Issue:
         """Return the issue of a unit in a file that git could not join."""

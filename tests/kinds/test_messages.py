@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pytest_regen.kinds import messages
 
+POLISH = ("one", "few", "many")
 PLURAL = "{count, plural, one {# berth in {place}} other {# berths in {place}}}"
 
 
@@ -30,6 +31,12 @@ PLURAL = "{count, plural, one {# berth in {place}} other {# berths in {place}}}"
         ("$t(berth) {n}", "{n} $t(berth)"),
         ("Use {curly braces}", "Nimm {geschweifte Klammern}"),
         ("Press {0}", "Drücke {0}"),
+        ("%s stars", "%s개의 별"),
+        ("%s cards found", "Znaleziono %skart"),
+        ("due time %s is today", "到期时间%s为今天"),
+        ("Disc {0}", "光碟#{0}"),
+        ("{0}% done", "%{0} bitti"),
+        ("Hello $USER$", "Hallo $user$"),
     ],
 )
 def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
@@ -51,6 +58,9 @@ def test_a_language_may_order_what_is_named(source: str, text: str) -> None:
         ("%s", "", "has none where the source has %s"),
         ("{} of {}", "{}", "has {} where the source has {}, {}"),
         ("${total}", "$ {total}", "lacks ${total}"),
+        ("Hello $USER$", "Hallo $NUTZER$", "lacks $USER$"),
+        ("Dear __user__", "Hallo __nutzer__", "lacks __user__"),
+        ("Find %{value}", "Finde %{wert}", "lacks %{value}"),
     ],
 )
 def test_a_placeholder_that_a_program_would_miss_is_named(
@@ -71,6 +81,7 @@ def test_a_placeholder_that_a_program_would_miss_is_named(
         ("if a < b and b > c", "wenn a < b und b > c"),
         ("I <3 boats", "Ich <3 Boote"),
         ("one<br/>two", "eins<br />zwei"),
+        ("<b>{n} per {day}</b>", "<b>{day}</b>に<b>{n}</b>"),
     ],
 )
 def test_tags_may_move_with_the_sentence(source: str, text: str) -> None:
@@ -87,6 +98,8 @@ def test_tags_may_move_with_the_sentence(source: str, text: str) -> None:
         ('<a href="/x">in</a>', '<a href="/y">rein</a>', 'lacks <a href="/x">'),
         ("<b>a</b> <i>b</i>", "<b>a <i>b</b></i>", "has tags that do not close in order"),
         ("<b>a</b>", "</b>a<b>", "has tags that do not close in order"),
+        ("<b>a</b><br></br>", "</b>a<b><br></br>", "has tags that do not close in order"),
+        ("<b>a</b>", "<b>a<b>", "lacks </b>"),
     ],
 )
 def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
@@ -101,7 +114,12 @@ def test_a_broken_tag_is_named(source: str, text: str, problem: str) -> None:
         (PLURAL, "{count,plural,=1{ein Platz in {place}}other{# Plätze in {place}}}", ("one",)),
         (PLURAL, "{place}に{count}か所", ()),
         (PLURAL, "{count, plural, other {{place}: #}}", ()),
-        (PLURAL, "{count, plural, one {a {place}} few {b} many {c} other {d}}", ("one", "few")),
+        (PLURAL, "{count, plural, one {a {place}} few {#} many {c} other {d}}", ("one", "few")),
+        (PLURAL, "{place}: {count, plural, one {# a} few {# b} other {# c}}", POLISH),
+        (PLURAL, "{place}: {count, plural, one {# a} many {# b} other {# c}}", POLISH),
+        (PLURAL, "{place}: {count, plural, one {# a} other {# a}}", POLISH),
+        ("{n, plural, one {Day} other {Days}}", "日", ()),
+        ("and {n, plural, other {# more}}", "y {n, plural, other {# más}}", ("one",)),
         (PLURAL, "In {place}: {count, plural, one {# l''une} other {# l'autre}}", None),
         (
             "{g, select, f {She {n, plural, one {# a} other {# b}}} other {They {n}}}",
@@ -141,6 +159,7 @@ def test_a_plural_has_the_cases_of_its_language(
         ("{count, plural, one {a} other {d'{place}'}}", "lacks {place}; an apostrophe"),
         ("{count, plural, one {a} other {d'{place}}}", "is no ICU message: it does not close"),
         ("{count, Plural, one {a {place}} other {b}}", "is no ICU message"),
+        ("{place}: {count, plural, one {a} other {b}}", "does not show the number count"),
         ("a } b", "is no ICU message: it closes a brace"),
         ("{" * 5_000, "is no ICU message"),
         ("{a,plural,other{" * 5_000, "is no ICU message: it nests more than 20 cases"),
@@ -151,6 +170,39 @@ def test_a_broken_plural_is_named(text: str, problem: str) -> None:
     source = messages.read_icu(PLURAL)
 
     assert str(messages.icu_problem(source, text, frozenset({"one"}))).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "problem"),
+    [
+        (PLURAL, "{place}: {count, plural, one {# a} other {# b}}", "lacks the plural few, many"),
+        (
+            "{n, number} {n, plural, one {boat} other {boats}}",
+            "{n, number} {n, plural, other {lodí}}",
+            "lacks the plural few, many, one of n",
+        ),
+    ],
+)
+def test_the_cases_of_english_are_not_enough(source: str, text: str, problem: str) -> None:
+    """A language with other cases needs one of them, if its cases differ at all."""
+    message = messages.read_icu(source)
+
+    assert str(messages.icu_problem(message, text, frozenset(POLISH))).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt"),
+    [
+        ("{place}: {count, plural, one {# a} few {# b} other {# c}}", "lacks the plural many"),
+        ("{place}: {count, plural, one {# a} few {# b} many {# c} other {# d}}", None),
+        ("{place}: {count, plural, one {# a} other {# a}}", None),
+    ],
+)
+def test_a_case_that_falls_back_is_a_doubt(text: str, doubt: str | None) -> None:
+    """What ``other`` may stand for cannot be known to be wrong."""
+    found = messages.icu_doubt(messages.read_icu(PLURAL), text, frozenset(POLISH))
+
+    assert found == (doubt and f"{doubt} of count, which the language has")
 
 
 def test_a_select_keeps_its_cases() -> None:

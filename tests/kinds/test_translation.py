@@ -12,6 +12,8 @@ from pytest_regen.kinds.tongues import language_of, name_of, plurals_of
 from pytest_regen.kinds.translation import Translation, translation_kinds
 from pytest_regen.units.kind import Unit, issues_from
 
+ARABIC = ("zero", "one", "two", "few", "many", "other")
+
 
 def kind_for(root: Path, source: object, **entry: object) -> Translation:
     """Return the kind of a catalogue in English."""
@@ -61,6 +63,19 @@ def test_a_translation_is_clean(tmp_path: Path, source: str, text: str) -> None:
         ("Save changes", "Save changes", ["UNTRANSLATED"]),
         ("save {n} Changes", "Save {n} changes", ["UNTRANSLATED"]),
         ("Transport", "Transport", ["untranslated"]),
+        ("Machu Picchu, Peru", "Machu Picchu, Peru", ["untranslated"]),
+        ("Page Down", "Page Down", ["untranslated"]),
+        ("Go to Settings", "Go to Settings", ["UNTRANSLATED"]),
+        ("Unpin on profile", "Unpin on profile", ["UNTRANSLATED"]),
+        ("This is me!", "This is me!", ["UNTRANSLATED"]),
+        ("one.\ntwo", "eins. zwei", ["length"]),
+        ("Go to @:key", "Zu @:key", []),
+        ("Go to @:key", "Zum Hafen", ["placeholder"]),
+        ("Go to the harbour", "Zu @:key", []),
+        ("Go to @:key", "Zu @:hafen", ["PLACEHOLDER", "placeholder"]),
+        ("{n} boats", "{n, plural, one {# Boot} other {# Boote}}", []),
+        ("{n} boats", "{n, plural, one {# Boot}, other {# Boote}}", ["PLACEHOLDER"]),
+        ("<b>{n}</b> a day", "<b>{n}</b> am <b>Tag</b>", ["tags"]),
         ("Go", "Los\n\nHere is why: …", ["LENGTH"]),
         ("Go", "Los. " * 30, ["LENGTH"]),
         ("A sentence about harbours, boats and the sea. " * 3, "Häfen", ["LENGTH"]),
@@ -70,6 +85,68 @@ def test_a_translation_is_clean(tmp_path: Path, source: str, text: str) -> None:
 def test_what_is_wrong_has_a_code(tmp_path: Path, source: str, text: str, codes: list[str]) -> None:
     """Each check has one code; one word that both languages may have is a warning."""
     assert issues(tmp_path, source, text) == codes
+
+
+@pytest.mark.parametrize(
+    ("key", "source", "text", "codes"),
+    [
+        ("berth_one", "{{count}} berth", {"de": "ein Platz"}, []),
+        ("berth.one", "one berth", {"de": "%(count)s Platz"}, []),
+        ("berth", "{{count}} berth", {"de": "ein Platz"}, []),
+        ("berth_one", "{{count}} berth", {"ru": "одно место"}, ["PLACEHOLDER"]),
+        ("berth_one", "{{count}} berth at {{pier}}", {"de": "ein Platz"}, ["PLACEHOLDER"]),
+        ("berth_plural", "{{count}} berths", {"de": "Plätze"}, ["PLACEHOLDER"]),
+    ],
+)
+def test_the_form_for_one_may_say_the_number_in_words(
+    tmp_path: Path, key: str, source: str, text: dict[str, str], codes: list[str]
+) -> None:
+    """Keys of i18next tell it; where ``one`` is for 21, too, the number has to stand."""
+    kind = kind_for(tmp_path, {key: source, "berth_plural": "{{count}} berths"})
+    ((language, said),) = text.items()
+    unit = Unit(key, tmp_path / f"{language}.json", said, "", kind)
+
+    assert [issue.code for issue in issues_from(kind.check(unit), unit)] == codes
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "codes"),
+    [
+        ("pl", "{n, plural, one {# dzień} few {# dni} other {# dni}}", ["placeholder"]),
+        ("pl", "{n, plural, one {# dzień} other {# dni}}", ["PLACEHOLDER"]),
+        ("tr", "{n} gün", []),
+        ("ja", "{n}日", []),
+        ("ar", "{n, plural, " + "".join(f"{c} {{# {c * 9}}} " for c in ARABIC) + "}", []),
+        ("he", "{n, plural, one {יום #} other {# ימים}}", ["placeholder"]),
+        ("de", "{n, plural, other {# Tage}}", ["PLACEHOLDER"]),
+    ],
+)
+def test_a_plural_is_wrong_only_where_the_language_says_so(
+    tmp_path: Path, language: str, text: str, codes: list[str]
+) -> None:
+    """Categories that fall back to ``other`` are warnings; those of English alone are not."""
+    source = "{n, plural, one {# day} other {# days}}"
+
+    assert issues(tmp_path, source, text, language) == codes
+
+
+def test_descriptions_of_a_browser_extension_are_no_texts(tmp_path: Path) -> None:
+    """They say to the model what a message is about; placeholders of a message stay as they are."""
+    folder = tmp_path / "_locales" / "en"
+    folder.mkdir(parents=True)
+    message = {
+        "message": "Hello $USER$",
+        "description": "On the first page",
+        "placeholders": {"user": {"content": "$1", "example": "Ada"}},
+    }
+    (folder / "messages.json").write_text(json.dumps({"hello": message}), "utf-8")
+    entry = {"source": "_locales/en/messages.json", "targets": "_locales/*/messages.json"}
+    (kind,) = translation_kinds([entry], tmp_path)
+    unit = Unit("hello.message", tmp_path / "_locales" / "de" / "messages.json", "", "", kind)
+
+    assert kind.units(unit.path) == ("hello.message",)
+    assert list(kind.region.find(json.dumps({"hello": message}))) == ["hello.message"]
+    assert 'Note: "On the first page"' in kind.prompt(unit)
 
 
 def test_a_dense_script_is_not_too_short_or_long(tmp_path: Path) -> None:
@@ -187,6 +264,9 @@ def test_a_source_that_cannot_be_read_is_named(tmp_path: Path, source: str) -> N
         ("messages.fr.json", "fr"),
         ("lib/l10n/app_de.arb", "de"),
         ("locales/nl/common.json", "nl"),
+        ("locales/be.json", "be"),
+        ("locales/az-AZ.json", "az-AZ"),
+        ("locales/ca-valencia.json", "ca-valencia"),
         ("locales/readme.json", None),
         ("locales/to.json", None),
     ],

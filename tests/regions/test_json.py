@@ -196,6 +196,19 @@ def test_a_file_that_is_not_there_is_begun() -> None:
     assert JsonStrings(flat=True).insert("", {"a.b": "x"}) == '{\n  "a.b": "x"\n}\n'
 
 
+@pytest.mark.parametrize(
+    ("text", "added"),
+    [
+        ('{"a":"1","c":"3"}', '{"a":"1","b":"2","c":"3"}'),
+        ('{"a": "1", "c": "3"}', '{"a": "1", "b": "2", "c": "3"}'),
+        ('{"a":"1"}', '{"a":"1","b":"2"}'),
+    ],
+)
+def test_what_is_added_on_one_line_is_spaced_like_the_rest(text: str, added: str) -> None:
+    """A minified catalogue stays one."""
+    assert JsonStrings().insert(text, {"b": "2"}, ["a", "b", "c"]) == added
+
+
 def test_dots_stay_in_keys_where_the_file_has_them_there() -> None:
     """A flat catalogue stays flat."""
     added = JsonStrings().insert('{"menu.open": "Open"}', {"menu.close": "Close"})
