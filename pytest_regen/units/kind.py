@@ -156,7 +156,8 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
             f"{kind.title}.{method} raised {type(error).__name__}{about}",
             trace="".join(lines).rstrip(),
             why=str(error) or type(error).__name__,
-            hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}",
+            hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}, or what it "
+            "reads",
         ) from error
 
 

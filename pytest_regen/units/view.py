@@ -407,8 +407,9 @@ class FileUnits:
         if name not in self.conflicting:
             return False
         found, entry = self.texts.get(name), self.entry(name)
-        is_within = found is not None and _CONFLICT.search(found.text) is not None
-        return not (is_within and entry and same_text(self.kind, entry.output, found.text))
+        if found is None or _CONFLICT.search(found.text) is None:
+            return True
+        return entry is None or not same_text(self.kind, entry.output, found.text)
 
     def _conflict(self, name: str) -> Issue:
         """Return the issue of a unit in a file that git could not join."""

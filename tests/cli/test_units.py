@@ -91,6 +91,16 @@ def test_a_claimed_file_is_never_read_as_a_description() -> None:
 
 
 @pytest.mark.usefixtures("recorded")
+def test_a_misspelt_path_is_told_what_kinds_claim() -> None:
+    """Without an operation it is not meant as a description of an API."""
+    done = command("generate", "locale/de.json")
+
+    assert done.code == 2
+    assert "no kind claims locale/de.json" in done.err
+    assert "the kinds of the project claim locales/de.json" in done.err
+
+
+@pytest.mark.usefixtures("recorded")
 def test_a_path_that_no_kind_claims_has_no_units() -> None:
     """``--unit`` says nothing there."""
     done = command("generate", "locales/en.json", "--unit", "berth")

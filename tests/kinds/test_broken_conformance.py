@@ -82,7 +82,7 @@ def test_a_kind_that_breaks_a_law_fails_it(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=4, failed=4, errors=2)
     result.stdout.fnmatch_lines(
         [
-            "*no file has a unit of the examples*",
+            "no file has a unit of the examples: the kind's units are a; set examples = *",
             "*a: the bad text passes*",
             "*a: check is not stable*",
             "*a cannot hold this text: the text does not come back*",

@@ -227,6 +227,29 @@ def test_a_unit_that_fails_for_being_stale_is_asked_again(
     assert units.german()["mooring"] == "Laengsseits anlegen"
 
 
+def test_a_warning_ends_with_what_it_was_about(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit that failed and was stale, too, is neither once it is regenerated."""
+    units.adopted().write(english={**ENGLISH, "mooring": "Moor at {number}"})
+
+    with emulated(monkeypatch, lambda _: "Anlegen an {number}"):
+        result = units.run("--regen", "--regen-record", "once")
+
+    assert result.parseoutcomes() == {"passed": 2, "regenerated": 1}
+    result.stdout.no_fnmatch_line("*STALE*")
+
+
+def test_what_is_missing_ends_with_one_command(units: UnitProject) -> None:
+    """It generates all of the file."""
+    units.german_file.unlink()
+
+    result = units.run("-q")
+
+    assert result.parseoutcomes() == {"failed": 3}
+    assert "next: pytest-regen generate locales/de.json" in result.stdout.lines
+
+
 MARKED = """
 import json
 from pathlib import Path

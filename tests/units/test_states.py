@@ -1,15 +1,27 @@
 """What is wrong with a unit, by how its text, its inputs and its entry in the ledger stand."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from unit_work import ENGLISH, GERMAN, PLACE, German, codes, kinds_with, project, write_json
+from unit_work import (
+    ENGLISH,
+    GERMAN,
+    PLACE,
+    German,
+    codes,
+    entry_of,
+    kinds_with,
+    project,
+    write_json,
+)
 
 from pytest_regen import Issue, Kind, Unit, regions
-from pytest_regen.errors import KindError
-from pytest_regen.units.place import open_units
-from pytest_regen.units.work import adopt_units
+from pytest_regen.errors import KindError, SourceError
+from pytest_regen.units.ledger import as_bytes, entry_name
+from pytest_regen.units.place import UnitFile, open_units
+from pytest_regen.units.work import adopt_units, rebuild_units
 
 
 def all_with(code: str) -> dict[str, list[str]]:
@@ -303,6 +315,88 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
 def test_the_place_is_from_the_root(tmp_path: Path) -> None:
     """With forward slashes, wherever the project lies."""
     assert project(tmp_path).place == PLACE
+
+
+class Notes(Kind):
+    """Blocks of a page."""
+
+    files = "notes.md"
+
+    def units(self, file: Path) -> list[str]:
+        """Two releases."""
+        return ["1.0", "1.1"]
+
+    def prompt(self, unit: Unit) -> str:
+        """The order."""
+        return f"Write notes on {unit.name}."
+
+
+def block(name: str, text: str) -> str:
+    """Return a heading and a block."""
+    return f"## {name}\n<!-- [REGEN:BEGIN {name}] -->\n{text}<!-- [REGEN:END {name}] -->\n"
+
+
+def notes(root: Path, text: str) -> UnitFile:
+    """Return a page."""
+    (root / "notes.md").write_text(text, "utf-8")
+    return open_units(kinds_with(root, Notes()), "notes.md")
+
+
+def test_a_unit_without_a_place_is_not_asked_for(tmp_path: Path) -> None:
+    """Its answer could not be put anywhere; what to write into the file is said instead."""
+    units = notes(tmp_path, block("1.0", "- first\n")).open()
+
+    assert codes(units)["1.1"] == ["MISSING_UNIT"]
+    assert "[REGEN:BEGIN 1.1]" in units.obstacle("1.1")
+    assert not notes(tmp_path, block("1.0", "- first\n") + block("1.1", "")).open().obstacle("1.1")
+
+
+def test_a_lost_place_is_told_before_the_recorded_text(tmp_path: Path) -> None:
+    """``rebuild`` cannot put a text back where its markers are gone."""
+    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
+
+    (issue,) = notes(tmp_path, block("1.0", "- first\n")).open().issues("1.1")
+
+    first, last = (issue.detail or "").splitlines()
+    assert "[REGEN:BEGIN 1.1]" in first
+    assert last.startswith("then its recorded text is put back by: pytest-regen rebuild")
+
+
+def test_a_conflict_around_blocks_fails_the_units_it_is_about(tmp_path: Path) -> None:
+    """The file can be read, with both blocks in it, and is no file to commit."""
+    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
+    ours, theirs = block("1.0", "- first\n"), block("1.1", "- second\n")
+
+    file = notes(tmp_path, f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> other\n")
+
+    assert codes(file.open()) == {"1.0": ["CONFLICT"], "1.1": ["CONFLICT"]}
+    assert file.open().obstacle("1.1")
+    with pytest.raises(SourceError, match=r"conflict markers of git, about 1\.0, 1\.1"):
+        adopt_units(file, ["1.0"])
+    assert codes(notes(tmp_path, ours + theirs).open()) == {}
+
+
+def test_a_conflict_within_a_block_is_no_edit_to_adopt(tmp_path: Path) -> None:
+    """``adopt`` would record the markers; the other unit is as it was."""
+    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
+    torn = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> other\n"
+
+    file = notes(tmp_path, block("1.0", torn) + block("1.1", "- second\n"))
+
+    assert codes(file.open()) == {"1.0": ["CONFLICT"]}
+    rebuild_units(file, ["1.0"])
+    assert codes(file.open()) == {}
+
+
+def test_text_about_conflicts_is_no_conflict(tmp_path: Path) -> None:
+    """A recorded text that shows such markers is the one that was asked for."""
+    shown = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> other\n"
+    adopt_units(notes(tmp_path, block("1.0", "- first\n") + block("1.1", "- second\n")))
+    file = notes(tmp_path, block("1.0", "- first\n") + block("1.1", shown))
+    recorded = replace(entry_of(file, "1.1"), output=file.open().texts["1.1"].text)
+    (tmp_path / entry_name("notes.md", "1.1")).write_bytes(as_bytes(recorded.to_json()))
+
+    assert codes(file.open()) == {}
 
 
 class Exits(German):
