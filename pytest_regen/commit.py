@@ -53,7 +53,10 @@ TRIAL_TIMEOUT: Final = 600.0
 """Seconds to wait for another test that has a candidate of the same files on trial."""
 
 _PATIENCE: Final = 10.0
-"""Seconds that a reader waits for a moment at which nobody changes the files."""
+"""Seconds that a reader waits for a moment at which no process writes the files."""
+
+_FAULT_PATIENCE: Final = 0.5
+"""Seconds after which a journal or a record of a trial that cannot be read is taken for broken."""
 
 _PROBE: Final = 0.1
 """Seconds a lock must be held to count as held: another reader's look at it takes far less."""
@@ -274,7 +277,8 @@ class AtomicFiles:
         view = View(self)
         if undo is not None:
             for name, record in self._dead_trials(view):
-                view = view.with_changes({**undo(record, view), name: None})
+                undone = self._undone(undo, name, record, view)
+                view = view.with_changes({**undone, name: None})
         return view
 
     def read(self, function: Callable[[View], T], undo: Undo | None = None) -> T:
@@ -283,7 +287,8 @@ class AtomicFiles:
         Raises:
             StoreCorruptError: the files change faster than they can be read.
         """
-        deadline = time.monotonic() + _PATIENCE
+        start = time.monotonic()
+        deadline = start + _PATIENCE
         while True:
             view: View | None = None
             try:
@@ -291,7 +296,8 @@ class AtomicFiles:
                 result = function(view)
             except (OSError, StoreCorruptError):
                 # A file that went away or an odd pair may only be a change in progress.
-                if (view is not None and view.is_current()) or time.monotonic() > deadline:
+                limit = start + _FAULT_PATIENCE if view is None else deadline
+                if (view is not None and view.is_current()) or time.monotonic() > limit:
                     raise
             else:
                 if view.is_current():
@@ -326,7 +332,8 @@ class AtomicFiles:
                     # One after the other: each was made on what the others before it left.
                     while dead := self._dead_trials(View(self)):
                         name, record = dead[0]
-                        self.commit({**recover(record, View(self)), name: None})
+                        undone = self._undone(recover, name, record, View(self))
+                        self.commit({**undone, name: None})
             yield View(self)
         finally:
             held.release()
@@ -529,7 +536,7 @@ class AtomicFiles:
     ) -> Iterator["Trial"]:
         """Put a candidate in place for a test that looks at the files; taken out at the end.
 
-        One trial at a time, so that each test judges its own candidate; other writers go on.
+        One trial at a time, so that each test sees its own candidate; other writers go ahead.
 
         Args:
             place: from what the files hold, under the lock: the record of the trial, a JSON value,
@@ -601,12 +608,22 @@ class AtomicFiles:
             try:
                 found.append((name, json.loads(data)))
             except (ValueError, RecursionError) as error:
-                raise StoreCorruptError(
-                    f"{self.root / name}: this is not a trial that pytest-regen wrote",
-                    why=str(error),
-                    hint=f"remove {self.root / name}, then look at the files with git diff",
-                ) from None
+                raise self._no_trial(name, error) from None
         return found
+
+    def _undone(self, undo: Undo, name: str, record: Any, view: View) -> Contents:
+        """Return what the files hold without the candidate of a record."""
+        try:
+            return undo(record, view)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._no_trial(name, error) from None
+
+    def _no_trial(self, name: str, error: Exception) -> StoreCorruptError:
+        return StoreCorruptError(
+            f"{self.root / name}: this is not a trial that pytest-regen wrote",
+            why=str(error),
+            hint=f"remove {self.root / name}, then look at the files with git diff",
+        )
 
 
 class Trial:

@@ -319,7 +319,8 @@ class ReplyFormatError(ProviderError, ValueError):
         text: the reply.
         problem: what is wrong with it, in words that go back to the model.
         asks: what the model is to send instead; by default the whole value, corrected.
-        is_truncated: whether the reply ended at a limit, so that asking again as before is vain.
+        is_truncated: whether the reply ended at a limit, so that the same request
+            cannot succeed.
     """
 
     def __init__(

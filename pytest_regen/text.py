@@ -40,7 +40,7 @@ def join_names(names: Iterable[str], word: str) -> str:
 
 # Fixed ranges, not categories: those change with the Unicode version of the interpreter, and a
 # prompt must be the same on every machine. Everything here is invisible, reorders text, ends a
-# line, is half a character or is none.
+# line, is half a character (a surrogate) or is not a character at all.
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\uffff"
@@ -145,7 +145,7 @@ def _strip_thinking(text: str, *, is_open: bool) -> tuple[str, bool]:
             kept.append(text[position : mark.start()])
             position, is_open = mark.end(), True
         elif mark["closes"] and not (line.has_text and _REST.match(text, mark.end())):
-            # Nobody opened it, and it begins or ends its line: all before it was thinking.
+            # Closed but never opened, at the start or end of a line: all before it was thinking.
             kept.clear()
             position = mark.end()
             line.begin()

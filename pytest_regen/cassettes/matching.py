@@ -1,4 +1,4 @@
-"""What counts as the same request: paths that vary, a project's own rule, and the drift policy."""
+"""Which requests count as the same, the index of recordings by request, and the drift policy."""
 
 import json
 from collections import defaultdict, deque

@@ -396,7 +396,7 @@ def with_exemption(error: CassetteError, argument: str = "passthrough_hosts") ->
         return error
     end = ")" if "(" in argument else ""
     line = f'{argument}=["{host}"]{end}'
-    more = f"nobody waited for the answer; if {host} is no business of the test: {line}"
+    more = f"no caller waited for the answer; if {host} does not matter to the test: {line}"
     why = f"{error.why}\n        {more}" if error.why else more
     return CassetteMissError(
         error.what, why=why, hint=error.hint, host=host, causes=miss_causes(error)

@@ -1,4 +1,4 @@
-"""Credentials kept out of the bodies and addresses of cassettes."""
+"""Bodies and addresses without credentials, and addresses as they are stored."""
 
 import json
 import re

@@ -7,6 +7,7 @@ edit or staleness that stops a write; 3 no reply from the model.
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,15 @@ from typing import Annotated, Any, Final, NoReturn, cast
 import typer
 from typer.core import TyperGroup
 
-from pytest_regen.cli.output import AsJson, describe_failure, emit_json, fail, next_step, say
+from pytest_regen.cli.output import (
+    AsJson,
+    describe_failure,
+    emit_json,
+    fail,
+    next_step,
+    say,
+    stdout_for_json,
+)
 from pytest_regen.errors import RegenError, UsageError
 
 __all__ = ["COMMANDS", "app", "emulator", "main"]
@@ -154,7 +163,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     """
     words = list(sys.argv[1:] if args is None else args)
     try:
-        code = app(words, prog_name="pytest-regen", standalone_mode=False)
+        with stdout_for_json() if "--json" in words else nullcontext():
+            code = app(words, prog_name="pytest-regen", standalone_mode=False)
         sys.stdout.flush()
     except RegenError as error:
         _end(error, words)

@@ -1,4 +1,4 @@
-"""``generate``: stores from an API description."""
+"""``generate``: stores from an API description, or the missing units of a file."""
 
 import difflib
 import re
@@ -35,7 +35,7 @@ from pytest_regen.cli.output import (
     show_issues,
     usage_line,
 )
-from pytest_regen.cli.project import Project
+from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Document, Operation, read_document
 from pytest_regen.errors import (
@@ -142,7 +142,8 @@ def _matching(text: str, document: Document) -> list[Operation]:
     """Return the operations that a pattern stands for.
 
     Raises:
-        UsageError: there is none; a misspelt pattern would have them generated and paid for.
+        UsageError: it matches none; if a misspelt pattern were ignored, the operations it was to
+            exclude would be generated and paid for.
     """
     method, _, path = text.strip().partition(" ")
     if not path:
@@ -249,6 +250,7 @@ def generate(
             file, units, turns, force=force, check=check, dry_run=dry_run, as_json=as_json
         )
         raise typer.Exit(code)
+    _refuse_unclaimed(project, spec, names_operations=bool(operation or tag or every))
     document = read_document(spec)
     many = every or tag is not None
     if (operation is not None) + (tag is not None) + every != 1:
@@ -599,3 +601,18 @@ def _show_sum(results: _Results, *, dry_run: bool) -> None:
 def _is_kept(result: GenerateResult) -> bool:
     """Return whether a store was there already, just as the document wants it."""
     return not (result.asked or result.added or result.changed or result.removed)
+
+
+def _refuse_unclaimed(project: Project, path: Path, *, names_operations: bool) -> None:
+    """Refuse a path without an operation where it may be meant for a kind.
+
+    Raises:
+        UsageError: the project has kinds, and none claims the path.
+    """
+    if project.kinds and not names_operations:
+        raise UsageError(
+            f"no kind claims {short_path(path)}",
+            why="the kinds of the project claim " + ", ".join(project.kinds.globs),
+            hint="name one file of these; of an API description, name an operation as well, "
+            "--tag or --all",
+        )

@@ -9,11 +9,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -52,6 +53,7 @@ __all__ = [
     "progress_bar",
     "say",
     "shorten",
+    "stdout_for_json",
     "show_diff",
     "show_failures",
     "show_issues",
@@ -137,16 +139,31 @@ def emit_text(text: str) -> None:
     print(_without_tricks(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
+@contextmanager
+def stdout_for_json() -> Iterator[None]:
+    """Keep stdout for the command's one JSON document; what kinds print goes to stderr."""
+    token = _json_output.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _json_output.reset(token)
+
+
+_json_output: ContextVar[TextIO | None] = ContextVar("_json_output", default=None)
+
+
 def emit_json(value: Any) -> None:
     """Print the command's one JSON document, as UTF-8 whatever the locale."""
+    stdout = _json_output.get() or sys.stdout
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     # Half a surrogate pair has no bytes; as an escape it stays JSON.
     data = text.encode("utf-8", "backslashreplace")
-    binary = getattr(sys.stdout, "buffer", None)
+    binary = getattr(stdout, "buffer", None)
     if binary is None:
-        sys.stdout.write(data.decode())
+        stdout.write(data.decode())
         return
-    sys.stdout.flush()
+    stdout.flush()
     binary.write(data)
     binary.flush()
 

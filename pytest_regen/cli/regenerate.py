@@ -1,4 +1,4 @@
-"""``regenerate``: types or pages of a store, from stored prompts."""
+"""``regenerate``: types or pages of a store, or units of a file, asked for again."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``validate``: the issues of stores, without a model."""
+"""``validate``, ``history``, ``restore``, ``adopt``, ``rebuild``: what needs no model."""
 
 import os
 import shlex

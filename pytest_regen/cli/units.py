@@ -88,7 +88,7 @@ def refuse_types(file: UnitFile, **options: object) -> None:
         if value:
             raise UsageError(
                 f"{file.here} has units, and no {name}",
-                why=f"the kind {file.kind.title} claims the file, which is no API description",
+                why=f"a kind claims the file ({file.kind.title}), so it is no API description",
                 hint="name units with --unit, or none for all",
             )
 
@@ -106,8 +106,9 @@ def validate_files(
         names = _names(units)
         failing = [name for name in names if _fails(units, name, project.stale)]
         is_broken = any(issue.code == "KIND_ERROR" for n in failing for issue in units.issues(n))
-        code = max(code, 2 if is_broken else int(bool(failing)))
-        reports.append(_report_file(units, names, is_ok=not failing))
+        is_ok = not failing and not units.file_issues
+        code = max(code, 2 if is_broken else int(not is_ok))
+        reports.append(_report_file(units, names, is_ok=is_ok))
         if not as_json:
             _show_validated(units, names, failing, project.stale)
     return reports, code
@@ -144,6 +145,7 @@ def _report_file(units: FileUnits, names: Sequence[str], *, is_ok: bool) -> dict
     return {
         "path": units.here,
         "ok": is_ok,
+        "errors": [issue.to_json() for issue in units.file_issues],
         "units": [
             {
                 "name": name,
@@ -162,11 +164,12 @@ def _show_validated(
     found = [issue for name in names for issue in units.issues(name)]
     if stale == "ignore":
         found = [issue for issue in found if issue.code != "STALE"]
+    found = [*units.file_issues, *found]
     _show_issues(units, [*found, *units.orphans])
     total = plural(len(names), "unit")
     if failing:
         say(f"{units.here}: {len(failing)} of {total} {'fails' if len(failing) == 1 else 'fail'}")
-    else:
+    elif not units.file_issues:
         say(f"{units.here}: {total}, no errors", "green")
     if todo := _advice(units, [*found, *units.orphans]):
         next_step(todo)
@@ -199,12 +202,17 @@ _ALIKE: Final = 8
 def _advice(units: FileUnits, issues: Sequence[Issue]) -> str:
     """Return the command that does the most about what is wrong; empty if an editor does."""
     codes, here = {issue.code for issue in issues}, units.here
-    if units.has_conflict:
-        return f"correct the file in an editor, or {rebuild_command(here)}"
-    if units.fault is not None or "KIND_ERROR" in codes:
+    if "CONFLICT" in codes:
+        by_hand = "correct the file in an editor"
+        return by_hand if units.fault is None else f"{by_hand}, or {rebuild_command(here)}"
+    if units.fault is not None or "KIND_ERROR" in codes or units.file_issues:
         return ""
+    unplaced = {issue.type_name or "" for issue in issues if issue.code == "MISSING_UNIT"}
+    if unplaced and not any(map(units.has_place, unplaced)):
+        codes.discard("MISSING_UNIT")  # Asking helps only after an editor did.
     commands = {
-        "DRIFT": f"{adopt_command(here)}, which keeps what was edited by hand",
+        "DRIFT": f"{adopt_command(here)}, which keeps what was edited by hand; "
+        f"or {rebuild_command(here)}, which drops it",
         "LEDGER": f"{adopt_command(here)}, which records texts as they stand",
         "MISSING_UNIT": generate_command(here),
         "STALE": generate_command(here),
@@ -253,10 +261,17 @@ def _plan(
     """Say what would be asked."""
     units = file.open()
     asked = _names_to_ask(units, names, force=force)
+    unreadable = units.file_issues or ((units.fault,) if units.fault else ())
     tokens = {name: estimate_tokens(file.kind.system + units.prompt(name)) for name in asked}
     if as_json:
         listed = [{"name": name, "estimated_input_tokens": count} for name, count in tokens.items()]
-        emit_json({"path": units.here, "ok": not asked, "asked": listed})
+        errors = [issue.to_json() for issue in unreadable]
+        is_ok = not asked and not errors
+        emit_json({"path": units.here, "ok": is_ok, "asked": listed, "errors": errors})
+    elif unreadable:
+        _show_issues(units, unreadable)
+        if todo := _advice(units, unreadable):
+            next_step(todo)
     else:
         width = max(map(len, asked), default=0)
         for name, count in tokens.items():
@@ -267,7 +282,7 @@ def _plan(
             say(f"{units.here}: up to date", "green")
         if check and asked:
             next_step(generate_command(units.here))
-    return int(check and bool(asked))
+    return int(bool(unreadable) or (check and bool(asked)))
 
 
 def regenerate_file(
@@ -332,7 +347,7 @@ def _finish(done: UnitsResult, names: Sequence[str] | None, *, as_json: bool) ->
     """Show what came of asking; return the exit code."""
     units = done.units
     chosen = units.names if names is None else names
-    left = [issue for name in chosen for issue in units.issues(name)]
+    left = [*units.file_issues, *(issue for name in chosen for issue in units.issues(name))]
     errors = [issue for issue in left if issue.severity == "error"]
     if done.failures:
         code = max(failure.exit_code for failure in done.failures)

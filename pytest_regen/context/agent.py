@@ -163,7 +163,7 @@ def read_reply(text: str, *, may_ask: bool = True) -> TurnResult:
 
     Args:
         text: a model's reply; the largest JSON value in it that is a result counts. Members
-            that nobody asked for are left out; the result's ``notes`` name them.
+            that are not part of a result are left out; the result's ``notes`` name them.
         may_ask: whether questions are an answer.
 
     Raises:
@@ -247,7 +247,7 @@ class ClarifyingAgent:
             ``Ask``, on a first turn only, or ``Generate``.
 
         Raises:
-            ReaskedError: the model asks on a second turn, also when told twice to write.
+            ReaskedError: the model asks on a second turn, also after two requests to write.
             ReplyFormatError: three replies in a row cannot be used.
             RefusedError: the model declined.
             ProviderError: there is no reply.

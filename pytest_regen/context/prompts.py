@@ -1,4 +1,4 @@
-"""The system prompt of the subject line agent: the same bytes on every day and every machine."""
+"""Prompts of the subject line agent: the system prompt, and a context rendered as text."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

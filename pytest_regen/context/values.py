@@ -1,4 +1,4 @@
-"""A clarification as values: what was inferred, what was answered, what came of a turn.
+"""A clarification as values: what was inferred, what was answered, the results of a turn.
 
 Strict, bounded and frozen. Names are read in snake_case and in camelCase.
 """

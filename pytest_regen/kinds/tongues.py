@@ -1,4 +1,4 @@
-"""What is known of languages: which one a file holds, what it is called, its plurals."""
+"""Facts about natural languages: which one a file holds, its name, its plurals."""
 
 import re
 from functools import lru_cache

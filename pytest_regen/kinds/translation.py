@@ -257,7 +257,7 @@ class Translation(Kind):
         return f"{base}.message" if self._is_chrome else base
 
     def is_metadata(self, name: str) -> bool:
-        """Return whether a name is none of a text; ARB files have such."""
+        """Return whether a name stands for metadata, not for a string: ``@name`` in ARB files."""
         if self.source.suffix == ".arb":
             return name.startswith("@")
         return self._is_chrome and _CHROME_NOTE.search(name) is not None

@@ -87,7 +87,8 @@ def _entries() -> dict[str, list[EntryPoint]]:
         entries = found.setdefault(entry.name.lower(), [])
         if entry.value not in {other.value for other in entries}:
             entries.append(entry)
-    # Nobody else's; and a checkout or a bundle may have no metadata, or older than the code.
+    # No other distribution may take its name; and a checkout or a bundle may have no metadata, or
+    # metadata older than the code.
     found[DEFAULT_LANGUAGE] = [_DEFAULT]
     return found
 

@@ -1,4 +1,4 @@
-"""What the user chose for this run, once every source of a choice has been heard.
+"""What the user chose for this run, from options, marks, ini values and settings.
 
 Precedence, highest first: option, marker, ini value, ``[tool.pytest-regen]``, default.
 """

@@ -1,4 +1,4 @@
-"""Where cassettes lie, and what their files are called."""
+"""Names that a run shows: files of cassettes, and the commands that messages suggest."""
 
 import re
 import shlex

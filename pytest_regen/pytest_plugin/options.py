@@ -1,4 +1,4 @@
-"""Options, ini values and markers as pytest registers them. Reading them is in ``choices``."""
+"""Options, ini values and markers as pytest registers them; whether a run uses any of them."""
 
 import os
 import sys

@@ -44,8 +44,8 @@ def record_turns(
 ) -> Iterator[tuple[TurnExchange, CassetteRun]]:
     """Yield a provider whose turns, and nothing but its turns, go through a cassette of its own.
 
-    Between two turns the body of a test may be called again; its own requests are none of the
-    cassette's, which would record them, or block them where it only replays.
+    Between two turns the body of a test may be called again; its own requests must
+    not reach the cassette, which would record them, or block them where it only replays.
 
     What was recorded is kept unless a call failed: replaying that would fail for ever, and ``once``
     would never record over it. A refusal is no failure: it is an answer.

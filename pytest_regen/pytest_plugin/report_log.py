@@ -1,4 +1,4 @@
-"""Collects the report of a run, and writes it at the end; never in a worker."""
+"""Collects the report of a run and writes it at the end, never in a worker."""
 
 import json
 import os

@@ -130,7 +130,7 @@ def add_heal(item: pytest.Item, heal: Heal) -> None:
     """Remember the work on one type, for the summary and for report readers."""
     record = _record_of(item)
     if heal.outcome == "regenerated":
-        # The item passes now, so that what was tried in vain before leaves nothing to do.
+        # The item passes now, so that earlier attempts that failed need no next step.
         record.heals = [replace(vain, outcome="skipped", next="") for vain in record.heals]
     record.heals.append(heal)
     mine = [entry for entry in item.user_properties if not entry[0].startswith("regen.")]

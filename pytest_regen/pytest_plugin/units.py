@@ -196,11 +196,11 @@ class FileCheck:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The units that have an item; none where the kind cannot say which there are."""
+        """The units that have an item; none where nobody can say which there are."""
         try:
             found = self.units.names
-        except KindError:
-            return ()
+        except RegenError:
+            return ()  # The one item of the file fails with it.
         # They stay until the end of the run; searching them for garbage at each step costs more
         # than making them.
         gc.freeze()
@@ -210,13 +210,12 @@ class FileCheck:
         """Return the issues that fail a unit, and those that are only reported.
 
         Raises:
-            KindError: the kind cannot say which units there are.
+            RegenError: the file or its ledger cannot be read, or the kind cannot say which units
+                there are.
         """
         units = self.units
-        if not self.names and name == DAMAGED:
-            _ = units.names
-        result = ValidationResult(units.issues(name))
-        if self.names and name == self.names[0] and units.orphans:
+        result = ValidationResult(units.issues(name) if self.names else units.file_issues)
+        if name == (self.names or (DAMAGED,))[0] and units.orphans:
             # What nothing asks for has no item.
             result = ValidationResult((*result.issues, *units.orphans))
         policy = choices_of(self.config).stale
@@ -356,8 +355,8 @@ class UnitItem(pytest.Item):
             KindError: the kind cannot say which units there are.
         """
         failing, warned = self.check.gate(self.unit)
-        if warned or failing:
-            add_warnings(self, warned, command=_ending_command(self.check, warned))
+        # Also where there is nothing: what was said before it was regenerated is over.
+        add_warnings(self, warned, command=_ending_command(self.check, (*warned, *failing)))
         if failing:
             raise WrongUnitError(self.check, self.unit, failing)
 
@@ -382,9 +381,12 @@ class UnitItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the file, and the line on which the unit begins."""
-        found = self.check.units.texts.get(self.unit)
+        try:
+            found = self.check.units.texts.get(self.unit)
+        except RegenError:
+            found = None  # The item itself fails with it.
         # Not the id itself: pytest takes its end for a class and a method, and spells dots as "::".
-        title = f"{self.check.here}: {self.unit}"
+        title = f"{self.check.here}: {encode_name(self.unit)}"
         return self.file, found.line - 1 if found and found.line else None, title
 
 
@@ -423,10 +425,19 @@ class WrongUnitError(AssertionError):
             yield f"  keep:          {adopt_command(here, name)}"
             yield f"  drop:          {rebuild_command(here, name)}"
         elif "CONFLICT" in codes:
-            yield f"  recorded:      {rebuild_command(here)}"
+            units = self.check.units
+            found = units.texts.get(name)
+            if units.fault is not None:
+                yield f"  recorded:      {rebuild_command(here)}"
+            elif found is not None and units.entry(name) is not None:
+                yield f"  recorded:      {rebuild_command(here, name)}"
             yield f"  by hand:       correct the file, then {adopt_command(here, name)}"
+        elif not self.check.names:
+            return  # There is no unit that a command could be about.
         elif "LEDGER" in codes:
             yield f"  record:        {adopt_command(here, name)}"
+        elif "MISSING_UNIT" in codes and not self.check.units.has_place(name):
+            return  # The issue says what to write into the file.
         elif codes & {"MISSING_UNIT", "STALE"} and codes <= {"MISSING_UNIT", "STALE"}:
             yield f"  generate:      {generate_command(here, name)}"
         elif not (codes & {"KIND_ERROR"} or self.check.units.fault):
@@ -435,10 +446,12 @@ class WrongUnitError(AssertionError):
             yield f"  or:            {command('regenerate', here, name)}"
 
 
-def _ending_command(check: FileCheck, warnings: Iterable[Issue]) -> str:
-    """Return the command that ends warnings."""
-    codes = [issue.code for issue in warnings]
-    if "STALE" in codes:
+def _ending_command(check: FileCheck, issues: Iterable[Issue]) -> str:
+    """Return the command that ends warnings, or generates what is missing, for the whole file."""
+    codes = {issue.code for issue in issues}
+    if codes & {"DRIFT", "CONFLICT", "LEDGER", "KIND_ERROR"}:
+        return ""  # Somebody has to choose first; the failure says between what.
+    if codes & {"STALE", "MISSING_UNIT"}:
         return generate_command(check.here)
     if "UNRECORDED" in codes:
         return adopt_command(check.here)

@@ -1,4 +1,4 @@
-"""What a document asks of a store: its IR, its prompts, the pages to keep and the pages to ask.
+"""What a document asks of a store: IR, prompts, pages to keep and to ask; ``schema.md``.
 
 Reads, plans, and writes nothing; a dry run ends here.
 """

@@ -96,7 +96,7 @@ class Marker:
 
 
 class Malformed(NamedTuple):
-    """A line that looks like a marker and is none."""
+    """A line that looks like a marker but is not one."""
 
     line: int
     text: str
@@ -105,7 +105,7 @@ class Malformed(NamedTuple):
 
 
 def read_markers(text: str, tags: str = DEFAULT_TAG) -> Iterator[Marker | Malformed]:
-    """Yield each marker line, and each line that looks like one and is none.
+    """Yield each marker line, and each line that looks like one but is not.
 
     Looks at the few lines that hold a tag, and at each of them once.
 

@@ -238,7 +238,7 @@ def create_app(
         clock: for quotas; returns seconds since the epoch.
 
     Raises:
-        UsageError: ``seal`` is none of these.
+        UsageError: ``seal`` is not one of these values.
     """
     if seal is None:
         logger.warning(

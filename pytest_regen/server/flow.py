@@ -1,4 +1,4 @@
-"""One turn of a conversation, from what a client sent to what it is answered. Keeps nothing."""
+"""One turn of a conversation, from a client's request to the response. Keeps nothing."""
 
 import asyncio
 import contextvars

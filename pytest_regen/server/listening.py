@@ -1,4 +1,4 @@
-"""How `python -m pytest_regen.server` listens: connections are few, and none waits for ever.
+"""How `python -m pytest_regen.server` listens: few connections, each with a deadline.
 
 uvicorn bounds neither the time in which the head of a request arrives nor the connections that
 wait for one; once these have used up the descriptors of the process no client is served any more.

@@ -324,7 +324,7 @@ class Verification:
         Args:
             stop: why it ended; a set in which nothing fails has passed, or lacks something.
             input_hash: of everything the run depends on.
-            cached: whether nobody was asked.
+            cached: whether the result is from the artifact, without a call.
         """
         results = self.set.execute()
         if all(result.passed for result in results):
@@ -399,7 +399,7 @@ def compile_verify_repair(
         parts: compiler, generator, engine, judge, and what they work on.
         settings: limits.
         artifact: where a verified policy and its scenarios are kept. If nothing they depend on
-            has changed they are executed again, and nobody is asked if all pass. What a failed
+            has changed they are executed again; if all pass, no model is asked. What a failed
             run reached is kept beside it as ``<name>.failed.json``, and never reused.
         on_progress: called with one line per step. What it raises is warned of and ends nothing.
 
@@ -418,7 +418,7 @@ def compile_verify_repair(
 
     What else a part raises ends the run, and is raised; so do Ctrl-C and, in an event loop, a
     cancellation. What was reached by then is kept as that of a failed run: the rules, and what was
-    answered of the scenarios. In a ``pytest_regen.cassettes.journal`` the next run goes on from
+    answered of the scenarios. In a ``pytest_regen.cassettes.journal`` the next run continues from
     there.
     """
     run = _Run(parts, settings, artifact, on_progress)

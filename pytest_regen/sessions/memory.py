@@ -1,4 +1,4 @@
-"""What a scenario session knows: its scenarios, what was wrong with them, what it has sent."""
+"""What a scenario session knows, what it has sent, and how feedback reads as a message."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -383,7 +383,7 @@ class ScenarioGenerationResult:
     scenarios: tuple[TestScenario, ...]
     input_hash: str
     session: ScenarioGeneratorSession | None = None
-    """To regenerate with; ``None`` where the artifact was used and nobody was asked."""
+    """To regenerate with; ``None`` where the artifact was used and no model was asked."""
     untested_tools: tuple[tuple[str, str], ...] = ()
     """Tools that were asked for twice, and that no scenario tests all the same."""
 

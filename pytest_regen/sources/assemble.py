@@ -1,4 +1,4 @@
-"""Many types as one source file: a header, then one block per type between its boundaries."""
+"""Pages to a type, types to a source file, and which page each line came from."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What tests say and check with: failures whose content is feedback, checks of stateless agents."""
+"""What tests use: failures that are feedback, conformance suites, checks of stateless agents."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Somebody's agent under observation: what it sends while a scripted model answers it."""
+"""An agent under test: what it sends while a scripted model answers it."""
 
 import asyncio
 import dataclasses

@@ -67,7 +67,7 @@ def assert_cache_prefix_stable(
         _check_breakpoints(request)
         before = latest.get(request.branch)
         if request.purpose == "ask":
-            # A turn tried again goes on from the turn before it, as it did the first time.
+            # A retried turn continues the turn before it, as the first try did.
             asked = firsts.get(request.branch, ())
             before = next((old for old in reversed(asked) if old.turn < request.turn), None)
         if before is not None:

@@ -1,4 +1,4 @@
-"""What tests of generated code say with: a failure whose content is the feedback."""
+"""Failures of tests whose content is feedback to the model."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn

@@ -1,4 +1,4 @@
-"""One turn with a model: paid, heard by hooks, recorded, sent, continued until the reply is whole.
+"""One turn with a model: budgets, hooks, cassette, sending, and the rest of a cut reply.
 
     reserve in every budget → before-hook → send, with the cassette in use
     → settle the budgets → log → after-hook → refusal, or the rest of a reply that was cut

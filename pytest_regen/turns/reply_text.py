@@ -73,7 +73,7 @@ def load_json(text: str) -> Any:
     """Return the value of ``text``.
 
     Raises:
-        ValueError: it is no JSON; ``NaN`` and infinities are none either.
+        ValueError: it is not JSON; ``NaN`` and infinities are not JSON either.
     """
     return strict_loads(text, unique_keys=False)
 

@@ -206,7 +206,7 @@ async def in_thread(function: Callable[..., R], *arguments: object) -> R:
 
     def settle(result: "R | None", error: BaseException | None) -> None:
         if future.done():
-            return  # Cancelled: nobody waits any more.
+            return  # Cancelled: the result is no longer awaited.
         if error is None:
             future.set_result(cast("R", result))
         else:
@@ -217,7 +217,7 @@ async def in_thread(function: Callable[..., R], *arguments: object) -> R:
         failure: BaseException | None = None
         try:
             result = context.run(function, *arguments)
-        except StopIteration as error:  # No future takes it, and nobody would hear of it.
+        except StopIteration as error:  # A future refuses it, and the error would be lost.
             failure = RuntimeError(f"{function!r} raised StopIteration")
             failure.__cause__ = error
         except BaseException as error:  # noqa: BLE001 - whoever awaits decides

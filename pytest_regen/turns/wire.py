@@ -1,4 +1,4 @@
-"""The Messages API as plain JSON: a request as its body, a response as a reply.
+"""The Messages API as plain JSON: request bodies, replies, streams, and failures by status.
 
 Standard library only, and shared by the path through the SDK and the path that replays without
 it, so that both read the same bytes in the same way.

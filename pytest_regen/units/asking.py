@@ -1,4 +1,4 @@
-"""Units asked for: generated where they are missing or stale, named, or healed."""
+"""Asking for units: generate what is missing or stale, regenerate by name, heal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -11,6 +11,7 @@ from pytest_regen.errors import KindError, RegenError
 from pytest_regen.regions import Marked, Region
 from pytest_regen.text import quote as quoted
 from pytest_regen.text import without_thinking
+from pytest_regen.units.naming import encode_name
 from pytest_regen.validation.issues import Issue, severity_of
 
 __all__ = [
@@ -144,16 +145,17 @@ def call_kind(kind: Kind, method: str, call: Callable[[], T], *, where: str = ""
         return call()
     except RegenError as error:
         raise KindError(error.what, trace="", why=error.why, hint=error.hint) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # An exit would end the run as if nothing were wrong.
         trace = error.__traceback__
         while trace and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             trace = trace.tb_next
         lines = traceback.format_exception(type(error), error, trace)
-        about = f" for {where}" if where else ""
+        about = f" for {encode_name(where)}" if where else ""
         raise KindError(
             f"{kind.title}.{method} raised {type(error).__name__}{about}",
             trace="".join(lines).rstrip(),
-            why=str(error),
+            why=str(error) or type(error).__name__,
             hint=f"correct {type(kind).__module__}.{type(kind).__qualname__}.{method}",
         ) from error
 

@@ -53,7 +53,6 @@ _HISTORY: Final = ".regen/history"
 _LONGEST: Final = 60
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _MARKER = re.compile(rb"^<{7}(?: |$)", re.MULTILINE)
-_HASHED = re.compile(r"-([0-9a-f]{12})\.json\Z")
 _LARGEST: Final = 16 * 1024 * 1024
 _USAGE: Final = tuple(field.name for field in fields(Usage))
 
@@ -234,12 +233,13 @@ def ledger_places(view: "View") -> list[str]:
 def find_moved_ledger(view: "View", texts: Mapping[str, str]) -> Ledger | None:
     """Return the ledger of a file that was moved and has these texts now.
 
-    That is the one whose own file is gone and most of whose texts are these; ``None`` where there
-    is none, or more than one.
+    That is the one whose own file is gone and most of whose texts are these; ``None`` unless there
+    is exactly one.
     """
     found = []
     for other in ledger_places(view):
-        if view.read(other) is not None:
+        # What stands there now may be a folder.
+        if (view.root / other).exists() or view.read(other) is not None:
             continue
         ledger = Ledger(view, other)
         same = sum(texts.get(name) == entry.output for name, entry in ledger.entries.items())
@@ -250,8 +250,8 @@ def find_moved_ledger(view: "View", texts: Mapping[str, str]) -> Ledger | None:
 
 def _read_entry(data: bytes, file: Path) -> Entry:
     entry = Entry.from_node(_node(data, file))
-    hashed = _HASHED.search(file.name)
-    if hashed is None or hashed[1] != _hash_of(entry.name):
+    if file.name != entry_name("", entry.name).rpartition("/")[2]:
+        # Two files about one unit would hide each other.
         raise _corrupt(file, f"it is about {entry.name!r:.80}, which its file name is not made of")
     return entry
 

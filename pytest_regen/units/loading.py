@@ -109,6 +109,11 @@ class ProjectKinds:
     def __bool__(self) -> bool:
         return bool(self.kinds)
 
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """What the files of kinds are named like, each glob once."""
+        return tuple(dict.fromkeys(glob_ for one in self.kinds for glob_ in one.globs))
+
     @cached_property
     def files(self) -> Mapping[Path, Kind]:
         """The files that kinds claim, sorted; a plain path is one of them before it exists.
@@ -243,7 +248,7 @@ def _import_object(name: str, root: Path) -> Any:
             found = getattr(found, part)
     except RegenError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an exit would pass for a run without faults
         raise UsageError(
             f"the kind {name!r} cannot be loaded",
             why=_reason(error),
@@ -258,7 +263,7 @@ def _load_entry_point(point: EntryPoint, origin: str) -> Any:
         return point.load()
     except RegenError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"the kind {origin} cannot be loaded",
             why=_reason(error),
@@ -270,7 +275,7 @@ def _package_of(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.value
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
@@ -285,7 +290,7 @@ def _as_kind(found: object, origin: str) -> Kind:
     if isinstance(found, type) and issubclass(found, Kind):
         try:
             return found()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(
                 f"{origin} cannot be made",
                 why=_reason(error),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pytest_regen.commit import AtomicFiles, Contents
 from pytest_regen.commit import Trial as FilesTrial
 from pytest_regen.commit import View as FilesView
-from pytest_regen.errors import KindError, SourceError, UsageError
+from pytest_regen.errors import KindError, SourceError, StoreCorruptError, UsageError
 from pytest_regen.prompts import list_corrections, with_correction
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
@@ -116,17 +116,24 @@ class UnitFile:
         return self.files.read(self._read, self.undo)
 
     def _read(self, view: FilesView) -> FileUnits:
-        return FileUnits(self.kind, self.place, view, self.ignore).load()
+        try:
+            return FileUnits(self.kind, self.place, view, self.ignore).load()
+        except OSError as error:
+            place = Path(error.filename or self.path)
+            raise StoreCorruptError(
+                f"{from_here(place)} cannot be read: {error.strerror or error}",
+                hint="put a file there that can be read, then run the same command again",
+            ) from error
 
     @contextmanager
     def writing(self) -> Iterator[tuple[FileUnits, UnitWrite]]:
-        """Yield the units, read while nobody else writes, and how they are written."""
+        """Lock the project's units; yield those of the file, as read now, and their writer."""
         with self.files.locked(recover=self.undo) as view:
             units = self._known() or self._read(view)
             yield units, UnitWrite(units, self.files)
 
     def _known(self) -> FileUnits | None:
-        """Return what was last written, where nobody wrote since."""
+        """Return what this object wrote last, unless the file or its ledger changed since."""
         return self._last if self._last is not None and self._stamps == self._stamp() else None
 
     def remember(self, units: FileUnits) -> FileUnits:
@@ -250,7 +257,7 @@ class UnitFile:
 
 
 class _Update:
-    """A file nobody else writes for now."""
+    """A file of units that is locked for writing."""
 
     def __init__(self, file: UnitFile, units: FileUnits, write: UnitWrite) -> None:
         self._file = file

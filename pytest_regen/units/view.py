@@ -106,7 +106,7 @@ class FileUnits:
 
     @cached_property
     def fault(self) -> Issue | None:
-        """Why no unit of the file can be told from another."""
+        """Why the file cannot be split into its units."""
         if self._not_text:
             return Issue.of("SYNTAX", self._not_text)
         try:
@@ -249,8 +249,23 @@ class FileUnits:
         codes = self._ignore(unit_id(self.place, name)) if found else ()
         return tuple(issue for issue in found if issue.code not in codes) if codes else found
 
+    @cached_property
+    def file_issues(self) -> tuple[Issue, ...]:
+        """What is wrong with a file of which no unit can be looked at; nothing in any other.
+
+        Raises:
+            KindError: the kind cannot say which units there are.
+        """
+        if self.names:
+            return ()
+        if self.fault is not None:
+            return (self._conflict("") or self.fault,)
+        what = f"{self.kind.title} names no unit of {self.place}"
+        why = "a gate that checks nothing must not pass"
+        return (Issue.of("MISSING_UNIT", what, detail=why),)
+
     def all_issues(self, name: str) -> tuple[Issue, ...]:
-        """Return everything that is wrong with a unit; judged once."""
+        """Return everything that is wrong with a unit; checked once."""
         if self._base is not None and name not in self._texts and self._base.fault is self.fault:
             return self._base.all_issues(name)
         if name not in self._found:
@@ -280,10 +295,14 @@ class FileUnits:
 
     def _find_issues(self, name: str) -> Iterable[Issue]:
         if self.fault is not None:
-            yield self._conflict(name) or replace(self.fault, type_name=name)
+            is_git = self.has_conflict
+            yield self._conflict(name) if is_git else replace(self.fault, type_name=name)
             return
         if name in self._unplaced:
             yield self._unplaced[name]
+            return
+        if self.has_conflict and self._is_torn(name):
+            yield self._conflict(name)
             return
         try:
             yield from self._state_issues(name)
@@ -330,17 +349,21 @@ class FileUnits:
 
     def _missing(self, name: str, found: UnitText | None, entry: Entry | None) -> Issue:
         if found is not None:
-            message = "only a stub stands there"
+            message = (
+                "nothing but a stub stands there" if found.text.strip() else "its place is empty"
+            )
         elif self.data is None:
             message = f"{self.place} is not there"
         else:
             message = "it is not in the file"
-        detail = None
-        if entry is not None:
-            detail = f"its recorded text is put back by: {rebuild_command(self.here, name)}"
-        elif found is None and getattr(self.kind.region, "insert", None) is None:
+        details = []
+        if found is None and not self._can_insert:
             describe = getattr(self.kind.region, "describe", None)
-            detail = str(describe(name)) if describe else "write its place into the file by hand"
+            details = [str(describe(name)) if describe else "write its place into the file by hand"]
+        if entry is not None:
+            words = "then its recorded text" if details else "its recorded text"
+            details.append(f"{words} is put back by: {rebuild_command(self.here, name)}")
+        detail = "\n".join(details) or None
         return Issue.of(
             "MISSING_UNIT",
             message,
@@ -348,6 +371,15 @@ class FileUnits:
             detail=detail,
             line=found.line or None if found else None,
         )
+
+    @property
+    def _can_insert(self) -> bool:
+        """Whether the region puts a unit where there is no place for it yet."""
+        return getattr(self.kind.region, "insert", None) is not None
+
+    def has_place(self, name: str) -> bool:
+        """Return whether a text of the unit can be put into the file."""
+        return self._can_insert or name in self.texts
 
     def _check(self, unit: Unit, first_line: int) -> Iterable[Issue]:
         found = call_kind(
@@ -362,16 +394,26 @@ class FileUnits:
             line = first_line + (at or 1) - 1 if first_line else None
             yield replace(issue, line=line, excerpt=issue.excerpt or excerpt)
 
-    @property
+    @cached_property
     def has_conflict(self) -> bool:
         """Whether the file holds conflict markers of git."""
         return bool(_CONFLICT.search(self.text))
 
-    def _conflict(self, name: str) -> Issue | None:
+    def _is_torn(self, name: str) -> bool:
+        """Return whether git could not join two versions of a unit in a file that can be read.
+
+        A text with such markers may be what a model was asked for: then it is the recorded one.
+        """
+        if name not in self.conflicting:
+            return False
+        found, entry = self.texts.get(name), self.entry(name)
+        is_within = found is not None and _CONFLICT.search(found.text) is not None
+        return not (is_within and entry and same_text(self.kind, entry.output, found.text))
+
+    def _conflict(self, name: str) -> Issue:
         """Return the issue of a unit in a file that git could not join."""
         marker = _CONFLICT.search(self.text)
-        if marker is None:
-            return None
+        assert marker is not None  # `has_conflict` says so
         line = self.text.count("\n", 0, marker.start()) + 1
         if name not in self.conflicting:
             message = f"{self.place} holds conflict markers of git; both sides have this unit alike"
@@ -399,7 +441,7 @@ class FileUnits:
         ours, theirs = sides(self.text)
         return texts_or_none(self.kind, ours), texts_or_none(self.kind, theirs)
 
-    # What nobody asked for
+    # What the kind does not name
 
     @cached_property
     def orphans(self) -> tuple[Issue, ...]:
@@ -443,8 +485,12 @@ class FileUnits:
             return found["KIND_ERROR"].message
         if "LEDGER" in found:
             return f"{found['LEDGER'].message}; {keep}"
+        if "CONFLICT" in found:
+            return f"{found['CONFLICT'].message}: correct the file first"
         if self.fault is not None:
-            return f"{found.get('CONFLICT', self.fault).message}: correct the file first"
+            return f"{self.fault.message}: correct the file first"
+        if not self.has_place(name):
+            return f"it has no place in {self.here}: {found['MISSING_UNIT'].detail}"
         return ""
 
     def with_answers(self, answers: Sequence[Answer]) -> "FileUnits":

@@ -1,4 +1,4 @@
-"""What is done with units without a model: recorded, put back, restored, forgotten, listed."""
+"""Work on units that needs no model: adopt, rebuild, restore, forget, and the history."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,9 @@ def adopt_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitChang
         history = []
         for name in chosen:
             text = units.texts[name].text
-            if _codes(units, name) & {"MISSING_UNIT"}:
+            if "CONFLICT" in _codes(units, name):
+                raise _conflict_error(units)
+            if "MISSING_UNIT" in _codes(units, name):
                 raise UsageError(
                     f"{file.place} has no text of {name!r} to record",
                     why="only a stub stands there",
@@ -92,14 +94,15 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
         for name in names or ():
             refuse_unknown(units, name, entries)
         base, before = units.text, units.texts
+        history: list[str] = []
         if units.fault is not None and units.has_conflict and not names:
             base = sides(units.text)[0]
-            write.keep_file()
+            history.append(write.keep_file())
             before = {}
         else:
             _refuse_unreadable(units)
         chosen = names or [name for name in units.names if name in entries]
-        texts, history = {}, []
+        texts = {}
         for name in chosen:
             stands = before.get(name)
             if stands is not None and same_text(file.kind, entries[name].output, stands.text):
@@ -240,17 +243,23 @@ def _refuse_unreadable(units: FileUnits) -> None:
     if units.fault is None:
         return
     if units.has_conflict:
-        names = ", ".join(sorted(units.conflicting)) or "none of its units"
-        raise SourceError(
-            f"{units.place} holds conflict markers of git, about {names}",
-            why="the file is two versions of itself",
-            hint=f"take one side in an editor; or {rebuild_command(units.here)}, which takes ours "
-            "with every recorded text",
-        )
+        raise _conflict_error(units)
     raise SourceError(
         f"{units.place}: {units.fault.message}",
         why=units.fault.detail or "",
         hint="correct the file",
+    )
+
+
+def _conflict_error(units: FileUnits) -> SourceError:
+    names = ", ".join(sorted(units.conflicting)) or "none of its units"
+    hint = "take one side, or both, in an editor"
+    if units.fault is not None:
+        hint += f"; or {rebuild_command(units.here)}, which takes ours with every recorded text"
+    return SourceError(
+        f"{units.place} holds conflict markers of git, about {names}",
+        why="the file is two versions of itself",
+        hint=hint,
     )
 
 

@@ -61,7 +61,7 @@ class UnitWrite:
     """The whole file from now on; ``None`` where it stays."""
     _entries: dict[str, Entry | None] = field(default_factory=dict)
     _past: list[PastText] = field(default_factory=list)
-    _kept_file: bytes | None = None
+    _kept_file: tuple[str, bytes] | None = None
     _dropped_files: list[str] = field(default_factory=list)
 
     def record(self, entry: Entry) -> None:
@@ -73,7 +73,7 @@ class UnitWrite:
         self._entries[name] = None
 
     def drop_file(self, name: str) -> None:
-        """Remove a file of the ledger that nobody can read."""
+        """Remove a file of the ledger that cannot be read."""
         self._dropped_files.append(name)
 
     def keep_text(
@@ -82,7 +82,7 @@ class UnitWrite:
         """Put a text of a unit into the history; return its id there."""
         old = self.units.entry(name)
         if old is None or old.output != text:
-            # Nobody knows who wrote it.
+            # Not what the ledger recorded: count it as written by hand.
             attempt = old.attempt if old else 1
             old = Entry(name, "", "", "", text, HAND, None, attempt, now())
         return self.keep_entry(old, reason, issues)
@@ -93,9 +93,12 @@ class UnitWrite:
         self._past.append(past)
         return past.id
 
-    def keep_file(self) -> None:
-        """Put the whole file, as it stands, into the history."""
-        self._kept_file = self.units.data
+    def keep_file(self) -> str:
+        """Put the whole file, as it stands, into the history; return its name there."""
+        # Never ``.json``: what ends like that is read as the text of one unit.
+        name = f"{new_id()}-{self.units.path.name}.kept"
+        self._kept_file = name, self.units.data or b""
+        return name
 
     def put(self, texts: Mapping[str, str]) -> None:
         """Put other texts into the file, all in one pass.
@@ -164,7 +167,8 @@ class UnitWrite:
             f"{folder}/{past.id}.json": as_bytes(past.to_json()) for past in self._past
         }
         if self._kept_file is not None:
-            contents[f"{folder}/{new_id()}-{self.units.path.name}"] = self._kept_file
+            name, data = self._kept_file
+            contents[f"{folder}/{name}"] = data
         if contents:
             contents |= self.files.ignore_file(_HISTORY)
         return contents

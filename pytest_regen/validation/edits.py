@@ -1,4 +1,4 @@
-"""What somebody edited in a store by hand: blocks of the source, pages.json, prompts.json."""
+"""What was edited in a store by hand, and other issues of its files."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""A source as the pieces that are validated apart: one per type, each read alone."""
+"""A source as pieces that are validated apart, and pages joined into a type, line by line."""
 
 import difflib
 import re

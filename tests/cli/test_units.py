@@ -292,3 +292,45 @@ def test_status_of_a_store(here: Path) -> None:
     states = {row["name"]: row["state"] for row in report["types"]}
     assert states["Owner"] == "MISSING_FIELD"
     assert "ok" in states.values()
+
+
+@pytest.mark.parametrize("verb", ["validate", "generate"])
+@pytest.mark.parametrize("place", ["module", "check", "units"])
+def test_a_kind_that_exits_is_exit_2(recorded: Path, verb: str, place: str) -> None:
+    """Not the exit code that it asks for."""
+    text = {
+        "module": "import sys\nsys.exit(0)\n",
+        "check": KIND.replace("        source =", "        raise SystemExit(0)\n        source ="),
+        "units": KIND.replace("return english(file)", "raise SystemExit(0)"),
+    }[place]
+    (recorded / "regen_kinds.py").write_text(text, "utf-8")
+    sys.modules.pop("regen_kinds", None)
+
+    assert command(verb, FILE).code == 2
+
+
+@pytest.mark.parametrize("words", [["validate"], ["generate"], ["generate", "--check"]])
+def test_a_file_whose_units_nobody_can_name_is_wrong(recorded: Path, words: list[str]) -> None:
+    """Where the kind reads names from the file itself, a broken file has none to fail."""
+    start, end = KIND.index("    def units"), KIND.index("    def inputs")
+    (recorded / "regen_kinds.py").write_text(KIND[:start] + KIND[end:], "utf-8")
+    (recorded / FILE).write_text('{"berth": "Lie', "utf-8")
+    sys.modules.pop("regen_kinds", None)
+
+    done = command(*words, FILE, "--json")
+
+    assert done.code == 1
+    assert [issue["code"] for issue in (done.json.get("files") or [done.json])[0]["errors"]] == [
+        "SYNTAX"
+    ]
+
+
+def test_what_a_kind_prints_stays_out_of_the_json(recorded: Path) -> None:
+    """It goes to stderr; stdout is the one document."""
+    (recorded / "regen_kinds.py").write_text(f"print('loaded')\n{KIND}", "utf-8")
+    sys.modules.pop("regen_kinds", None)
+
+    done = command("validate", "--json")
+
+    assert done.json["files"][0]["ok"]
+    assert "loaded" in done.err

@@ -541,7 +541,7 @@ def test_a_miss_that_was_swallowed_is_its_message(pytester: pytest.Pytester) -> 
             "*_ test_swallowed _*",
             "no cassette at *",
             "  why: *",
-            '        nobody waited *: @pytest.mark.cassette(passthrough_hosts=[[]"127.0.0.1"[]])',
+            '        no caller waited *: @pytest.mark.cassette(*_hosts=[[]"127.0.0.1"[]])',
             "  next: *",
             "=*",
             "FAILED *",

@@ -157,7 +157,7 @@ def test_recordings_that_many_left_are_told_in_three_lines(module: Project) -> N
 
     result.stdout.fnmatch_lines(
         [
-            "unplayed: 40 tests left recordings that nobody asked for",
+            "unplayed: 40 tests did not ask for all of their recordings",
             "    test_m.py::test_tools[[]0[]], test_tools[[]1[]], test_tools[[]2[]] and 37 more",
             "in full: .pytest_cache/d/regen/unplayed.txt",
             "next: pytest @.pytest_cache/d/regen/unplayed-tests.txt --record-mode rewrite",

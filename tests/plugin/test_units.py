@@ -1,6 +1,7 @@
 """Units in pytest: items, ids, healing, and marks that name them."""
 
 import json
+import sys
 
 import pytest
 from plugin_project import emulated
@@ -13,8 +14,10 @@ WRONG = {**GERMAN, "berth": "Liegeplatz"}
 
 
 @pytest.fixture
-def units(pytester: pytest.Pytester) -> UnitProject:
+def units(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> UnitProject:
     """The project of the documentation."""
+    # Tests of commands import the kinds of theirs.
+    monkeypatch.delitem(sys.modules, "regen_kinds", raising=False)
     return UnitProject(pytester)
 
 
@@ -445,3 +448,52 @@ def test_units_stand_in_the_report(units: UnitProject) -> None:
     assert item["kind"] == "unit"
     assert [issue["code"] for issue in item["issues"]] == ["PLACEHOLDER"]
     assert item["issues"][0]["path"] == "locales/de.json"
+
+
+def test_a_file_without_names_asks_nobody(
+    units: UnitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its one item fails and says why; no unit of that name is made."""
+    path = units.path / "regen_kinds.py"
+    path.write_text(path.read_text("utf-8").replace("return english(file)", "return []"), "utf-8")
+    before = units.german_file.read_bytes()
+
+    with emulated(monkeypatch, translate) as emulator:
+        result = units.run("--regen", "--regen-record", "once")
+
+    assert result.parseoutcomes() == {"failed": 1}
+    assert not emulator.requests
+    assert units.german_file.read_bytes() == before
+    result.stdout.fnmatch_lines(["*MISSING_UNIT: German names no unit of locales/de.json"])
+
+
+def test_what_cannot_be_read_fails_its_file(units: UnitProject) -> None:
+    """A folder in its place, for one; the rest of the run goes on."""
+    units.pytester.makepyfile("def test_it(): pass")
+    units.german_file.unlink()
+    units.german_file.mkdir()
+
+    result = units.run()
+
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}
+    result.stdout.fnmatch_lines(["*locales/de.json cannot be read: Is a directory"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+def test_a_kind_module_that_exits_is_a_usage_error(units: UnitProject) -> None:
+    """Not the end of the run."""
+    (units.path / "regen_kinds.py").write_text("import sys\nsys.exit(0)\n", "utf-8")
+
+    result = units.run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the kind 'regen_kinds:German' cannot be loaded*"])
+
+
+def test_control_characters_of_a_name_stay_out_of_the_terminal(units: UnitProject) -> None:
+    """The heading of a failure has them as the id has them."""
+    units.write(english={"\x1b[31mred": "x {n}"}, german={"\x1b[31mred": "y"})
+
+    result = units.run("-v")
+
+    assert "\x1b[31mred" not in result.stdout.str()

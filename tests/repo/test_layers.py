@@ -46,7 +46,6 @@ LEVELS = {
     "units": 4,
     "kinds": 5,
     "testing": 5,
-    "strategies": 5,
     "server": 5,
     "cli": 6,
     "pytest_plugin": 6,
@@ -74,7 +73,7 @@ DOORS = {
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
     "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
-    "hypothesis": ("strategies", "testing"),
+    "hypothesis": ("testing",),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
 }

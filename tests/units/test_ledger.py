@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_work import ENGLISH, GERMAN, PLACE, German, codes, entry_of, kinds_with, project
 
-from pytest_regen.errors import StoreWriteError
+from pytest_regen.errors import StoreCorruptError, StoreWriteError
 from pytest_regen.units.ledger import Entry, as_bytes, entry_name, system_name
 from pytest_regen.units.place import open_units
 from pytest_regen.units.work import adopt_units, forget_units, rebuild_units, unit_history
@@ -184,3 +184,54 @@ def test_a_link_in_the_place_of_the_file_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(StoreWriteError, match="symbolic link"):
         rebuild_units(file)
     assert outside.read_text("utf-8") == '{"berth": "x"}'
+
+
+def test_two_files_about_one_unit_do_not_hide_each_other(tmp_path: Path) -> None:
+    """The one under the name that entries have counts; ``forget`` drops the other."""
+    file = project(tmp_path)
+    entry = entry_file(tmp_path, "berth")
+    other = entry.with_name(entry.name.replace("berth", "zzz"))
+    other.write_bytes(entry.read_bytes().replace(b"Liegeplatz", b"Box"))
+
+    units = file.open()
+
+    assert codes(units) == {}
+    assert [issue.code for issue in units.orphans] == ["ORPHAN"]
+    forget_units(file)
+    assert not other.exists()
+    assert entry.exists()
+
+
+def test_an_entry_beside_a_folder_of_units_is_no_moved_file(tmp_path: Path) -> None:
+    """What lies in the ledger under the name of a folder is passed over."""
+    file = project(tmp_path, is_recorded=False)
+    stray = tmp_path / ".regen/units/locales/stray.json"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("{}", "utf-8")
+
+    assert set(codes(file.open())) == set(GERMAN)
+
+
+def test_an_entry_that_the_system_cannot_read_is_named(tmp_path: Path) -> None:
+    """A link to itself, for one; no OSError reaches the user."""
+    file = project(tmp_path)
+    entry = entry_file(tmp_path, "berth")
+    entry.unlink()
+    entry.symlink_to(entry.name)
+
+    with pytest.raises(StoreCorruptError, match=r"berth-\w+.json cannot be read"):
+        file.open()
+
+
+@pytest.mark.parametrize("record", ["[]", "{}", '{"files": 1}', '{"files": {"a": 1}}'])
+def test_a_trial_that_nobody_wrote_is_named(tmp_path: Path, record: str) -> None:
+    """By readers and writers, at once and with what to do."""
+    file = project(tmp_path)
+    path = tmp_path / ".regen/history/.20260101.trial"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(record, "utf-8")
+
+    with pytest.raises(StoreCorruptError, match="not a trial that pytest-regen wrote"):
+        file.open()
+    with pytest.raises(StoreCorruptError, match="not a trial that pytest-regen wrote"):
+        adopt_units(file)

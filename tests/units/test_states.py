@@ -1,5 +1,6 @@
 """What is wrong with a unit, by how its text, its inputs and its entry in the ledger stand."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -302,3 +303,38 @@ def test_a_line_of_check_is_one_of_the_file(tmp_path: Path) -> None:
 def test_the_place_is_from_the_root(tmp_path: Path) -> None:
     """With forward slashes, wherever the project lies."""
     assert project(tmp_path).place == PLACE
+
+
+class Exits(German):
+    """A kind that ends the process."""
+
+    def check(self, unit: Unit) -> Iterator[tuple[str, str]]:
+        """End it as if nothing were wrong."""
+        raise SystemExit(0)
+
+
+def test_a_kind_that_exits_is_wrong(tmp_path: Path) -> None:
+    """A run that ends in the middle with exit 0 would pass for one without faults."""
+    units = project(tmp_path, kind=Exits()).open()
+
+    assert set(codes(units)) == set(ENGLISH)
+    assert {code for found in codes(units).values() for code in found} == {"KIND_ERROR"}
+
+
+class Nameless(German):
+    """A kind that names no unit."""
+
+    def units(self, file: Path) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+
+def test_a_file_without_names_is_an_issue_of_its_own(tmp_path: Path) -> None:
+    """A gate that checks nothing must not pass; a file with units has no such issue."""
+    (issue,) = project(tmp_path, kind=Nameless(), is_recorded=False).open().file_issues
+
+    assert (issue.code, issue.message) == (
+        "MISSING_UNIT",
+        f"Nameless names no unit of {PLACE}",
+    )
+    assert project(tmp_path).open().file_issues == ()

@@ -1,4 +1,4 @@
-"""How vcrpy reads and writes cassettes here: with limits and line numbers, atomically, scrubbed."""
+"""vcrpy's reading and writing of cassettes: limits, line numbers, atomic, scrubbed."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

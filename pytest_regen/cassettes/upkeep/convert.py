@@ -209,7 +209,7 @@ def _converted_text(file: CassetteFile, kept: Sequence[Interaction], *, lays_out
 
 
 def _with_day(text: str, stored: StoredInteraction) -> str:
-    """Return a recording of ours with the day that it named before."""
+    """Return the text of a recording with the day that stood in it before."""
     head, _, rest = text.partition("\n")
     before = stored.text
     day = _DAY.search(before, 0, before.find("\n  request:") + 1)

@@ -88,7 +88,7 @@ class Reading:
     aliases: set[str] = field(default_factory=set)
     """Names that ``using Name = Type;`` gives."""
     shapes: list[Shape] = field(default_factory=list)
-    """The declarations with what is judged once all parts of a type are read."""
+    """The declarations with what can be checked only once all parts of a type are read."""
 
 
 @dataclass(slots=True)

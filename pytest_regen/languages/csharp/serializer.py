@@ -50,7 +50,7 @@ class Constructor:
 
 @dataclass(frozen=True, slots=True)
 class RawMember:
-    """What of a member is judged only together with its type."""
+    """What of a member can be checked only together with its type."""
 
     modifiers: frozenset[str] = frozenset()
     accessors: tuple[Accessor, ...] = ()
@@ -61,7 +61,7 @@ class RawMember:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One declaration and what is judged together with its other parts."""
+    """One declaration and what is checked together with its other parts."""
 
     declaration: Declaration
     modifiers: tuple[str, ...]

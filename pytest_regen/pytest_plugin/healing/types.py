@@ -1,4 +1,4 @@
-"""A failing item, regenerated and called again.
+"""Healing of types: a failing item's types are regenerated, and the item is called again.
 
 The loop sits inside the call phase: fixtures are set up once, there is one report, and async,
 parametrized and non-function items heal alike, because pytest's own way of calling them is used.

@@ -1,4 +1,4 @@
-"""A failing item that is about units: they are asked for again, and the item is called again."""
+"""Healing of units: a failing item's units are asked for again, and the item is called again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -84,7 +84,9 @@ class _Healing:
         if isinstance(self._item, UnitItem):
             # A kind that raises has to be corrected; no reply can help.
             is_wrong = isinstance(self._failure, WrongUnitError)
-            return [(self._item.file, self._item.unit)] if is_wrong else []
+            # The one item of a file without names stands for no unit.
+            is_unit = is_wrong and self._item.unit in self._item.check.names
+            return [(self._item.file, self._item.unit)] if is_unit else []
         if not is_feedback(self._failure):
             return []
         marked = marked_units(self._item)

@@ -265,7 +265,7 @@ _NAMES = 3
 _HEADS = {
     "drift": "replayed recordings of other requests",
     "miss": "asked for what is not recorded",
-    "unplayed": "left recordings that nobody asked for",
+    "unplayed": "did not ask for all of their recordings",
 }
 
 

@@ -358,7 +358,7 @@ SAVED = "kept"
 
 
 class SavedAnswer(BaseModel):
-    """One answer and its question. Nobody vouches for it: it only fills fields of who sends it."""
+    """One answer and its question. It is not trusted: it only fills the form of whoever sent it."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 

@@ -1,4 +1,4 @@
-"""The first view: one box for the description."""
+"""The views of the page: the description, the questions, and the result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
