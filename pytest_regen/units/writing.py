@@ -24,7 +24,7 @@ from pytest_regen.validation.issues import Issue
 __all__ = ["UnitWrite", "hand_entry", "put_texts"]
 
 _HISTORY = ".regen/history"
-_IGNORED = b"*\n"
+_IGNORED = b"*"
 
 
 def hand_entry(units: FileUnits, name: str, text: str) -> Entry:
@@ -195,7 +195,8 @@ class UnitWrite:
     def _show_to_git(self) -> dict[str, bytes | None]:
         """Return the removal of a file with which locks once hid all of ``.regen`` from git."""
         name = ".regen/.gitignore"
-        return {name: None} if self.units.files.read(name) == _IGNORED else {}
+        # Written in text mode, so with CRLF on Windows.
+        return {name: None} if (self.units.files.read(name) or b"").strip() == _IGNORED else {}
 
 
 def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str:
