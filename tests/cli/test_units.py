@@ -209,7 +209,7 @@ def test_forget_what_nothing_asks_for(recorded: Path) -> None:
 def test_an_exception_in_a_kind_is_exit_2(recorded: Path) -> None:
     """With the user's traceback."""
     path = recorded / "regen_kinds.py"
-    path.write_text(path.read_text("utf-8").replace("if want !=", "if wnat !="), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("if want !=", "if unknown !="), "utf-8")
     sys.modules.pop("regen_kinds")
 
     done = command("validate")
