@@ -259,7 +259,7 @@ class FileUnits:
         if self.names:
             return ()
         if self.fault is not None:
-            return (self._conflict("") or self.fault,)
+            return (self._conflict("") if self.has_conflict else self.fault,)
         what = f"{self.kind.title} names no unit of {self.place}"
         why = "a gate that checks nothing must not pass"
         return (Issue.of("MISSING_UNIT", what, detail=why),)
