@@ -111,7 +111,7 @@ class UnknownPageError(UsageError):
 
 
 class MissingExtraError(UsageError, ImportError):
-    """A package of an extra is not installed, or too old; the hint is the command that mends it.
+    """A package of an extra is not installed, or too old; the hint is the command that installs it.
 
     Args:
         extra: the name of the extra.

@@ -10,7 +10,7 @@ __all__ = [
     "POLICIES",
     "RECORD_MODES",
     "STALE_POLICIES",
-    "Policy",
+    "FindingPolicy",
     "RecordMode",
     "StalePolicy",
     "is_ci",
@@ -24,10 +24,10 @@ not sent again stays. ``rewrite`` sends everything and keeps nothing of the old 
 
 RECORD_MODES: tuple[RecordMode, ...] = get_args(RecordMode)
 
-Policy = Literal["fail", "warn", "ignore"]
+FindingPolicy = Literal["fail", "warn", "ignore"]
 """What becomes of a finding: the test fails, the summary reports it, or nothing."""
 
-POLICIES: tuple[Policy, ...] = get_args(Policy)
+POLICIES: tuple[FindingPolicy, ...] = get_args(FindingPolicy)
 
 StalePolicy = Literal["auto", "fail", "warn", "ignore"]
 """What becomes of a type that is older than its document; ``auto`` fails in CI, else warns."""
@@ -40,7 +40,7 @@ def is_ci() -> bool:
     return os.environ.get("CI", "").strip().lower() not in {"", "0", "false"}
 
 
-def stale_outcome(policy: StalePolicy) -> Policy:
+def stale_outcome(policy: StalePolicy) -> FindingPolicy:
     """Return what a stale type comes to here."""
     if policy == "auto":
         return "fail" if is_ci() else "warn"

@@ -15,13 +15,13 @@ from pytest_regen.cli.output import (
     AsJson,
     Attempts,
     BudgetTokens,
-    CassetteFile,
+    CassetteOption,
     DryRun,
     Jobs,
-    Model,
+    ModelOption,
     ProviderName,
-    Record,
     RecordChoice,
+    RecordOption,
     UnitNames,
     describe_failure,
     emit_json,
@@ -55,7 +55,7 @@ __all__ = [
     "NO_ANSWER",
     "PLAIN_VALUES",
     "UNREADABLE",
-    "Selection",
+    "OperationSelection",
     "Skipped",
     "generate",
     "select_operations",
@@ -79,7 +79,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class OperationSelection:
     """The operations to generate, and the others."""
 
     chosen: Sequence[Operation]
@@ -89,7 +89,7 @@ class Selection:
 
 def select_operations(
     document: Document, *, tag: str | None, exclude: Sequence[str], status: str | None
-) -> Selection:
+) -> OperationSelection:
     """Return the operations of a document that a command is about.
 
     Args:
@@ -128,7 +128,7 @@ def select_operations(
             f"{len(skipped):,} without a JSON response, {len(excluded):,} excluded",
             hint="name a document, a tag or patterns that leave operations with a JSON schema",
         )
-    return Selection(chosen, skipped, excluded)
+    return OperationSelection(chosen, skipped, excluded)
 
 
 def _is_answered(operation: Operation, status: str | None) -> bool:
@@ -222,12 +222,12 @@ def generate(
         bool,
         typer.Option("--allow-defects", help="Generate what can be read of a broken document."),
     ] = False,
-    model: Model = None,
+    model: ModelOption = None,
     attempts: Attempts = None,
     jobs: Jobs = 1,
     budget: BudgetTokens = None,
-    cassette: CassetteFile = None,
-    record: Record = RecordChoice.NONE,
+    cassette: CassetteOption = None,
+    record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be asked; exit 1 if anything.")
@@ -264,7 +264,7 @@ def generate(
             raise UsageError(
                 "--exclude goes with --all or --tag", hint="leave it out: one operation is named"
             )
-        selection = Selection([document.find(operation)])
+        selection = OperationSelection([document.find(operation)])
     else:
         selection = select_operations(document, tag=tag, exclude=exclude or (), status=status)
     work = _Work(
@@ -402,7 +402,7 @@ class _Work:
 
     project: Project
     document: Document
-    selection: Selection
+    selection: OperationSelection
     out: Path
     options: dict[str, Any]
 

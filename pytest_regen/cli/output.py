@@ -33,13 +33,13 @@ __all__ = [
     "AsJson",
     "Attempts",
     "BudgetTokens",
-    "CassetteFile",
+    "CassetteOption",
     "DryRun",
     "Jobs",
-    "Model",
+    "ModelOption",
     "ProviderName",
-    "Record",
     "RecordChoice",
+    "RecordOption",
     "Tell",
     "UnitNames",
     "confirm",
@@ -53,11 +53,11 @@ __all__ = [
     "progress_bar",
     "say",
     "shorten",
-    "stdout_for_json",
     "show_diff",
     "show_failures",
     "show_issues",
     "show_issues_by_type",
+    "stdout_for_json",
     "usage_line",
 ]
 
@@ -311,7 +311,7 @@ UnitNames = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be asked; ask and write nothing.")
 ]
-Model = Annotated[
+ModelOption = Annotated[
     str | None, typer.Option("--model", help="Model to ask instead of the stored one.")
 ]
 Attempts = Annotated[
@@ -321,10 +321,12 @@ Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Pages asked at the sam
 BudgetTokens = Annotated[
     int | None, typer.Option("--budget", min=1, help="Tokens this command may spend.")
 ]
-CassetteFile = Annotated[
+CassetteOption = Annotated[
     Path | None, typer.Option("--cassette", help="Recording to replay from, or to record to.")
 ]
-Record = Annotated[RecordChoice, typer.Option("--record", help="Record mode of the cassette.")]
+RecordOption = Annotated[
+    RecordChoice, typer.Option("--record", help="Record mode of the cassette.")
+]
 ProviderName = Annotated[
     str | None,
     typer.Option("--provider", metavar="MODULE:ATTR", help="Ask this provider instead of the API."),

@@ -10,13 +10,13 @@ from pytest_regen.cli.output import (
     AsJson,
     Attempts,
     BudgetTokens,
-    CassetteFile,
+    CassetteOption,
     DryRun,
     Jobs,
-    Model,
+    ModelOption,
     ProviderName,
-    Record,
     RecordChoice,
+    RecordOption,
     UnitNames,
     confirm,
     describe_failure,
@@ -58,7 +58,7 @@ __all__ = ["regenerate"]
 _WORDS: dict[StopReason, str] = {
     "attempts": "errors remain after the last attempt",
     "no_progress": "the model makes the same mistakes again",
-    "unfixable": "no reply could mend it: the prompt itself is at fault",
+    "unfixable": "no reply could correct it: the prompt itself is at fault",
     "refused": "the model declined",
     "budget": "the token budget is spent",
     "transport": "the model could not be reached",
@@ -87,12 +87,12 @@ def regenerate(
     correction: Annotated[
         str | None, typer.Option("--correction", help="What was wrong, in your words.")
     ] = None,
-    model: Model = None,
+    model: ModelOption = None,
     attempts: Attempts = None,
     jobs: Jobs = 1,
     budget: BudgetTokens = None,
-    cassette: CassetteFile = None,
-    record: Record = RecordChoice.NONE,
+    cassette: CassetteOption = None,
+    record: RecordOption = RecordChoice.NONE,
     provider: ProviderName = None,
     accept_any: Annotated[
         bool, typer.Option("--accept-any", help="Keep new outputs even if they are worse.")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["adopt", "history", "rebuild", "restore", "stores_in", "validate"]
 
 
-Results = dict[str, ValidationResult]
+ResultsByStore = dict[str, ValidationResult]
 
 
 def validate(
@@ -105,7 +105,7 @@ def stores_in(
         yield from inner or ([] if has_units else [path])
 
 
-def _write(store: RegenStore, results: Results) -> None:
+def _write(store: RegenStore, results: ResultsByStore) -> None:
     try:
         write_summary(store, results)
     except StoreWriteError as error:
@@ -113,13 +113,13 @@ def _write(store: RegenStore, results: Results) -> None:
         say(f"note: the summary in {store.path / 'ir.json'} was not updated: {error.why}")
 
 
-def _stale_names(results: Results) -> list[str]:
+def _stale_names(results: ResultsByStore) -> list[str]:
     return [
         name for name, result in results.items() if any(i.code == "STALE" for i in result.issues)
     ]
 
 
-def _report(store: RegenStore, results: Results, stale: StalePolicy) -> dict[str, Any]:
+def _report(store: RegenStore, results: ResultsByStore, stale: StalePolicy) -> dict[str, Any]:
     roots = {type_.name for type_ in store.ir.types if type_.is_root}
     return {
         "path": store.path.as_posix(),
@@ -137,7 +137,7 @@ def _report(store: RegenStore, results: Results, stale: StalePolicy) -> dict[str
     }
 
 
-def _show(store: RegenStore, results: Results, stale: StalePolicy, *, by_type: bool) -> None:
+def _show(store: RegenStore, results: ResultsByStore, stale: StalePolicy, *, by_type: bool) -> None:
     shown = without_ignored(results, ["STALE"] if stale == "ignore" else ())
     if by_type:
         say(store.source_path.as_posix())
@@ -164,7 +164,7 @@ def _show(store: RegenStore, results: Results, stale: StalePolicy, *, by_type: b
         next_step(_advice(store, results))
 
 
-def _advice(store: RegenStore, results: Results) -> str:
+def _advice(store: RegenStore, results: ResultsByStore) -> str:
     """Return the command for the errors; an edit is kept or dropped, not regenerated."""
     place = shlex.quote(str(store.path))
     failing = {name: result for name, result in results.items() if result.has_errors}

@@ -11,8 +11,8 @@ from pytest_regen.documents.naming import NamingRules, home_name
 from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import Schemas, allows_null
 from pytest_regen.documents.shapes import (
-    Kind,
     Makeup,
+    SchemaKind,
     Shape,
     as_one_schema,
     kind_of,
@@ -66,7 +66,7 @@ class Expressions:
         self._open: list[Pointer] = []
         self._merged: dict[Makeup, JsonNode] = {}
         """The first schema of each makeup."""
-        self.types: dict[str, tuple[JsonNode, Kind]] = {}
+        self.types: dict[str, tuple[JsonNode, SchemaKind]] = {}
         """By place: the schema and its kind, ``object`` or ``enum``."""
         self.fields_read: dict[str, dict[str, Pointer]] = {}
         """By place of a type: its fields and where their schemas stand."""
@@ -98,7 +98,7 @@ class Expressions:
             notes += ({"nullableItems" if kind == "array" else "nullableValues": True},)
         return FieldType(expression, nullable, notes)
 
-    def _type_at(self, core: JsonNode, kind: Kind) -> str | None:
+    def _type_at(self, core: JsonNode, kind: SchemaKind) -> str | None:
         """Return the place of a type; ``None`` if merging would go on without end.
 
         Types that refer to themselves and are merged give a type of the same makeup, level after
@@ -114,7 +114,7 @@ class Expressions:
         self.types[key] = (core, kind)
         return key
 
-    def classify(self, core: JsonNode) -> tuple[Shape, Kind]:
+    def classify(self, core: JsonNode) -> tuple[Shape, SchemaKind]:
         """Return the shape of a reduced schema and its kind, with what is doubtful noted."""
         shape = self._schemas.shape(core)
         kind = kind_of(shape)
@@ -142,7 +142,7 @@ class Expressions:
             "\n".join(["fields that not all of them have:", *lines] if lines else ()),
         )
 
-    def _enum(self, shape: Shape, where: Pointer) -> tuple[Shape, Kind]:
+    def _enum(self, shape: Shape, where: Pointer) -> tuple[Shape, SchemaKind]:
         """Return an enum of strings or of integers; anything else is its plain type."""
         values = shape.enum or ()
         declared = shape.types
@@ -170,7 +170,7 @@ class Expressions:
         )
         return plain, kind
 
-    def _collection(self, core: JsonNode, shape: Shape, kind: Kind) -> tuple[TypeExpr, bool]:
+    def _collection(self, core: JsonNode, shape: Shape, kind: SchemaKind) -> tuple[TypeExpr, bool]:
         """Return an array or map, and whether null may be inside."""
         if core.place in self._open or len(self._open) >= _MAX_LEVELS:
             self._log.review(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Defect", "DefectLog", "JsonNode", "Pointer", "Severity", "pointer_segments"]
+__all__ = ["Defect", "DefectLog", "DefectSeverity", "JsonNode", "Pointer", "pointer_segments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def pointer_segments(fragment: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
-Severity = Literal["error", "warning"]
+DefectSeverity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,7 +70,7 @@ class Defect:
     where: str
     """JSON pointer after ``#``; the file's name stands before it where that is another."""
     message: str
-    severity: Severity = "warning"
+    severity: DefectSeverity = "warning"
     """``error``: the document is broken here. ``warning``: readable, but a person should look
     (issue code REVIEW)."""
     detail: str = ""

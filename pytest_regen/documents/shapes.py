@@ -9,8 +9,8 @@ from pytest_regen.documents.places import DefectLog, JsonNode, Pointer
 __all__ = [
     "ANYTHING",
     "NOTHING",
-    "Kind",
     "Makeup",
+    "SchemaKind",
     "Shape",
     "Variant",
     "as_one_schema",
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-Kind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
+SchemaKind = Literal["object", "enum", "map", "array", "scalar", "any", "nothing"]
 
 Makeup = tuple[str, frozenset[Any]]
 """A keyword and the parts that it joins: places, or what was put together in turn."""
@@ -79,7 +79,7 @@ ANYTHING: Final = Shape()
 NOTHING: Final = Shape(types=frozenset(), null=False)
 
 
-def kind_of(shape: Shape) -> Kind:
+def kind_of(shape: Shape) -> SchemaKind:
     """Return what an IR type expression would say of ``shape``."""
     types = shape.types
     if shape.doubt or (types == frozenset() and shape.null):
@@ -91,7 +91,7 @@ def kind_of(shape: Shape) -> Kind:
     return _kind_of_types(types, has_properties=bool(shape.properties)) if types else "nothing"
 
 
-def _kind_of_types(types: frozenset[str], *, has_properties: bool) -> Kind:
+def _kind_of_types(types: frozenset[str], *, has_properties: bool) -> SchemaKind:
     if types == {"object"}:
         return "object" if has_properties else "map"
     if types == {"array"}:

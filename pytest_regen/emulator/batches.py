@@ -89,7 +89,7 @@ _MAX_REQUESTS = 100_000
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
 
-Answer = Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, Any]]
+BatchAnswer = Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, Any]]
 """Returns the message for one request of a batch, or raises ApiError."""
 
 
@@ -116,7 +116,7 @@ class Batches:
     """
 
     def __init__(
-        self, answer: Answer, *, clock: Clock, seconds: float, admit: Callable[[int], None]
+        self, answer: BatchAnswer, *, clock: Clock, seconds: float, admit: Callable[[int], None]
     ) -> None:
         self._answer = answer
         self._admit = admit

@@ -14,8 +14,8 @@ from pytest_regen.turns.wire import EMULATOR_NAME
 
 __all__ = [
     "TEXT_DELTA",
-    "Call",
-    "Turn",
+    "ApiCall",
+    "EmulatedTurn",
     "derived_id",
     "event",
     "events_of",
@@ -27,7 +27,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """One request, its fields by name."""
 
     body: Mapping[str, Any]
@@ -68,7 +68,7 @@ _MARK = EMULATOR_NAME.encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class EmulatedTurn:
     """A valid request, with its use of the prompt cache."""
 
     body: Mapping[str, Any]
@@ -115,7 +115,7 @@ def _plain(message: Mapping[str, Any]) -> list[Any]:
     return [message.get("role"), [bare(block) for block in content or ()]]
 
 
-def message_of(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
+def message_of(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     """Return the body of the response, keys in the order in which the API sends them."""
     text, stop_reason, stop_sequence = _apply_limits(turn, reply)
     content = _content(turn, reply, text, stop_reason)
@@ -136,7 +136,7 @@ def message_of(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
     return message
 
 
-def _apply_limits(turn: Turn, reply: EmulatedReply) -> tuple[str, str, str | None]:
+def _apply_limits(turn: EmulatedTurn, reply: EmulatedReply) -> tuple[str, str, str | None]:
     """Return the text within the limits of the request, and why it ends."""
     text, reason, sequence = reply.text, reply.stop_reason, None
     if turn.body["max_tokens"] == 0:  # a request that only warms the cache
@@ -153,7 +153,9 @@ def _apply_limits(turn: Turn, reply: EmulatedReply) -> tuple[str, str, str | Non
     return text, reason, sequence
 
 
-def _content(turn: Turn, reply: EmulatedReply, text: str, stop_reason: str) -> list[dict[str, Any]]:
+def _content(
+    turn: EmulatedTurn, reply: EmulatedReply, text: str, stop_reason: str
+) -> list[dict[str, Any]]:
     if turn.body["max_tokens"] == 0:
         return []
     content: list[dict[str, Any]] = []
@@ -170,7 +172,7 @@ def _content(turn: Turn, reply: EmulatedReply, text: str, stop_reason: str) -> l
     return content
 
 
-def _thinking_block(turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
+def _thinking_block(turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
     default = "omitted" if turn.model.is_modern else "summarized"
     display = (turn.body.get("thinking") or {}).get("display") or default
     shown = (reply.thinking or "") if display == "summarized" else ""
@@ -184,7 +186,9 @@ def _stop_details(reply: EmulatedReply, stop_reason: str) -> dict[str, Any] | No
     return {"type": "refusal", "category": reply.category, "explanation": reply.explanation}
 
 
-def _usage(turn: Turn, reply: EmulatedReply, content: list[dict[str, Any]]) -> dict[str, Any]:
+def _usage(
+    turn: EmulatedTurn, reply: EmulatedReply, content: list[dict[str, Any]]
+) -> dict[str, Any]:
     limit = turn.body["max_tokens"]
     thought = min(limit, text_tokens(reply.thinking or "", turn.model))
     spoken = sum(_output_tokens(block, turn.model) for block in content)

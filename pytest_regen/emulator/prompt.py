@@ -16,11 +16,11 @@ __all__ = [
     "WINDOW",
     "CacheUse",
     "CachedBlock",
-    "Place",
     "Prompt",
     "PromptBlock",
     "PromptCache",
     "PromptHistory",
+    "PromptPlace",
     "bare",
     "block_tokens",
     "fit",
@@ -89,7 +89,7 @@ _UNCACHEABLE = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PromptPlace:
     """One block of a request and its place."""
 
     where: str
@@ -154,19 +154,19 @@ def ttl_of(cache_control: object) -> str | None:
     return str(cache_control.get("ttl") or "5m")
 
 
-def places(body: Mapping[str, Any]) -> Iterator[Place]:
+def places(body: Mapping[str, Any]) -> Iterator[PromptPlace]:
     """Yield the blocks of a request in the order in which the API reads them."""
     for number, tool in enumerate(body.get("tools") or ()):
-        yield Place(f"tools.{number}", "tools", "", tool)
+        yield PromptPlace(f"tools.{number}", "tools", "", tool)
     for number, block in enumerate(_as_blocks(body.get("system"))):
-        yield Place(f"system.{number}", "system", "", block)
+        yield PromptPlace(f"system.{number}", "system", "", block)
     for turn, message in enumerate(body.get("messages") or ()):
         for number, block in enumerate(_as_blocks(message.get("content"))):
             where = f"messages.{turn}.content.{number}"
-            yield Place(where, "messages", str(message.get("role")), block)
+            yield PromptPlace(where, "messages", str(message.get("role")), block)
 
 
-def automatic_place(body: Mapping[str, Any], found: list[Place]) -> int | None:
+def automatic_place(body: Mapping[str, Any], found: list[PromptPlace]) -> int | None:
     """Return the index of the block that top-level ``cache_control`` marks."""
     if not isinstance(body.get("cache_control"), Mapping):
         return None

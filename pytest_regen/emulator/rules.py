@@ -6,7 +6,7 @@ Messages follow those seen in recordings and reports, if any; the others are our
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_regen.emulator.messages import Call
+from pytest_regen.emulator.messages import ApiCall
 from pytest_regen.emulator.prompt import places
 from pytest_regen.emulator.rules_messages import (
     check_breakpoints,
@@ -198,13 +198,13 @@ def check_request(
     model = find_model(body["model"])
     if model is None:
         raise ApiError(f"model: {body['model']}", status=404)
-    call = Call(body, model, version, batched, counting)
+    call = ApiCall(body, model, version, batched, counting)
     for rule in _RULES:
         rule(call)
     return model
 
 
-def _check_sampling(call: Call) -> None:
+def _check_sampling(call: ApiCall) -> None:
     """On API version 2026-10-21, and on models from 4.7 on, sampling parameters are refused."""
     if call.version < "2026-10-21" and not call.model.is_modern:
         return
@@ -213,7 +213,7 @@ def _check_sampling(call: Call) -> None:
             raise ApiError(f"`{name}` is deprecated for this model.")
 
 
-def _output_limit(call: Call) -> None:
+def _output_limit(call: ApiCall) -> None:
     if call.counting:
         return
     asked, allowed = call.body["max_tokens"], call.model.max_output
@@ -224,7 +224,7 @@ def _output_limit(call: Call) -> None:
         )
 
 
-def _check_warm_up(call: Call) -> None:
+def _check_warm_up(call: ApiCall) -> None:
     """``max_tokens: 0`` only warms the cache, so fields that shape an answer are refused."""
     if call.counting or call.body["max_tokens"] != 0:
         return
@@ -240,13 +240,13 @@ def _check_warm_up(call: Call) -> None:
             raise ApiError(f"max_tokens: 0 is not supported with {name}")
 
 
-def _batch(call: Call) -> None:
+def _batch(call: ApiCall) -> None:
     for name in ("stream", "speed"):
         if call.batched and call.body.get(name):
             raise ApiError(f"{name}: not supported in a batch")
 
 
-def _thinking(call: Call) -> None:
+def _thinking(call: ApiCall) -> None:
     kind, model = call.thinking.get("type"), call.model
     if kind == "enabled" and model.is_modern:
         raise ApiError(
@@ -261,7 +261,7 @@ def _thinking(call: Call) -> None:
         _thinking_budget(call)
 
 
-def _thinking_budget(call: Call) -> None:
+def _thinking_budget(call: ApiCall) -> None:
     budget = call.thinking.get("budget_tokens")
     if budget is None:
         raise ApiError("thinking.enabled.budget_tokens: Field required")
@@ -273,7 +273,7 @@ def _thinking_budget(call: Call) -> None:
         raise ApiError("`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
-def _effort(call: Call) -> None:
+def _effort(call: ApiCall) -> None:
     effort = (call.body.get("output_config") or {}).get("effort")
     if effort is None or effort in call.model.efforts:
         return
@@ -285,7 +285,7 @@ def _effort(call: Call) -> None:
     )
 
 
-def _format(call: Call) -> None:
+def _format(call: ApiCall) -> None:
     if call.format is not None:
         if call.format.get("type") != "json_schema":
             raise ApiError("output_config.format.type: Input should be 'json_schema'")
@@ -294,7 +294,7 @@ def _format(call: Call) -> None:
     check_schemas(_schemas(call))
 
 
-def _schemas(call: Call) -> Iterator[tuple[str, object]]:
+def _schemas(call: ApiCall) -> Iterator[tuple[str, object]]:
     """Yield every schema that the reply has to satisfy."""
     if call.format is not None:
         yield "output_config.format.schema", call.format.get("schema")
@@ -303,7 +303,7 @@ def _schemas(call: Call) -> Iterator[tuple[str, object]]:
             yield f"tools.{number}.custom.input_schema", tool.get("input_schema")
 
 
-def _prefill(call: Call) -> None:
+def _prefill(call: ApiCall) -> None:
     if call.body["messages"][-1]["role"] != "assistant":
         return
     if not call.model.takes_prefill:
@@ -317,7 +317,7 @@ def _prefill(call: Call) -> None:
         raise ApiError("Prefilling assistant messages is not supported with output_config.format.")
 
 
-_RULES: tuple[Callable[[Call], None], ...] = (
+_RULES: tuple[Callable[[ApiCall], None], ...] = (
     _check_sampling,
     _output_limit,
     _check_warm_up,

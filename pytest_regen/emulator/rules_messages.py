@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_regen.emulator.messages import Call, signature
-from pytest_regen.emulator.prompt import Place, automatic_place, places, ttl_of
+from pytest_regen.emulator.messages import ApiCall, signature
+from pytest_regen.emulator.prompt import PromptPlace, automatic_place, places, ttl_of
 from pytest_regen.emulator.values import ApiError
 from pytest_regen.turns.models import MODELS, Model
 
@@ -36,7 +36,7 @@ _KINDS = {
 }
 
 
-def check_content(call: Call) -> None:
+def check_content(call: ApiCall) -> None:
     """Check roles and blocks.
 
     Raises:
@@ -56,7 +56,7 @@ def check_content(call: Call) -> None:
         raise ApiError('messages: first message must use the "user" role')
 
 
-def _check_message(call: Call, number: int, message: Mapping[str, Any]) -> None:
+def _check_message(call: ApiCall, number: int, message: Mapping[str, Any]) -> None:
     content = message["content"]
     is_last = number == len(call.body["messages"]) - 1
     if not content and not (is_last and message["role"] == "assistant"):
@@ -102,7 +102,7 @@ def _check_block(block: Mapping[str, Any], where: str) -> None:
         raise ApiError("messages: text content blocks must be non-empty")
 
 
-def check_tool_results(call: Call) -> None:
+def check_tool_results(call: ApiCall) -> None:
     """Check that the next message answers each tool call and nothing else.
 
     Raises:
@@ -140,7 +140,7 @@ def _ids(message: Mapping[str, Any], kind: str, name: str) -> list[str]:
     return [str(block[name]) for block in content if block.get("type") == kind]
 
 
-def check_signatures(call: Call) -> None:
+def check_signatures(call: ApiCall) -> None:
     """Check that thinking comes back unchanged.
 
     Models that bind thinking to a conversation check every block and the messages before it; the
@@ -179,7 +179,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _MAX_STRICT = 20
 
 
-def check_tools(call: Call) -> None:
+def check_tools(call: ApiCall) -> None:
     """Check the definitions of tools.
 
     Raises:
@@ -206,7 +206,7 @@ def _check_custom(tool: Mapping[str, Any], where: str) -> None:
         raise ApiError(f"{where}.input_schema: Input should be an object")
 
 
-def check_tool_choice(call: Call) -> None:
+def check_tool_choice(call: ApiCall) -> None:
     """Check ``tool_choice``.
 
     Raises:
@@ -235,7 +235,7 @@ def _check_forced(choice: Mapping[str, Any], names: set[str]) -> None:
 _MAX_BREAKPOINTS = 4
 
 
-def check_breakpoints(call: Call) -> None:
+def check_breakpoints(call: ApiCall) -> None:
     """Check every ``cache_control``, including the one at the top.
 
     Raises:
@@ -257,7 +257,7 @@ def check_breakpoints(call: Call) -> None:
     _check_order(found, marked)
 
 
-def _add_automatic(call: Call, found: list[Place], marked: dict[int, str | None]) -> None:
+def _add_automatic(call: ApiCall, found: list[PromptPlace], marked: dict[int, str | None]) -> None:
     """Add the automatic breakpoint to the explicit ones."""
     index = automatic_place(call.body, found)
     if index is None:
@@ -271,7 +271,7 @@ def _add_automatic(call: Call, found: list[Place], marked: dict[int, str | None]
     marked[index] = ttl
 
 
-def _check_one(place: Place) -> None:
+def _check_one(place: PromptPlace) -> None:
     kind = place.block.get("type")
     if kind in ("thinking", "redacted_thinking"):
         raise ApiError(f"{place.where}.{kind}.cache_control: Extra inputs are not permitted")
@@ -293,7 +293,7 @@ def _check_value(value: object, where: str) -> None:
             raise ApiError(f"{where}.{name}: Extra inputs are not permitted")
 
 
-def _check_order(found: list[Place], marked: Mapping[int, str | None]) -> None:
+def _check_order(found: list[PromptPlace], marked: Mapping[int, str | None]) -> None:
     """Longer lifetimes have to come first."""
     seen_short = False
     for index in sorted(marked):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_regen.emulator.limits import Clock, Limiter
-from pytest_regen.emulator.messages import TEXT_DELTA, Turn, event, events_of, message_of
+from pytest_regen.emulator.messages import TEXT_DELTA, EmulatedTurn, event, events_of, message_of
 from pytest_regen.emulator.prompt import PromptCache, PromptHistory, prompt_of
 from pytest_regen.emulator.rules import check_request
 from pytest_regen.emulator.schemas import check_answer
@@ -104,7 +104,7 @@ def fault_error(fault: Fault) -> ApiError:
 
 
 Body = Mapping[str, Any]
-Headers = Mapping[str, str]
+ServedHeaders = Mapping[str, str]
 
 
 class MessageService:
@@ -129,7 +129,7 @@ class MessageService:
         self._cache = PromptCache()
         self._history = PromptHistory()
 
-    def answer(self, body: Body, *, headers: Headers, request_id: str) -> HttpResponse:
+    def answer(self, body: Body, *, headers: ServedHeaders, request_id: str) -> HttpResponse:
         """Answer one call over HTTP.
 
         Raises:
@@ -147,7 +147,7 @@ class MessageService:
             return status_fault(answer, request_id)
         return self._response(turn, answer.reply, answer, request_id)
 
-    def answer_in_batch(self, body: Body, *, headers: Headers) -> dict[str, Any]:
+    def answer_in_batch(self, body: Body, *, headers: ServedHeaders) -> dict[str, Any]:
         """Return the message that answers one request of a batch.
 
         Raises:
@@ -162,7 +162,7 @@ class MessageService:
         turn.use.commit()
         return message
 
-    def _turn(self, body: Body, model: Model, tier: str) -> Turn:
+    def _turn(self, body: Body, model: Model, tier: str) -> EmulatedTurn:
         prompt = prompt_of(body, model)
         if prompt.tokens > model.max_input:
             raise ApiError(
@@ -171,9 +171,9 @@ class MessageService:
         use = self._cache.look_up(
             prompt.blocks, now=self._clock.now(), minimum=model.min_cacheable, scope=model.id
         )
-        return Turn(body, model, prompt, use, tier, self._history.compare(body, prompt))
+        return EmulatedTurn(body, model, prompt, use, tier, self._history.compare(body, prompt))
 
-    def _ask(self, body: Body, headers: Headers) -> EmulatedReply | Fault:
+    def _ask(self, body: Body, headers: ServedHeaders) -> EmulatedReply | Fault:
         try:
             return _reply_or_fault(
                 call_responder(self.responder, copy.deepcopy(dict(body)), headers)
@@ -188,14 +188,14 @@ class MessageService:
                 headers={"x-should-retry": "false"},
             ) from error
 
-    def _message(self, turn: Turn, reply: EmulatedReply) -> dict[str, Any]:
+    def _message(self, turn: EmulatedTurn, reply: EmulatedReply) -> dict[str, Any]:
         check_answer(turn.body, reply)
         message = message_of(turn, reply)
         self._history.remember(message["id"], turn.body, turn.prompt)
         return message
 
     def _response(
-        self, turn: Turn, reply: EmulatedReply, fault: Fault | None, request_id: str
+        self, turn: EmulatedTurn, reply: EmulatedReply, fault: Fault | None, request_id: str
     ) -> HttpResponse:
         """Return the message, complete or ended early by a fault."""
         message = self._message(turn, reply)
@@ -241,7 +241,7 @@ def _reply_or_fault(answer: object) -> EmulatedReply | Fault:
 
 
 def call_responder(
-    responder: Callable[..., ResponderResult], body: dict[str, Any], headers: Headers
+    responder: Callable[..., ResponderResult], body: dict[str, Any], headers: ServedHeaders
 ) -> ResponderResult:
     """Call ``responder`` with the headers if it takes them, without if it does not."""
     parameters = inspect.signature(responder).parameters.values()

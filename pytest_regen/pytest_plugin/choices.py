@@ -14,7 +14,7 @@ from pytest_regen.modes import (
     POLICIES,
     RECORD_MODES,
     STALE_POLICIES,
-    Policy,
+    FindingPolicy,
     RecordMode,
     StalePolicy,
     is_ci,
@@ -233,8 +233,8 @@ class CassetteMark:
 
     name: str | None = None
     record: RecordMode | None = None
-    drift: Policy | None = None
-    unplayed: Policy | None = None
+    drift: FindingPolicy | None = None
+    unplayed: FindingPolicy | None = None
     ignore: tuple[str, ...] | None = None
     """Paths into request bodies that vary."""
     normalize: Callable[[Any], Any] | None = None

@@ -8,13 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_regen.pytest_plugin.summary import Heal
+from pytest_regen.pytest_plugin.summary import HealReport
 
 __all__ = [
     "FORMAT",
     "OUTCOMES",
-    "Entry",
     "Json",
+    "ReportEntry",
     "append_job_summary",
     "clean_report",
     "job_summary_file",
@@ -44,7 +44,7 @@ _WEIGHT: Final = ("unfinished", "passed", "regenerated", "skipped", "failed")
 
 
 @dataclass(slots=True)
-class Entry:
+class ReportEntry:
     """One item while its phases are heard."""
 
     id: str
@@ -52,7 +52,7 @@ class Entry:
     outcome: str = "unfinished"
     text: str = ""
     issues: list[Json] = field(default_factory=list)
-    heals: list[Heal] = field(default_factory=list)
+    heals: list[HealReport] = field(default_factory=list)
     command: str = ""
     """The command that repairs it, where nothing was tried."""
     rerun: str = ""
@@ -94,7 +94,7 @@ class Entry:
 
 
 def report_of(
-    run: Json, entries: Iterable[Entry], collection_errors: Sequence[Json], cassettes: Json
+    run: Json, entries: Iterable[ReportEntry], collection_errors: Sequence[Json], cassettes: Json
 ) -> Json:
     """Return the whole report. Its order does not depend on which worker was first."""
     advice = {note["test"]: note["next"] for note in cassettes["notes"] if note["failed"]}
@@ -138,7 +138,7 @@ def _totals(items: Sequence[Json], heals: Sequence[Json]) -> Json:
     }
 
 
-def _heal(heal: Heal) -> Json:
+def _heal(heal: HealReport) -> Json:
     return {
         "unit": heal.unit,
         "outcome": heal.outcome,

@@ -18,8 +18,8 @@ from pytest_regen.pytest_plugin.names import node_command, repair_command
 from pytest_regen.pytest_plugin.options import usage_error
 from pytest_regen.pytest_plugin.recording.log import by_cause, cassette_log
 from pytest_regen.pytest_plugin.report import (
-    Entry,
     Json,
+    ReportEntry,
     append_job_summary,
     clean_report,
     job_summary_file,
@@ -179,7 +179,7 @@ class _ReportLog:
         self._path = path
         self._stores = frozenset(stores)
         self._summary = summary
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ReportEntry] = {}
         self._collection_errors: dict[str, Json] = {}
         self._stopped = ""
 
@@ -198,7 +198,7 @@ class _ReportLog:
         if report.when == "setup" or report.nodeid not in self._entries:
             # An item that another plugin starts again is reported as it ended the last time.
             rerun = node_command(self._config, report.nodeid)
-            self._entries[report.nodeid] = Entry(report.nodeid, rerun=rerun)
+            self._entries[report.nodeid] = ReportEntry(report.nodeid, rerun=rerun)
         entry = self._entries[report.nodeid]
         if description is not None:
             entry.kind = description["kind"]

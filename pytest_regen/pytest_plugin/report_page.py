@@ -31,10 +31,10 @@ _UNSEEN: Final = re.compile(
 """What makes a text look like another one: control characters, and those that turn it around."""
 
 _REASONS: Final = {
-    "clean": "nothing is left to mend",
+    "clean": "nothing is left to correct",
     "attempts": "still wrong after the attempts allowed",
     "no_progress": "the same errors came back",
-    "unfixable": "no reply can mend it",
+    "unfixable": "no reply can correct it",
     "refused": "the model declined",
     "budget": "the token budget is spent",
     "transport": "the model could not be reached",

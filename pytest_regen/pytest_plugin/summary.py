@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Heal",
+    "HealReport",
     "Outcome",
     "Record",
     "RunLog",
@@ -39,7 +39,7 @@ _RECORD: "pytest.StashKey[Record]" = pytest.StashKey()
 
 
 @dataclass(frozen=True, slots=True)
-class Heal:
+class HealReport:
     """The work on one type, as the summary shows it."""
 
     unit: str
@@ -82,7 +82,7 @@ class Heal:
 class Record:
     """Everything the summary needs to know about one item."""
 
-    heals: list[Heal] = field(default_factory=list)
+    heals: list[HealReport] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """Shown once per run, however many items have it."""
@@ -97,7 +97,7 @@ class Record:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the record that ``to_json`` made."""
         known = {entry.name: data[entry.name] for entry in fields(cls)}
-        return cls(**{**known, "heals": [Heal(**heal) for heal in data["heals"]]})
+        return cls(**{**known, "heals": [HealReport(**heal) for heal in data["heals"]]})
 
 
 def tokens_in(usage: "Usage") -> int:
@@ -126,7 +126,7 @@ def add_warnings(
         record.warnings, record.notes, record.next = warnings, [note] if note else [], command
 
 
-def add_heal(item: pytest.Item, heal: Heal) -> None:
+def add_heal(item: pytest.Item, heal: HealReport) -> None:
     """Remember the work on one type, for the summary and for report readers."""
     record = _record_of(item)
     if heal.outcome == "regenerated":
@@ -137,7 +137,7 @@ def add_heal(item: pytest.Item, heal: Heal) -> None:
     item.user_properties[:] = mine + _properties(record.heals)
 
 
-def _properties(heals: list[Heal]) -> list[tuple[str, object]]:
+def _properties(heals: list[HealReport]) -> list[tuple[str, object]]:
     # Nothing is tried after what lets the item pass.
     passes = heals[-1].outcome == "regenerated"
     shown = heals[-1] if passes else heals[0]
@@ -179,7 +179,7 @@ class RunLog:
     def __init__(self, config: pytest.Config, choices: Choices) -> None:
         self._config = config
         self._choices = choices
-        self._by_item: list[tuple[str, Heal]] = []
+        self._by_item: list[tuple[str, HealReport]] = []
         """Node ids, and the work on a type that each has led to."""
         self._warnings: list[tuple[str, str]] = []
         """Node ids as they are seen from where pytest was called, and what is reported of them."""
@@ -222,7 +222,7 @@ class RunLog:
             terminalreporter.write_line(line, **dict.fromkeys(colour, True))
 
     @property
-    def _heals(self) -> list[Heal]:
+    def _heals(self) -> list[HealReport]:
         return [heal for _, heal in self._by_item]
 
     @property
@@ -278,12 +278,12 @@ class RunLog:
             elif seen[place, text] == counts[place, text]:
                 yield f"{place}: {counts[place, text] - _ALIKE:,} more: {text}"
 
-    def _heal_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
+    def _heal_lines(self, heal: HealReport) -> Iterable[tuple[str, tuple[str, ...]]]:
         unit = id_from_here(heal.unit, self._config)
         pages = f"page {heal.pages[0]}" if len(heal.pages) == 1 else f"pages {heal.pages}"
         match heal.outcome:
             case "planned":
-                asked = "nothing a reply could mend"
+                asked = "nothing a reply could correct"
                 if heal.pages:
                     asked = pages if heal.has_pages else "for it"
                     asked = f"would ask {asked}, about {heal.estimate:,} tokens in"
@@ -303,7 +303,7 @@ class RunLog:
             yield f"  {line}", ()
         yield from self._diff_lines(heal)
 
-    def _diff_lines(self, heal: Heal) -> Iterable[tuple[str, tuple[str, ...]]]:
+    def _diff_lines(self, heal: HealReport) -> Iterable[tuple[str, tuple[str, ...]]]:
         lines = heal.diff.splitlines()
         for line in lines[:_DIFF_LINES]:
             colour = {"+": ("green",), "-": ("red",)}.get(line[:1], ())
@@ -312,7 +312,7 @@ class RunLog:
             path = self._whole_diff(heal)
             yield f"  … {len(lines) - _DIFF_LINES} more lines: {path}", ()
 
-    def _whole_diff(self, heal: Heal) -> str:
+    def _whole_diff(self, heal: HealReport) -> str:
         cache: pytest.Cache | None = getattr(self._config, "cache", None)
         if cache is None:
             return "git diff shows them"
@@ -342,7 +342,7 @@ class RunLog:
         return from_here(self._config.rootpath / path, self._config)
 
 
-def _tokens(heal: Heal) -> str:
+def _tokens(heal: HealReport) -> str:
     read = f", {heal.cache_read:,} read from the prompt cache" if heal.cache_read else ""
     cost = f", ${heal.cost}" if heal.cost else ""
     return f"{heal.tokens_in:,} tokens in, {heal.tokens_out:,} out{read}{cost}"

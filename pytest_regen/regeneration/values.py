@@ -12,7 +12,7 @@ from pytest_regen.prompts.values import PageKey, PromptEntry
 from pytest_regen.turns.budget import Budget
 from pytest_regen.turns.exchange import TurnExchange
 from pytest_regen.turns.values import Provider, Reply, TurnRequest, Usage
-from pytest_regen.validation.issues import Issue, ValidationResult
+from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 
 __all__ = [
     "Answer",
@@ -40,9 +40,6 @@ StopReason = Literal[
     "cassette_miss",
 ]
 """Why the work on a piece ended."""
-
-Feedback = Issue | str
-"""What goes into a correction block: a validator's issue, or a failing test's own words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -563,7 +563,8 @@ def _attach(text: str, parent: _Value, key: str | None, start: int, value: _Valu
     member = _Member(name, start, number, value)
     if parent.by_key.setdefault(name, member) is not member:
         first = line_at(text, parent.by_key[name].start)
-        raise _defect(text, start, f"has the key {name!r} a second time (first: line {first})")
+        problem = f"has the key {name!r} a second time (first: line {first})"
+        raise _defect(text, start, problem, "take one of the two out; programs read the last")
     parent.members.append(member)
 
 
@@ -572,14 +573,14 @@ def _skip(text: str, at: int) -> int:
     return at if match is None else match.end()
 
 
-def _defect(text: str, at: int, problem: str) -> RegionError:
+def _defect(text: str, at: int, problem: str, hint: str = "") -> RegionError:
     line = line_at(text, at)
     column = at - (text.rfind("\n", 0, at) + 1) + 1
     shown = " (is the file cut off?)" if at >= len(text) else ""
     return RegionError(
         f"line {line}, column {column}: the JSON {problem}{shown}",
         line=line,
-        hint="correct that line, or take the file from version control",
+        hint=hint or "correct that line, or take the file from version control",
     )
 
 

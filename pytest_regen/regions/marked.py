@@ -45,7 +45,7 @@ class Marked:
     The lines stand behind a comment sign of any language: ``#``, ``//``, ``--``, ``;``, ``%``,
     ``<!-- -->``, ``/* */`` and others. A block is taken out without the indentation of its first
     marker and put back with it; lines inside multi-line strings stay as they are. A block in
-    which a line is indented less than its marker is taken out as it stands.
+    which a line is indented less than its marker is taken out, and put back, as it stands.
     """
 
     def find(self, text: str) -> dict[str, Span]:
@@ -128,10 +128,15 @@ def _indent(text: str, begin: Marker) -> str:
     """Return ``text`` with the indentation of a marker, lines inside of strings left alone."""
     if not begin.indent:
         return text
-    kept = _lines_in_strings(text, begin.sign)
+    kept, lines = _lines_in_strings(text, begin.sign), text.split("\n")
+    if text.lstrip("\n").startswith(begin.indent) and any(
+        line.strip() and number not in kept and not line.startswith(begin.indent)
+        for number, line in enumerate(lines)
+    ):
+        return text  # as `_dedent` took it out: a label or an #ifdef stands farther left
     return "\n".join(
         line if not line or number in kept else begin.indent + line
-        for number, line in enumerate(text.split("\n"))
+        for number, line in enumerate(lines)
     )
 
 

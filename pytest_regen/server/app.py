@@ -29,12 +29,12 @@ from pytest_regen.server.flow import (
 )
 from pytest_regen.server.gazetteer import Gazetteer, Level, well_known
 from pytest_regen.server.page.layout import error_page
-from pytest_regen.server.page.routes import Page
+from pytest_regen.server.page.routes import PageRoutes
 from pytest_regen.server.problems import Problem, log_failure, logger
 from pytest_regen.server.requests import (
     FORM,
     JSON,
-    Guard,
+    RequestGuard,
     read_body,
     read_form,
     read_json,
@@ -53,7 +53,7 @@ _SHORTEST_QUERY, _LONGEST_QUERY, _MOST_PLACES = 2, 100, 10
 _LONGEST_SEARCH = 4_096
 """Bytes of a search that is posted."""
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+RouteFunction = Callable[[Request], Awaitable[Response]]
 
 
 def problem_response(request: Request, problem: Problem) -> Response:
@@ -254,7 +254,7 @@ def create_app(
     places = gazetteer or well_known()
     flow = Flow(agent, seal=seal or "off", settings=settings, screen=screen, clock=clock)
     api = Endpoints(flow, client_of=client_of, gazetteer=places)
-    page = Page(flow, client_of=client_of, gazetteer=places)
+    page = PageRoutes(flow, client_of=client_of, gazetteer=places)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -263,13 +263,13 @@ def create_app(
 
     return Starlette(
         routes=[*_routes(api, page), *map(_asset, _ASSETS, _ASSETS.values())],
-        middleware=[Middleware(Guard, hosts=settings.hosts)],
+        middleware=[Middleware(RequestGuard, hosts=settings.hosts)],
         exception_handlers={HTTPException: _no_route},
         lifespan=lifespan,
     )
 
 
-def _routes(api: Endpoints, page: Page) -> list[Route]:
+def _routes(api: Endpoints, page: PageRoutes) -> list[Route]:
     return [
         Route("/api/agents/generate-subject", api.generate, methods=["POST"]),
         Route("/api/agents/stream-subject", api.stream, methods=["POST"]),

@@ -21,7 +21,7 @@ __all__ = [
     "FORM",
     "HEADERS",
     "JSON",
-    "Guard",
+    "RequestGuard",
     "frame",
     "read_body",
     "read_form",
@@ -212,7 +212,7 @@ def _answer(scope: Scope, problem: Problem, request_id: str) -> Response:
     return JSONResponse(problem.as_json(request_id), status, headers=headers)
 
 
-class Guard:
+class RequestGuard:
     """Wraps an application.
 
     Args:

@@ -30,9 +30,9 @@ from pytest_regen.turns.steps import Steps
 from pytest_regen.turns.values import Message
 
 __all__ = [
-    "Batches",
     "FirstTurn",
     "GroupAnswer",
+    "GroupBatches",
     "GroupFeedback",
     "ToolGroup",
     "Tools",
@@ -99,7 +99,7 @@ class GroupAnswer:
 
 
 Result = GroupAnswer | Exception
-Batches = Generator[list[Steps[GroupAnswer]], list[Result], list[GroupAnswer]]
+GroupBatches = Generator[list[Steps[GroupAnswer]], list[Result], list[GroupAnswer]]
 """Yields steps that may run at the same time, one batch after the other."""
 
 
@@ -160,7 +160,7 @@ def ask_group(
     return GroupAnswer(group, pending, reader.notes, reader.is_salvaged)
 
 
-def run_batch(batch: list[Steps[GroupAnswer]]) -> Batches:
+def run_batch(batch: list[Steps[GroupAnswer]]) -> GroupBatches:
     """Run one batch, and raise the first failure in it once all have ended."""
     outcomes = yield batch
     for outcome in outcomes:
@@ -201,7 +201,7 @@ class FirstTurn:
         """Drop what is now in the history."""
         self._answered = {}
 
-    def batches(self, turn: int, group_of: Callable[[Tools], ToolGroup]) -> Batches:
+    def batches(self, turn: int, group_of: Callable[[Tools], ToolGroup]) -> GroupBatches:
         """Ask the first group alone, so that the others find the system prompt in the cache.
 
         Returns:

@@ -10,14 +10,14 @@ from pytest_regen.text import plural
 
 __all__ = [
     "Disagreement",
+    "LoopLog",
     "LoopReport",
-    "Outcome",
-    "RunLog",
     "RunStop",
     "ScenarioHistory",
+    "ScenarioOutcome",
 ]
 
-Outcome = Literal["passed", "corrected", "failed", "discarded"]
+ScenarioOutcome = Literal["passed", "corrected", "failed", "discarded"]
 """``failed`` scenarios are in the set and fail it; those discarded are not in it any more."""
 
 RunStop = Literal["passed", "no_progress", "attempts", "coverage", "empty"]
@@ -31,7 +31,7 @@ class ScenarioHistory:
     """Identity of the scenario; kept, because every look-up would hash the request again."""
     scenario: TestScenario
     """As it stands at the end."""
-    outcome: Outcome
+    outcome: ScenarioOutcome
     events: tuple[str, ...] = ()
     """What happened to it and why, in order."""
 
@@ -152,21 +152,21 @@ class LoopReport:
 
 
 @dataclass(slots=True)
-class RunLog:
+class LoopLog:
     """What a run notes as it goes."""
 
     notes: dict[str, None] = field(default_factory=dict)
     """In order, each once."""
     _scenarios: dict[str, TestScenario] = field(default_factory=dict)
     _events: dict[str, list[str]] = field(default_factory=dict)
-    _outcomes: dict[str, Outcome] = field(default_factory=dict)
+    _outcomes: dict[str, ScenarioOutcome] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         """Remember something about no scenario in particular, once."""
         self.notes[text] = None
 
     def record(
-        self, scenario: TestScenario, event: str = "", outcome: Outcome | None = None
+        self, scenario: TestScenario, event: str = "", outcome: ScenarioOutcome | None = None
     ) -> None:
         """Remember a scenario as it is now, and what happened to it."""
         self._scenarios[scenario.id] = scenario
@@ -182,10 +182,10 @@ class RunLog:
 
     def histories(self, results: "tuple[ExecutionResult, ...]") -> tuple[ScenarioHistory, ...]:
         """Return every scenario seen, with the outcome that the last execution gives it."""
-        final: dict[str, Outcome] = {}
+        final: dict[str, ScenarioOutcome] = {}
         for result in results:
             was = self._outcomes.get(result.scenario.id)
-            passed: Outcome = "corrected" if was == "corrected" else "passed"
+            passed: ScenarioOutcome = "corrected" if was == "corrected" else "passed"
             final[result.scenario.id] = passed if result.passed else "failed"
         return tuple(
             ScenarioHistory(

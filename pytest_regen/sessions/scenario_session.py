@@ -16,9 +16,9 @@ from pytest_regen.sessions.conversation import (
     check_limits,
 )
 from pytest_regen.sessions.groups import (
-    Batches,
     FirstTurn,
     GroupAnswer,
+    GroupBatches,
     GroupFeedback,
     ToolGroup,
     ask_group,
@@ -269,7 +269,7 @@ class ScenarioGeneratorSession(SessionBase):
                 hint="call regenerate(feedback) for replacements, or start a new session",
             )
 
-    def _first_batches(self, turn: Turn) -> Batches:
+    def _first_batches(self, turn: Turn) -> GroupBatches:
         self._tell("Generating scenarios...")
         return self._first.batches(turn.number, self._new_group)
 
@@ -304,7 +304,7 @@ class ScenarioGeneratorSession(SessionBase):
         complete = self._memory.complete(feedback, self.turn_count, tools)
         return route_feedback(complete, self._groups, self._memory)
 
-    def _next_batches(self, parts: Sequence[GroupFeedback], turn: Turn) -> Batches:
+    def _next_batches(self, parts: Sequence[GroupFeedback], turn: Turn) -> GroupBatches:
         self._tell(f"Regenerating scenarios (turn {turn.number})...")
         after = self._memory.after_sending(parts)
         handwritten = {scenario.id: scenario for scenario in self.handwritten}

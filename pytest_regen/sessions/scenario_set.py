@@ -15,7 +15,7 @@ from pytest_regen.sessions.protocols import (
     LoopParts,
     execute,
 )
-from pytest_regen.sessions.report import RunLog
+from pytest_regen.sessions.report import LoopLog
 from pytest_regen.sessions.scenarios import (
     ActualDecision,
     DiscardedScenario,
@@ -136,7 +136,7 @@ class ScenarioSet:
         self._unsent_discards: list[DiscardedScenario] = []
         self._tools_asked_for: set[tuple[str, str]] = set()
         self.corrections: list[ScenarioCorrection] = []
-        self.log = RunLog()
+        self.log = LoopLog()
         self._add_handwritten(parts.handwritten)
 
     @property

@@ -390,6 +390,7 @@ def _same_pages(known: Snapshot | None, data: bytes) -> PagesEnvelope | None:
 def _share(known: Snapshot, other: Snapshot) -> None:
     """Give another state of a store what was made of the same IR and prompts before."""
     other.memo.update(known.memo)
+    # Where `cached_property` keeps its values: what is not computed yet stays so.
     for name in _SHARED:
         if name in known.__dict__:
             other.__dict__[name] = known.__dict__[name]

@@ -53,7 +53,7 @@ AgentFactory = Callable[[Provider], Any]
 """Makes an agent that speaks through the provider it is given. The agent has ``turn(request)``, or
 is itself a function of the request, a ``ClarificationRequest``; either may be asynchronous."""
 
-Script = Callable[[int, TurnRequest], str]
+ScriptFunction = Callable[[int, TurnRequest], str]
 """From the number of a call, counted from 1, and its request to the reply's text."""
 
 _DIGEST: Final = "{digest}"
@@ -115,7 +115,7 @@ class _Enough(BaseException):
 
 
 class _Listener:
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: ScriptFunction) -> None:
         self.requests: list[TurnRequest] = []
         self._script = script
 
@@ -144,7 +144,7 @@ class _Switch:
         return self.send(request)
 
 
-def observe(make: AgentFactory) -> Callable[[ClarificationRequest, Script], Observed]:
+def observe(make: AgentFactory) -> Callable[[ClarificationRequest, ScriptFunction], Observed]:
     """Make an agent; return a function that lets it take a turn and tells what it did.
 
     Deprecation warnings of the agent are not heeded.
@@ -153,7 +153,7 @@ def observe(make: AgentFactory) -> Callable[[ClarificationRequest, Script], Obse
     agent = make(switch)
     turn = agent.turn if hasattr(agent, "turn") else agent
 
-    def take(request: ClarificationRequest, script: Script) -> Observed:
+    def take(request: ClarificationRequest, script: ScriptFunction) -> Observed:
         listener = switch.listener = _Listener(script)
         result, error, ran_away = None, None, False
         try:
@@ -250,12 +250,12 @@ class ContextLossError(AssertionError):
         return ContextLossError, (self.check, self.summary, self.findings)
 
 
-def writing(replies: Replies) -> Script:
+def writing(replies: Replies) -> ScriptFunction:
     """Return the script of a model that writes at once."""
     return lambda _, request: replies.render(request)
 
 
-def bad_at_first(bad: str, replies: Replies) -> Script:
+def bad_at_first(bad: str, replies: Replies) -> ScriptFunction:
     """Return the script of a model that writes only when it is asked again."""
     return lambda number, request: bad if number == 1 else replies.render(request)
 
@@ -305,7 +305,7 @@ class Turns:
         mark = mark or new_mark()
         return self.without_mark(observe(self._make)(request_with(mark), self.script(mark)), mark)
 
-    def script(self, mark: str) -> Script:
+    def script(self, mark: str) -> ScriptFunction:
         """Return the script of a model whose reply does not depend on the mark of its request."""
         return lambda _, request: self._replies.render(request, mark=mark, instead=ANY_MARK)
 

@@ -299,7 +299,7 @@ def _answer(question: Mapping[str, Any], answer: Mapping[str, Any]) -> Mapping[s
     return {**answer, "selected": [options[number]["id"] for number in answer["selected"]]}
 
 
-Tokens = Mapping[str, str]
+LeafTokens = Mapping[str, str]
 """Path of a leaf to the token in it."""
 
 _TOKEN: Final = re.compile(r"k[0-9a-f]{8}[a-c]\d\dz")
@@ -309,7 +309,7 @@ _LETTERS: Final = 2
 """A label has more of them than a bullet or a quote."""
 
 
-def find_misplaced(tokens: Tokens, prompt: str) -> list[str]:
+def find_misplaced(tokens: LeafTokens, prompt: str) -> list[str]:
     """Return the paths of the answers that stand with a question that is not theirs.
 
     Questions and answers are paired by their number. None is returned if any reading of the prompt
@@ -357,7 +357,7 @@ def _in_order(order: list[tuple[str, str]]) -> set[str]:
     return {found for found, due in zip(answers, wanted, strict=True) if found != due}
 
 
-def posing(tokens: Tokens, answered: str, skipped: str) -> Iterator[tuple[str, str]]:
+def posing(tokens: LeafTokens, answered: str, skipped: str) -> Iterator[tuple[str, str]]:
     """Yield leaves that pose as an answer once the person skips, and the answer that they play.
 
     Args:
@@ -370,7 +370,7 @@ def posing(tokens: Tokens, answered: str, skipped: str) -> Iterator[tuple[str, s
             yield path, answer
 
 
-def exchanges(tokens: Tokens, answered: str, skipped: str) -> Iterator[tuple[str, str]]:
+def exchanges(tokens: LeafTokens, answered: str, skipped: str) -> Iterator[tuple[str, str]]:
     """Yield inferences that change places with an answer as soon as there is one, and the answer.
 
     Args:
@@ -384,7 +384,7 @@ def exchanges(tokens: Tokens, answered: str, skipped: str) -> Iterator[tuple[str
 
 
 def _in_places_of_answers(
-    tokens: Tokens, answered: str, skipped: str
+    tokens: LeafTokens, answered: str, skipped: str
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield leaves that have a label without answers which an answer has with them.
 

@@ -48,7 +48,7 @@ from pytest_regen.units.work import (
     unit_history,
 )
 
-__all__ = ["KindConformance", "Replies"]
+__all__ = ["KindConformance", "ProjectReplies"]
 
 _REPLIES: Final = "replies.json"
 _LEFT_OUT: Final = ("__pycache__", "node_modules", "build", "dist", "cassettes")
@@ -64,10 +64,10 @@ def pytest_regen_provider(config):
 """
 
 
-class Replies:
+class ProjectReplies:
     """A model that answers each prompt with the text that a file beside the project has for it."""
 
-    reference = f"{__name__}:Replies"
+    reference = f"{__name__}:ProjectReplies"
 
     def __init__(self, root: Path) -> None:
         self._file = root / ".regen" / _REPLIES
@@ -192,24 +192,24 @@ class _Project:
         if isinstance(stub, str):
             self.path.write_bytes(stub.encode("utf-8"))
 
-    def learn(self, which: int) -> Replies:
+    def learn(self, which: int) -> ProjectReplies:
         """Return a model that answers with the good texts (1) or the bad ones (2)."""
         units, replies = self.file().open(), {}
         for example in self.examples:
             name = example[0]
             replies[units.prompt(name)] = _reply_for(units, name, example[which])
-        model = Replies(self.root)
+        model = ProjectReplies(self.root)
         model.say(replies)
         return model
 
     def ask(
-        self, policy: Policy, model: Replies, *, name: str = "", rounds: int = 1
+        self, policy: Policy, model: ProjectReplies, *, name: str = "", rounds: int = 1
     ) -> Work[FileUnits]:
         """Let the engine work on one unit."""
         names = [name or self.name]
         return work(self.file(), policy, TurnSettings(model), names=names, rounds=rounds)
 
-    def generate(self, model: Replies, name: str = "") -> None:
+    def generate(self, model: ProjectReplies, name: str = "") -> None:
         """Ask for a unit that is missing; for one that cannot be missing, all the same."""
         name = name or self.name
         is_missing = self.file().open().missing(name)
@@ -619,8 +619,8 @@ def _prepare(project: _Project, effort: str) -> set[str]:
 
 
 _EFFORTS: Final[Mapping[str, Callable[[_Project], object]]] = {
-    "heal": lambda project: project.ask(Heal(), Replies(project.root)),
-    "generate": lambda project: project.generate(Replies(project.root)),
+    "heal": lambda project: project.ask(Heal(), ProjectReplies(project.root)),
+    "generate": lambda project: project.generate(ProjectReplies(project.root)),
     "adopt": lambda project: adopt_units(project.file(), [project.name]),
 }
 """What is killed; each may be done again."""

@@ -3,17 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from pytest_regen.validation.issues import Issue
+from pytest_regen.validation.issues import Feedback, Issue
 
 if TYPE_CHECKING:
     from pytest_regen.sessions import ScenarioFeedback
 
 
 __all__ = ["Feedback", "FeedbackError", "fail"]
-
-
-Feedback = Issue | str
-"""An issue, or a correction in words."""
 
 
 class FeedbackError(AssertionError):

@@ -43,7 +43,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class Call(_Part):
+class TranscriptCall(_Part):
     """One call of the model within a turn."""
 
     system_sha256: str
@@ -52,12 +52,12 @@ class Call(_Part):
     reply: str
 
 
-class Turn(_Part):
+class TranscriptTurn(_Part):
     """One turn."""
 
     input: dict[str, Any]
     """The request: ``message``, and on a second turn ``conversationContext``."""
-    calls: list[Call]
+    calls: list[TranscriptCall]
     result: Any
     """What the agent returned, as JSON."""
 
@@ -69,7 +69,7 @@ class Transcript(_Part):
     schema_version: Literal[1] = 1
     source: str = ""
     """Who answered when it was recorded: ``emulator``, or a model's name."""
-    turns: list[Turn] = []
+    turns: list[TranscriptTurn] = []
 
     def save(self, path: Path) -> None:
         """Write the transcript as YAML; texts of several lines as such."""
@@ -145,7 +145,7 @@ class ClarificationFlow:
         self._provider = provider
         self._recorded = recorded
         self._command = record_command
-        self._turns: list[Turn] = []
+        self._turns: list[TranscriptTurn] = []
         self._first: ClarificationRequest | None = None
         self._ask: Ask | None = None
 
@@ -222,7 +222,7 @@ class ClarificationFlow:
         wire = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         number = len(self._turns)
         expected = self._recorded_turn(number)
-        calls: list[Call] = []
+        calls: list[TranscriptCall] = []
 
         def compare(asked: TurnRequest) -> None:
             self._compare(expected, len(calls), _call(asked))
@@ -234,7 +234,7 @@ class ClarificationFlow:
         turn = agent.turn if hasattr(agent, "turn") else agent
         result = resolve(turn(parse_request(json.loads(json.dumps(wire)))))
         # A transcript is kept beside the cassette, and holds as little of a credential.
-        taken = Turn(
+        taken = TranscriptTurn(
             input=scrub_value(wire),
             calls=calls,
             result=scrub_value(plain_result(result)),
@@ -244,7 +244,7 @@ class ClarificationFlow:
         self._turns.append(taken)
         return result
 
-    def _recorded_turn(self, number: int) -> Turn | None:
+    def _recorded_turn(self, number: int) -> TranscriptTurn | None:
         if self._recorded is None:
             return None
         if number < len(self._recorded.turns):
@@ -255,7 +255,7 @@ class ClarificationFlow:
             hint=self._command,
         )
 
-    def _compare(self, expected: Turn | None, at: int, call: Call) -> None:
+    def _compare(self, expected: TranscriptTurn | None, at: int, call: TranscriptCall) -> None:
         if expected is None:
             return
         turn = f"turn {len(self._turns) + 1}"
@@ -273,13 +273,15 @@ class ClarificationFlow:
         if recorded.system_sha256 != call.system_sha256:
             raise self._drift(f"{turn} has another system prompt", [], [])
 
-    def _drift(self, what: str, before: list[str], now: "list[str] | Turn") -> TranscriptError:
-        after = _lines(now) if isinstance(now, Turn) else now
+    def _drift(
+        self, what: str, before: list[str], now: "list[str] | TranscriptTurn"
+    ) -> TranscriptError:
+        after = _lines(now) if isinstance(now, TranscriptTurn) else now
         diff = difflib.unified_diff(before, after, "recorded", "now", lineterm="", n=1)
         return TranscriptError(what, why="\n".join(diff), hint=self._command)
 
 
-def _lines(turn: Turn) -> list[str]:
+def _lines(turn: TranscriptTurn) -> list[str]:
     return json.dumps(turn.result, indent=1, ensure_ascii=False, sort_keys=True).splitlines()
 
 
@@ -298,8 +300,8 @@ def _prompt(request: TurnRequest) -> str:
     return "\n\n".join(f"[{message.role}]\n{message.content}" for message in request.messages)
 
 
-def _call(request: TurnRequest, reply: str = "") -> Call:
-    return Call(
+def _call(request: TurnRequest, reply: str = "") -> TranscriptCall:
+    return TranscriptCall(
         system_sha256=text_hash(request.system),
         prompt=scrub_text(_prompt(request)),
         reply=scrub_text(reply),

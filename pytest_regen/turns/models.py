@@ -13,7 +13,7 @@ from pytest_regen.turns.values import Usage
 __all__ = ["MODELS", "Model", "cost_of", "describe_usage", "find_model", "min_cacheable_tokens"]
 
 
-Line = Literal["haiku", "sonnet", "opus", "fable", "mythos"]
+ModelLine = Literal["haiku", "sonnet", "opus", "fable", "mythos"]
 
 _LOW_TO_HIGH = ("high", "low", "medium")
 _WITH_MAX = ("high", "low", "max", "medium")
@@ -26,7 +26,7 @@ class Model:
 
     id: str
     display_name: str
-    line: Line
+    line: ModelLine
     version: tuple[int, int]
     created_at: str
     min_cacheable: int = 512
@@ -73,7 +73,7 @@ class Model:
         return "global" if self.version >= (4, 6) else "not_available"
 
 
-def _fable(line: Line, minor: int, created_at: str) -> Model:
+def _fable(line: ModelLine, minor: int, created_at: str) -> Model:
     name = f"{line.title()} 5.{minor}" if minor else f"{line.title()} 5"
     return Model(
         f"claude-{line}-5-{minor}" if minor else f"claude-{line}-5",

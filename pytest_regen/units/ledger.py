@@ -18,6 +18,7 @@ from pytest_regen.canonical import text_hash
 from pytest_regen.errors import StoreCorruptError
 from pytest_regen.stores.strict_json import Node
 from pytest_regen.turns.values import Usage
+from pytest_regen.units.texts import sides
 from pytest_regen.validation.issues import Issue
 
 if TYPE_CHECKING:
@@ -194,6 +195,19 @@ class Ledger:
                 entries[entry.name] = entry
         return entries, broken
 
+    def conflicts(self) -> Mapping[str, tuple[Entry, Entry]]:
+        """Return our and their entry of each unit that git could not join, by name."""
+        found = {}
+        for file in self.broken:
+            path = self._view.root / file
+            try:
+                text = (self._view.read(file) or b"").decode("utf-8")
+                ours, theirs = (_read_entry(side.encode(), path) for side in sides(text))
+            except (StoreCorruptError, UnicodeDecodeError):
+                continue
+            found[ours.name] = ours, theirs
+        return found
+
     @property
     def entries(self) -> Mapping[str, Entry]:
         """The entries that can be read, by name."""
@@ -215,6 +229,7 @@ class Ledger:
     def at(self, place: str) -> "Ledger":
         """Return the same entries as those of a file at ``place``."""
         made = Ledger(self._view, place)
+        # As if the cached property had read them: the files hold none at this place yet.
         made.__dict__["_read"] = self._read
         return made
 

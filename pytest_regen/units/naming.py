@@ -22,6 +22,8 @@ __all__ = [
 # name would move the split.
 _RESERVED = re.compile(r"[\[\]%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|:(?=:|\Z)|(?<=:):|\A:")
 
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
 
 def encode_name(name: str) -> str:
     """Return a name as an id holds it."""
@@ -46,7 +48,16 @@ def unit_id(place: str, name: str) -> str:
 def command(verb: str, place: str, name: str | None = None, *options: str) -> str:
     """Return a command about a file, or about one of its units."""
     words = ["pytest-regen", verb, place, *(() if name is None else ("--unit", name)), *options]
-    return " ".join(map(shlex.quote, words))
+    return " ".join(map(_quote, words))
+
+
+def _quote(word: str) -> str:
+    """Return a word as a shell reads it; what would act on the terminal is spelled out."""
+    if not _UNPRINTABLE.search(word):
+        return shlex.quote(word)
+    plain = word.replace("\\", "\\\\").replace("'", "\\'")
+    spelled = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+    return f"$'{spelled}'"
 
 
 def from_here(path: Path) -> str:

@@ -1,6 +1,6 @@
 """A file with units as a place of the main flow: opened, asked about, written."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from pytest_regen.units.kind import Kind, Unit, call_kind, quoted
 from pytest_regen.units.ledger import HAND, as_bytes, entry_name
 from pytest_regen.units.loading import ProjectKinds
 from pytest_regen.units.naming import from_here
-from pytest_regen.units.texts import find_texts
+from pytest_regen.units.texts import call_region, find_texts
 from pytest_regen.units.view import Asked, FileUnits, Ignored
 from pytest_regen.units.writing import UnitWrite
 from pytest_regen.validation.issues import Issue
@@ -415,12 +415,20 @@ def _remove_candidates(
             if stands is None or stands.text != after:
                 continue
             if before is not None:
-                now = str(kind.region.replace(now, {name: before}))
+                now = _replace(kind, place, now, {name: before})
             elif remove := getattr(kind.region, "remove", None):
-                now = str(remove(now, [name]))
-        except SourceError:
+                now = _remove(kind, place, now, name, remove)
+        except (SourceError, KindError):
             return now
     return now
+
+
+def _replace(kind: Kind, place: str, text: str, texts: Mapping[str, str]) -> str:
+    return call_region(kind, "replace", lambda: str(kind.region.replace(text, texts)), place)
+
+
+def _remove(kind: Kind, place: str, text: str, name: str, remove: Callable[..., object]) -> str:
+    return call_region(kind, "remove", lambda: str(remove(text, [name])), place)
 
 
 def _decode(data: bytes | None) -> str | None:

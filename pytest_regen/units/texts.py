@@ -10,7 +10,15 @@ from pytest_regen.errors import KindError, SourceError
 from pytest_regen.units.kind import Kind, call_kind
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["UnitText", "find_texts", "put_text", "same_text", "sides", "texts_or_none"]
+__all__ = [
+    "UnitText",
+    "call_region",
+    "find_texts",
+    "put_text",
+    "same_text",
+    "sides",
+    "texts_or_none",
+]
 
 T = TypeVar("T")
 
@@ -31,7 +39,7 @@ def find_texts(kind: Kind, text: str, place: str) -> Mapping[str, UnitText]:
         SourceError: they cannot be told apart.
         KindError: the region, where it is the user's own, raised.
     """
-    return _call_region(kind, "find", lambda: _read_texts(kind, text), place)
+    return call_region(kind, "find", lambda: _read_texts(kind, text), place)
 
 
 @lru_cache(maxsize=4)
@@ -40,7 +48,7 @@ def _read_texts(kind: Kind, text: str) -> Mapping[str, UnitText]:
     return {name: _unit_text(found) for name, found in kind.region.find(text).items()}
 
 
-def _call_region(kind: Kind, method: str, call: Callable[[], T], place: str) -> T:
+def call_region(kind: Kind, method: str, call: Callable[[], T], place: str) -> T:
     """Return what a region's method returns; a SourceError is about the file, not the kind."""
     try:
         return call_kind(kind, f"region.{method}", call, where=place)
@@ -75,7 +83,7 @@ def put_text(
     try:
         before = find_texts(kind, file_text, place)
         if name in before:
-            made = _call_region(
+            made = call_region(
                 kind, "replace", lambda: region.replace(file_text, {name: text}), place
             )
         else:
@@ -86,7 +94,7 @@ def put_text(
                 return Issue.of(
                     "MISSING_UNIT", "it has no place in the file", type_name=name, detail=todo
                 )
-            made = _call_region(
+            made = call_region(
                 kind, "insert", lambda: insert(file_text, {name: text}, order), place
             )
         after = find_texts(kind, made, place)

@@ -472,7 +472,7 @@ class FileUnits:
         asked = {entry_name(self.ledger.place, name) for name in self.names}
         return tuple(file for file in self.ledger.broken if file not in asked)
 
-    # What may come of it
+    # Candidates
 
     def obstacle(self, name: str) -> str:
         """Return why a unit must not be asked for; empty where it may."""
@@ -524,6 +524,7 @@ class FileUnits:
         made = FileUnits(self.kind, self.place, self.files, self._ignore)
         made._base, made._hashes, made._cut = self, self._hashes, cut
         made._texts = dict(texts)
+        # Set where `cached_property` looks first: a candidate is not read from the files.
         made.__dict__["names"] = self.names
         text, placed = self.text, {}
         for name, new in texts.items():

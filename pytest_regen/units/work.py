@@ -90,7 +90,10 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
         SourceError: the file cannot be read, or has no place for a unit.
     """
     with file.writing() as (units, write):
-        entries = units.ledger.entries
+        # An entry that git could not join is ours again; theirs goes to the history.
+        conflicts = units.ledger.conflicts()
+        ours = {name: entry for name, (entry, _) in conflicts.items()}
+        entries = {**units.ledger.entries, **ours}
         for name in names or ():
             refuse_unknown(units, name, entries)
         base, before = units.text, units.texts
@@ -102,8 +105,12 @@ def rebuild_units(file: UnitFile, names: Sequence[str] | None = None) -> UnitCha
         else:
             _refuse_unreadable(units)
         chosen = names or [name for name in units.names if name in entries]
-        texts = {}
+        texts: dict[str, str] = {}
         for name in chosen:
+            if name in conflicts:
+                entry, other = conflicts[name]
+                write.record(entry)
+                history.append(write.keep_entry(other, "dropped"))
             stands = before.get(name)
             if stands is not None and same_text(file.kind, entries[name].output, stands.text):
                 continue

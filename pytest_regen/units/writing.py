@@ -17,13 +17,14 @@ from pytest_regen.units.ledger import (
     slug,
     system_name,
 )
+from pytest_regen.units.texts import call_region, find_texts
 from pytest_regen.units.view import FileUnits
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["UnitWrite", "hand_entry", "put_texts"]
 
 _HISTORY = ".regen/history"
-_IGNORED = b"*\n"
+_IGNORED = b"*"
 
 
 def hand_entry(units: FileUnits, name: str, text: str) -> Entry:
@@ -112,7 +113,10 @@ class UnitWrite:
         """Take units out of the file; return whether the region can."""
         remove = getattr(self.units.kind.region, "remove", None)
         if remove is not None and names:
-            self.text = str(remove(self.text_now, names))
+            units = self.units
+            self.text = call_region(
+                units.kind, "remove", lambda: str(remove(self.text_now, names)), units.place
+            )
         return remove is not None
 
     @property
@@ -191,7 +195,8 @@ class UnitWrite:
     def _show_to_git(self) -> dict[str, bytes | None]:
         """Return the removal of a file with which locks once hid all of ``.regen`` from git."""
         name = ".regen/.gitignore"
-        return {name: None} if self.units.files.read(name) == _IGNORED else {}
+        # Written in text mode, so with CRLF on Windows.
+        return {name: None} if (self.units.files.read(name) or b"").strip() == _IGNORED else {}
 
 
 def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str:
@@ -199,12 +204,15 @@ def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str
 
     Raises:
         SourceError: one of them cannot stand there.
+        KindError: the region, where it is the user's own, raised.
     """
-    region = units.kind.region
-    known = region.find(file_text)
+    kind, region, place = units.kind, units.kind.region, units.place
+    known = find_texts(kind, file_text, place)
     there = {name: text for name, text in texts.items() if name in known}
     added = {name: text for name, text in texts.items() if name not in known}
-    made = region.replace(file_text, there) if there else file_text
+    made = file_text
+    if there:
+        made = call_region(kind, "replace", lambda: str(region.replace(file_text, there)), place)
     if added:
         insert = getattr(region, "insert", None)
         if insert is None:
@@ -216,8 +224,9 @@ def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str
                 hint=str(describe(name)) if describe else "write its place into the file",
             )
         order = dict.fromkeys((*units.names, *added))
-        made = insert(made, added, tuple(order))
-    after = region.find(made)
+        start = made
+        made = call_region(kind, "insert", lambda: str(insert(start, added, tuple(order))), place)
+    after = find_texts(kind, made, place)
     for name in texts:
         if name not in after:
             raise SourceError(
@@ -225,4 +234,4 @@ def put_texts(units: FileUnits, file_text: str, texts: Mapping[str, str]) -> str
                 why="its text looks like the end of its place in the file",
                 hint="correct the text",
             )
-    return str(made)
+    return made

@@ -11,6 +11,7 @@ from pytest_regen.errors import UsageError
 __all__ = [
     "CODES",
     "Excerpt",
+    "Feedback",
     "Ignore",
     "Issue",
     "Severity",
@@ -158,6 +159,10 @@ class Issue:
     def on_page(self, page: int | None) -> "Issue":
         """Return the same issue, put on ``page``."""
         return replace(self, page=page)
+
+
+Feedback = Issue | str
+"""What goes into a correction: an issue, or words, such as those of a failing test."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -344,3 +344,26 @@ def test_what_a_kind_prints_stays_out_of_the_json(recorded: Path) -> None:
 
     assert done.json["files"][0]["ok"]
     assert "loaded" in done.err
+
+
+@pytest.mark.parametrize("verb", ["rebuild", "forget"])
+def test_a_region_that_raises_is_an_error_of_the_kind(recorded: Path, verb: str) -> None:
+    """Also where a command writes the file without a model; it stays as it was."""
+    region = (
+        "class Broken(regions.JsonStrings):\n"
+        "    def replace(self, text, texts):\n"
+        "        raise ZeroDivisionError\n"
+        "    remove = replace\n"
+    )
+    kind = KIND.replace("class German", f"{region}\n\nclass German")
+    kind = kind.replace("regions.JsonStrings()", "Broken()")
+    (recorded / "regen_kinds.py").write_text(kind, "utf-8")
+    write_json(recorded / FILE, {**WRONG, "more": "Mehr"})
+    before = (recorded / FILE).read_bytes()
+    sys.modules.pop("regen_kinds", None)
+
+    done = command(verb, FILE, "--json")
+
+    assert done.code == 2
+    assert done.json["error"] == "KindError"
+    assert (recorded / FILE).read_bytes() == before

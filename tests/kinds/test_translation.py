@@ -69,6 +69,7 @@ def test_a_translation_is_clean(tmp_path: Path, source: str, text: str) -> None:
         ("Unpin on profile", "Unpin on profile", ["UNTRANSLATED"]),
         ("This is me!", "This is me!", ["UNTRANSLATED"]),
         ("one.\ntwo", "eins. zwei", ["length"]),
+        ("one.\n\ntwo", "eins.\n\nzwei.\n\nI kept it short.", ["LENGTH"]),
         ("Go to @:key", "Zu @:key", []),
         ("Go to @:key", "Zum Hafen", ["placeholder"]),
         ("Go to the harbour", "Zu @:key", []),

@@ -541,7 +541,7 @@ def test_a_miss_that_was_swallowed_is_its_message(pytester: pytest.Pytester) -> 
             "*_ test_swallowed _*",
             "no cassette at *",
             "  why: *",
-            '        no caller waited *: @pytest.mark.cassette(*_hosts=[[]"127.0.0.1"[]])',
+            '        no caller *: @pytest.mark.cassette(passthrough_hosts=[[]"127.0.0.1"[]])',
             "  next: *",
             "=*",
             "FAILED *",
@@ -694,7 +694,7 @@ def test_a_background_call_fails_no_marked_test(recorded: Project, config: str) 
         [
             "miss: test_m.py::test_it: test_it.yaml: test_it.yaml has no answer to GET /list",
             "    *",
-            '* if prices.test is no *: @pytest.mark.vcr(passthrough_hosts=[[]"prices.test"[]])',
+            '* if prices.test does not *: @pytest.mark.vcr(passthrough_hosts=[[]"prices.test"[]])',
         ]
     )
     assert result.stdout.str().count("miss: ") == 1

@@ -151,7 +151,7 @@ def test_the_dry_run_of_an_edit_says_what_to_do_with_it(project: Project) -> Non
 
     result = project.run("--regen", "--regen-dry-run")
 
-    result.stdout.fnmatch_lines([f"dry run: {STORE}::Owner: nothing a reply could mend"])
+    result.stdout.fnmatch_lines([f"dry run: {STORE}::Owner: nothing a reply could correct"])
     assert told_next(result) == f"pytest-regen adopt {STORE} --type Owner"
 
 

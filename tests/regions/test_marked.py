@@ -220,3 +220,22 @@ def test_a_marked_region_is_a_region_that_says_what_to_write() -> None:
     """It cannot know where a new block belongs, so it names the lines."""
     assert isinstance(Marked(), Region)
     assert "[REGEN:BEGIN name]" in Marked().describe("name")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    start();\n#ifdef DEBUG\n    trace();\n#endif",
+        "\n    cat <<END\ntext\nEND",
+        "    if (late)\n        goto out;\nout:\n    return 1;",
+    ],
+)
+def test_a_block_with_lines_farther_left_comes_back_as_it_stood(body: str) -> None:
+    """A preprocessor line, a label or a heredoc does not push the rest of the block right."""
+    file = f"{{\n    // [REGEN:BEGIN x]\n{body}\n    // [REGEN:END x]\n}}\n"
+    text = Marked().find(file)["x"].text
+
+    other = Marked().replace(file, {"x": "stop();"})
+
+    assert text == body
+    assert Marked().replace(other, {"x": text}) == file

@@ -235,3 +235,29 @@ def test_a_trial_that_nobody_wrote_is_named(tmp_path: Path, record: str) -> None
         file.open()
     with pytest.raises(StoreCorruptError, match="not a trial that pytest-regen wrote"):
         adopt_units(file)
+
+
+@pytest.mark.parametrize("content", [b"*\n", b"*\r\n"])
+def test_a_write_shows_the_ledger_to_git(tmp_path: Path, content: bytes) -> None:
+    """Locks once hid all of `.regen` from git; that file goes, with line ends of any system."""
+    file = project(tmp_path)
+    ignore = tmp_path / ".regen" / ".gitignore"
+    ignore.write_bytes(content)
+    (tmp_path / PLACE).write_text(json.dumps({**GERMAN, "berth": "Platz {number}"}), "utf-8")
+
+    adopt_units(file)
+
+    assert not ignore.exists()
+    assert (tmp_path / ".regen" / "locks" / ".gitignore").exists()
+
+
+def test_rules_for_git_of_the_user_stay(tmp_path: Path) -> None:
+    """Only the file that hides everything goes."""
+    file = project(tmp_path)
+    ignore = tmp_path / ".regen" / ".gitignore"
+    ignore.write_bytes(b"*.log\n")
+    (tmp_path / PLACE).write_text(json.dumps({**GERMAN, "berth": "Platz {number}"}), "utf-8")
+
+    adopt_units(file)
+
+    assert ignore.read_bytes() == b"*.log\n"

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from unit_work import PLACE, German, codes, kinds_with, write_json
+from unit_work import GERMAN, PLACE, German, codes, kinds_with, project, write_json
 
 from pytest_regen.regeneration import TurnSettings
 from pytest_regen.turns.values import Reply, TurnRequest
 from pytest_regen.units.asking import generate_units, regenerate_units
+from pytest_regen.units.ledger import entry_name
 from pytest_regen.units.place import UnitFile, open_units
-from pytest_regen.units.work import forget_units, rebuild_units
+from pytest_regen.units.work import forget_units, rebuild_units, unit_history
 
 NAMES = [f"text{n}" for n in range(12)]
 IDENTITY = {
@@ -155,3 +156,20 @@ def test_the_same_unit_on_two_branches_is_named(repository: Path) -> None:
     units = opened(repository).open()
     assert units.conflicting == {"text3"}
     assert "CONFLICT" in codes(units)["text3"]
+
+
+def test_rebuild_ends_a_conflict_about_one_unit(tmp_path: Path) -> None:
+    """In the file and in the ledger at once; their answer goes to the history."""
+    file = project(tmp_path)
+    path = tmp_path / entry_name(PLACE, "berth")
+    entry, theirs = path.read_text("utf-8"), path.read_text("utf-8").replace("Liegeplatz", "Box")
+    path.write_text(f"<<<<<<< HEAD\n{entry}=======\n{theirs}>>>>>>> other\n", "utf-8")
+    text = file.path.read_text("utf-8")
+    other = text.replace("Liegeplatz", "Box")
+    file.path.write_text(f"<<<<<<< HEAD\n{text}=======\n{other}>>>>>>> other\n", "utf-8")
+
+    rebuild_units(file)
+
+    assert codes(file.open()) == {}
+    assert json.loads(file.path.read_text("utf-8")) == GERMAN
+    assert "Box {number}" in {past.entry.output for past in unit_history(file)}

@@ -184,7 +184,7 @@ def _no_baseline(path: Path, why: str) -> UsageError:
     )
 
 
-Severity = Literal["error", "warning"]
+FindingSeverity = Literal["error", "warning"]
 Known = Callable[[Literal["SECRET", "HEADER"], str, str], bool]
 """Whether a finding is accepted, by code, kind and value."""
 
@@ -210,7 +210,7 @@ class Finding:
     """One finding about one cassette."""
 
     code: str
-    severity: Severity
+    severity: FindingSeverity
     path: Path
     line: int | None
     message: str

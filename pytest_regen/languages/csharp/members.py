@@ -39,8 +39,8 @@ from pytest_regen.languages.csharp.names import (
 )
 from pytest_regen.languages.csharp.serializer import (
     Constructor,
+    DeclarationShape,
     RawMember,
-    Shape,
     is_never_null,
     never_set,
     resolve_shapes,
@@ -87,7 +87,7 @@ class Reading:
     constants: dict[str, str | int | bool | None] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
     """Names that ``using Name = Type;`` gives."""
-    shapes: list[Shape] = field(default_factory=list)
+    shapes: list[DeclarationShape] = field(default_factory=list)
     """The declarations with what can be checked only once all parts of a type are read."""
 
 
@@ -100,7 +100,7 @@ class _Body:
     members: list[Member] = field(default_factory=list)
     raw: list[RawMember] = field(default_factory=list)
     constructors: list[Constructor] = field(default_factory=list)
-    nested: list[Shape] = field(default_factory=list)
+    nested: list[DeclarationShape] = field(default_factory=list)
     faults: list[SyntaxFault] = field(default_factory=list)
 
     def add(self, member: Member, raw: RawMember, condition: str | None) -> None:
@@ -170,7 +170,7 @@ def _live_nodes(nodes: Sequence[Node], condition: str | None) -> Iterator[tuple[
 
 def _declaration(
     node: Node, reading: Reading, outer: str | None, comment: Node | None, condition: str | None
-) -> list[Shape]:
+) -> list[DeclarationShape]:
     """Return the declaration of ``node`` and, after it, those nested in it."""
     name = node.child_by_field_name("name")
     if name is None:
@@ -220,7 +220,7 @@ def _declaration(
         converter=converter_of(attributes),
         faults=(*faults, *content.faults),
     )
-    shape = Shape(
+    shape = DeclarationShape(
         declaration, modifiers, tuple(content.raw), tuple(content.constructors), condition
     )
     return [shape, *content.nested]

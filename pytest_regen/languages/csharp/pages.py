@@ -12,10 +12,10 @@ from pytest_regen.languages.csharp.pagetree import (
     HEADS,
     TAILS,
     Container,
-    Edit,
     Line,
-    Page,
+    PageTree,
     Shell,
+    TextEdit,
     bare,
     cut,
     first_byte,
@@ -223,7 +223,9 @@ def _as_type(lines: Sequence[Line], faults: Sequence[PageFault]) -> StitchedType
     )
 
 
-def _fill_shell(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Page]) -> list[Line]:
+def _fill_shell(
+    code: bytes, edits: list[TextEdit], shell: Shell, pages: Sequence[PageTree]
+) -> list[Line]:
     """Return page 1 with the members of the other pages inside its declaration."""
     parameters = [page for page in pages if page.container == "parameters"]
     members = [page for page in pages if page.container != "parameters"]
@@ -245,7 +247,7 @@ def _fill_shell(code: bytes, edits: list[Edit], shell: Shell, pages: Sequence[Pa
 
 
 def _with_members(
-    code: bytes, edits: list[Edit], shell: Shell, members: Sequence[Page], start: int
+    code: bytes, edits: list[TextEdit], shell: Shell, members: Sequence[PageTree], start: int
 ) -> list[Line]:
     """Return page 1 from ``start`` on, with members before the end of its declaration."""
     closer = shell.closer
@@ -268,7 +270,7 @@ def _with_members(
     return _join_lines(head, inside, is_apart=is_apart) + tail
 
 
-def _separate(inner: Node, pages: Sequence[Page], edits: list[Edit]) -> None:
+def _separate(inner: Node, pages: Sequence[PageTree], edits: list[TextEdit]) -> None:
     """Put a comma after the last item of each page that another item follows."""
     last, has_comma = items(inner)
     comma_at = None if last is None or has_comma else last.end_byte
@@ -277,16 +279,16 @@ def _separate(inner: Node, pages: Sequence[Page], edits: list[Edit]) -> None:
         if not page.has_items:
             continue
         if comma_at is not None:
-            target.append(Edit(comma_at, comma_at, b","))
+            target.append(TextEdit(comma_at, comma_at, b","))
         comma_at, target = page.comma_at, page.edits
 
 
-def _lines_of(pages: Sequence[Page], indent: str) -> list[list[Line]]:
+def _lines_of(pages: Sequence[PageTree], indent: str) -> list[list[Line]]:
     """Return the lines of each continuation page, the second page's first."""
     return [_indent_page(page, indent) for page in pages]
 
 
-def _indent_page(page: Page, indent: str) -> list[Line]:
+def _indent_page(page: PageTree, indent: str) -> list[Line]:
     lines = trim(cut(page.code, page.edits, page=page.number))
     if not page.is_legal or has_spanning_text(page.code):
         return lines
@@ -337,7 +339,7 @@ def _shell_fault(code: bytes, root: Node, name: str) -> PageFault:
     return PageFault(1, 1, "MISSING_CLASS", message, in_member=False)
 
 
-def _page_fault(page: Page) -> PageFault:
+def _page_fault(page: PageTree) -> PageFault:
     """Return why the members of a page cannot stand in their type."""
     if is_unreadable(page.code):
         fault = diagnose(page.code).faults[0]

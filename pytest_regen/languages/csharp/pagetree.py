@@ -12,10 +12,10 @@ __all__ = [
     "HEADS",
     "TAILS",
     "Container",
-    "Edit",
     "Line",
-    "Page",
+    "PageTree",
     "Shell",
+    "TextEdit",
     "bare",
     "cut",
     "first_byte",
@@ -42,7 +42,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class TextEdit:
     """A change of a page's text: the bytes from ``start`` to ``end`` become ``text``."""
 
     start: int
@@ -51,7 +51,7 @@ class Edit:
 
 
 def cut(
-    code: bytes, edits: Iterable[Edit], *, page: int, start: int = 0, end: int | None = None
+    code: bytes, edits: Iterable[TextEdit], *, page: int, start: int = 0, end: int | None = None
 ) -> list[Line]:
     """Return the lines of ``code[start:end]`` with the edits applied.
 
@@ -85,11 +85,11 @@ def cut(
     return lines
 
 
-def _is_over(edit: Edit, position: int) -> bool:
+def _is_over(edit: TextEdit, position: int) -> bool:
     return edit.end < position or (edit.end == position and edit.start < position)
 
 
-def _apply_edits(text: bytes, position: int, edits: Sequence[Edit]) -> bytes:
+def _apply_edits(text: bytes, position: int, edits: Sequence[TextEdit]) -> bytes:
     """Return one line, which begins at ``position``, with the edits that touch it."""
     end, at, parts = position + len(text), position, []
     for edit in edits:
@@ -190,13 +190,13 @@ _LITERALS: Final = frozenset(
 
 
 @dataclass(slots=True)
-class Page:
+class PageTree:
     """The members of a page: its text, and what to take away so that only they are left."""
 
     code: bytes
     number: int
     container: Container = "body"
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[TextEdit] = field(default_factory=list)
     comma_at: int | None = None
     """Where a comma goes if more items follow; ``None`` if one stands there, or no item does."""
     has_items: bool = False
@@ -230,7 +230,7 @@ class Shell:
         return shell if closer.type in {"}", ";"} and not closer.is_missing else None
 
 
-def read_shell(code: bytes, name: str | None) -> tuple[Node, list[Edit], Shell | None]:
+def read_shell(code: bytes, name: str | None) -> tuple[Node, list[TextEdit], Shell | None]:
     """Return the tree of page 1, what to take away from it, and the declaration of ``name``.
 
     Usings and namespaces are taken away: the header of the assembled source has them. In a page
@@ -254,7 +254,7 @@ def read_members(
     name: str | None,
     container: Container,
     is_positional: bool = False,
-) -> Page:
+) -> PageTree:
     """Return the members of a continuation page, whatever was put around them.
 
     The page is read as bare members first, then as a source of its own that declares the type
@@ -277,7 +277,7 @@ def read_members(
             page.edits += _outside(code, start, end)
             return page
     # An item is assumed in it, so that the page before ends as it must.
-    return Page(code, number, container, has_items=True, is_legal=False)
+    return PageTree(code, number, container, has_items=True, is_legal=False)
 
 
 def _spans(code: bytes) -> Iterator[tuple[int, int]]:
@@ -290,11 +290,11 @@ def _spans(code: bytes) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _outside(code: bytes, start: int, end: int) -> Iterator[Edit]:
+def _outside(code: bytes, start: int, end: int) -> Iterator[TextEdit]:
     if start:
-        yield Edit(0, start)
+        yield TextEdit(0, start)
     if end < len(code):
-        yield Edit(end, len(code))
+        yield TextEdit(end, len(code))
 
 
 def bare(inside: bytes, container: Container) -> tuple[Node, Node | None]:
@@ -322,14 +322,14 @@ class _Reading:
     end: int
     name: str | None
 
-    def as_members(self, container: Container) -> Page | None:
+    def as_members(self, container: Container) -> PageTree | None:
         """Return the part as bare members of ``container``, or ``None``."""
         inside = self.code[self.start : self.end]
-        page = Page(self.code, self.number, container)
+        page = PageTree(self.code, self.number, container)
         if container == "parameters" and inside.rstrip().endswith(b","):
             inside = inside.rstrip()[:-1]
             comma = self.start + len(inside)
-            page.edits.append(Edit(comma, comma + 1))
+            page.edits.append(TextEdit(comma, comma + 1))
         root, inner = bare(inside, container)
         if inner is None:
             return None
@@ -347,7 +347,7 @@ class _Reading:
         page.edits += edits
         return _strip_owner(page, owner, shift)
 
-    def as_source(self, container: Container) -> Page | None:
+    def as_source(self, container: Container) -> PageTree | None:
         """Return the part as a source that declares the type again, or ``None``."""
         root = parse(self.code[self.start : self.end]).root_node
         if root.has_error:
@@ -362,7 +362,7 @@ class _Reading:
         if container == "enum" and len(types) > 1:
             return None
         edits += _delimiters(self.code, root, self.start)
-        return _strip_owner(Page(self.code, self.number, container, edits), owner, self.start)
+        return _strip_owner(PageTree(self.code, self.number, container, edits), owner, self.start)
 
 
 def _owner(nodes: Sequence[Node], types: Sequence[Node], name: str | None) -> Node | None:
@@ -375,7 +375,7 @@ def _owner(nodes: Sequence[Node], types: Sequence[Node], name: str | None) -> No
     return owner if owner is not None and owner.type != "enum_declaration" else None
 
 
-def _strip_owner(page: Page, owner: Node, shift: int) -> Page | None:
+def _strip_owner(page: PageTree, owner: Node, shift: int) -> PageTree | None:
     """Return the page without what the declaration ``owner`` puts around its members."""
     shell = Shell.of(owner)
     if shell is None:
@@ -389,15 +389,15 @@ def _strip_owner(page: Page, owner: Node, shift: int) -> Page | None:
         return page if page.container != "enum" else None
     opening, closing = inner.children[0], inner.children[-1]
     page.edits += [
-        Edit(first_byte(owner) + shift, opening.end_byte + shift),
-        Edit(closing.start_byte + shift, owner.end_byte + shift),
+        TextEdit(first_byte(owner) + shift, opening.end_byte + shift),
+        TextEdit(closing.start_byte + shift, owner.end_byte + shift),
     ]
     if page.container != "body":
         _read_items(page, inner, shift)
     return page
 
 
-def _read_items(page: Page, inner: Node, shift: int) -> None:
+def _read_items(page: PageTree, inner: Node, shift: int) -> None:
     """Note where the last item of a list ends, and whether a comma stands after it."""
     last, has_comma = items(inner)
     page.has_items = last is not None
@@ -419,20 +419,20 @@ def items(inner: Node) -> tuple[Node | None, bool]:
     return last, has_comma
 
 
-def _surroundings(nodes: Sequence[Node], types: list[Node], shift: int) -> Iterator[Edit]:
+def _surroundings(nodes: Sequence[Node], types: list[Node], shift: int) -> Iterator[TextEdit]:
     """Yield what stands around types and is not theirs; collect the types."""
     for node in nodes:
         if node.type in _TYPES:
             types.append(node)
         elif node.type in _DIRECTIVES or node.type == "file_scoped_namespace_declaration":
-            yield Edit(node.start_byte + shift, node.end_byte + shift)
+            yield TextEdit(node.start_byte + shift, node.end_byte + shift)
         elif node.type == "namespace_declaration" and node.children[-1].type != ";":
             body = node.child_by_field_name("body")
             if body is not None:
                 inner = body.children
-                yield Edit(node.start_byte + shift, inner[0].end_byte + shift)
+                yield TextEdit(node.start_byte + shift, inner[0].end_byte + shift)
                 yield from _surroundings(inner[1:-1], types, shift)
-                yield Edit(inner[-1].start_byte + shift, node.end_byte + shift)
+                yield TextEdit(inner[-1].start_byte + shift, node.end_byte + shift)
 
 
 def _find_type(types: Sequence[Node], name: str | None) -> Node | None:
@@ -463,13 +463,13 @@ def first_byte(node: Node) -> int:
     return first.start_byte
 
 
-def _delimiters(code: bytes, root: Node, shift: int) -> Iterator[Edit]:
+def _delimiters(code: bytes, root: Node, shift: int) -> Iterator[TextEdit]:
     """Yield the comments that only delimit a page."""
     if b"_FIELDS" not in code:
         return
     for node in _walk(root):
         if node.type == "comment" and _DELIMITER.fullmatch(node.text or b""):
-            yield Edit(node.start_byte + shift, node.end_byte + shift)
+            yield TextEdit(node.start_byte + shift, node.end_byte + shift)
 
 
 def has_spanning_text(code: bytes) -> bool:

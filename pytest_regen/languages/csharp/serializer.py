@@ -21,8 +21,8 @@ from pytest_regen.languages.csharp.names import canonical_name, is_collection, s
 
 __all__ = [
     "Constructor",
+    "DeclarationShape",
     "RawMember",
-    "Shape",
     "is_never_null",
     "never_set",
     "resolve_shapes",
@@ -60,7 +60,7 @@ class RawMember:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DeclarationShape:
     """One declaration and what is checked together with its other parts."""
 
     declaration: Declaration
@@ -118,9 +118,9 @@ def never_set(
 _CREATION: Final = "JsonObjectCreationHandling"
 
 
-def resolve_shapes(shapes: Sequence[Shape]) -> list[Declaration]:
+def resolve_shapes(shapes: Sequence[DeclarationShape]) -> list[Declaration]:
     """Return the declarations with what follows from all parts of a type together."""
-    groups: dict[tuple[str, str | None], list[Shape]] = {}
+    groups: dict[tuple[str, str | None], list[DeclarationShape]] = {}
     for shape in shapes:
         groups.setdefault((shape.declaration.name, shape.declaration.outer), []).append(shape)
     public: dict[str, bool] = {}
@@ -136,7 +136,9 @@ def resolve_shapes(shapes: Sequence[Shape]) -> list[Declaration]:
     return found
 
 
-def _resolve_shape(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> Declaration:
+def _resolve_shape(
+    shape: DeclarationShape, parts: Sequence[DeclarationShape], *, is_public: bool
+) -> Declaration:
     declaration = shape.declaration
     if declaration.kind not in {"class", "record", "struct"}:
         faults = (*declaration.faults, *_conditional(shape))
@@ -157,7 +159,7 @@ def _resolve_shape(shape: Shape, parts: Sequence[Shape], *, is_public: bool) -> 
     return replace(declaration, is_public=is_public, members=members, faults=faults)
 
 
-def _conditional(shape: Shape) -> list[SyntaxFault]:
+def _conditional(shape: DeclarationShape) -> list[SyntaxFault]:
     if shape.condition is None:
         return []
     declaration = shape.declaration
@@ -168,7 +170,7 @@ def _conditional(shape: Shape) -> list[SyntaxFault]:
     return [SyntaxFault(declaration.name_line, message, "MISSING_CLASS")]
 
 
-def _head(parts: Sequence[Shape]) -> Head:
+def _head(parts: Sequence[DeclarationShape]) -> Head:
     first = parts[0].declaration
     bases = [base for part in parts for base in part.declaration.bases]
     kind = "record struct" if first.kind == "record" and first.is_value else first.kind
@@ -208,7 +210,9 @@ def _resolve_member(member: Member, raw: RawMember, head: Head, filled: set[str]
 # -- creation ------------------------------------------------------------------------------------
 
 
-def _creation(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, list[SyntaxFault]]:
+def _creation(
+    head: Head, parts: Sequence[DeclarationShape]
+) -> tuple[Constructor | None, list[SyntaxFault]]:
     """Return the constructor that the serializer calls, and why it could create nothing.
 
     Without a constructor of its own a type has a public one without parameters.
@@ -231,7 +235,7 @@ def _creation(head: Head, parts: Sequence[Shape]) -> tuple[Constructor | None, l
 
 
 def _uncreatable(  # one line per reason
-    head: Head, parts: Sequence[Shape]
+    head: Head, parts: Sequence[DeclarationShape]
 ) -> str | None:
     """Return why no constructor would help."""
     declarations = [part.declaration for part in parts]
@@ -257,7 +261,7 @@ def _uncreatable(  # one line per reason
 
 
 def _choose_constructor(  # one line per case of the serializer's own order
-    head: Head, parts: Sequence[Shape]
+    head: Head, parts: Sequence[DeclarationShape]
 ) -> tuple[Constructor | None, str | None]:
     """Return the constructor that is called, or why no constructor can be called."""
     constructors = [each for part in parts for each in part.constructors]

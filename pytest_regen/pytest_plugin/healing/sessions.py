@@ -19,7 +19,7 @@ from pytest_regen.pytest_plugin.sessions import (
     SessionMaker,
 )
 from pytest_regen.pytest_plugin.stash import CASSETTE, SESSION_MAKERS
-from pytest_regen.pytest_plugin.summary import Heal, Outcome, add_heal, tokens_in
+from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
 from pytest_regen.sessions import ScenarioCorrection, ScenarioFeedback
 from pytest_regen.testing.failures import FeedbackError
 from pytest_regen.turns.values import Usage
@@ -258,14 +258,14 @@ def _totals(makers: Sequence[SessionMaker]) -> _Totals:
 
 def _heal_of(
     item: pytest.Item, failure: BaseException, retry: _Retry, before: _Totals, after: _Totals
-) -> Heal:
+) -> HealReport:
     outcome: Outcome = "regenerated" if retry.failure is None else "failed"
     if retry.calls == 1:
         outcome = "skipped"
     cassette = item.stash.get(CASSETTE, None)
     calls = after.calls - before.calls
     was, now = before.usage, after.usage
-    return Heal(
+    return HealReport(
         item.nodeid,
         outcome,
         stop_reason="clean" if retry.failure is None else retry.stop,

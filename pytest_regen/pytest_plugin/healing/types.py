@@ -37,7 +37,7 @@ from pytest_regen.pytest_plugin.names import (
 from pytest_regen.pytest_plugin.providers import cost_in, turn_settings
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
 from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, forget
-from pytest_regen.pytest_plugin.summary import Heal, Outcome, add_heal, tokens_in
+from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
 from pytest_regen.regeneration import HealResult, fixable, heal_type, pages_at_fault
 from pytest_regen.regeneration.values import Feedback
 from pytest_regen.turns.values import estimate_tokens
@@ -50,7 +50,7 @@ _WHY = {
     "clean": "what fails is not in the pages of the type",
     "attempts": "it still fails after the attempts allowed",
     "no_progress": "the same errors came back; asking again as before would not help",
-    "unfixable": "no reply can mend it: what is asked for is itself at fault",
+    "unfixable": "no reply can correct it: what is asked for is itself at fault",
 }
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
 
@@ -64,7 +64,7 @@ def heal_record(
     feedback: Sequence[Feedback] = (),
     passed: bool,
     cost: str = "",
-) -> Heal:
+) -> HealReport:
     """Return the record of a regeneration that was tried.
 
     Args:
@@ -82,7 +82,7 @@ def heal_record(
     following = _next(nodeid, check, result, cassette)
     usage = result.usage
     root = check.config.rootpath
-    return Heal(
+    return HealReport(
         unit=f"{check.place}::{result.type_name}",
         outcome=outcome,
         stop_reason=result.stop_reason or "",
@@ -102,12 +102,12 @@ def heal_record(
     )
 
 
-def skip_record(unit: str, why: str, following: str) -> Heal:
+def skip_record(unit: str, why: str, following: str) -> HealReport:
     """Return the record of a type that was left alone, and what to do about it."""
-    return Heal(unit, "skipped", why=why, next=following)
+    return HealReport(unit, "skipped", why=why, next=following)
 
 
-def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> Heal:
+def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path) -> HealReport:
     """Return the record of a dry run: the pages that would be asked, and their estimate.
 
     Args:
@@ -128,7 +128,7 @@ def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path
         following = repair_command(check, target.type_name, issues.errors)
     elif not pages:
         following = repair_command(check, target.type_name, issues.issues) or _BAD_DOCUMENT
-    return Heal(
+    return HealReport(
         f"{check.place}::{target.type_name}",
         "planned",
         pages=pages,
@@ -250,7 +250,7 @@ class _Healing:
         try:
             targets = targets_of(self._item, failure)
         except (NoTargetError, RegenError, pytest.UsageError) as error:
-            self._record(Heal(self._item.nodeid, "skipped", why=str(error)))
+            self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
             return None
         return next((target for target in targets if target.key not in self._keys_tried), None)
 
@@ -349,7 +349,7 @@ class _Healing:
         cost = cost_in(self._item.config, result.usage, model)
         return "" if cost is None else f"{cost:.4f}"
 
-    def _record(self, heal: Heal) -> None:
+    def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)
         if isinstance(self._failure, UnitError) and heal.why:
             self._failure.healing = f"Not regenerated: {heal.why}"

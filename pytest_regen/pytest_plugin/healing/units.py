@@ -25,7 +25,7 @@ from pytest_regen.pytest_plugin.names import (
 )
 from pytest_regen.pytest_plugin.providers import cost_in, turn_settings
 from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
-from pytest_regen.pytest_plugin.summary import Heal, Outcome, add_heal, tokens_in
+from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
 from pytest_regen.pytest_plugin.units import (
     FileCheck,
     UnitItem,
@@ -120,7 +120,7 @@ class _Healing:
         except RegenError as error:
             why = "\n".join(filter(None, (error.what, error.why)))
             unit = unit_id(check.place, name)
-            self._record(Heal(unit, "skipped", why=why, next=error.hint, has_pages=False))
+            self._record(HealReport(unit, "skipped", why=why, next=error.hint, has_pages=False))
 
     def _feedback(self, name: str) -> tuple[Feedback, ...]:
         """Return what the item reports of a unit, beyond the unit's own issues."""
@@ -173,7 +173,7 @@ class _Healing:
         folder = self._config.rootpath / "cassettes" / "regen" / check.place
         return folder / f"{safe_file_name(name)}.yaml"
 
-    def _record(self, heal: Heal) -> None:
+    def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)
         if isinstance(self._failure, WrongUnitError) and heal.why:
             self._failure.healing = f"Not regenerated: {heal.why}"
@@ -187,14 +187,14 @@ class _Healing:
         result: HealResult,
         feedback: Sequence[Feedback],
         cost: str,
-    ) -> Heal:
+    ) -> HealReport:
         passed = self._failure is None
         outcome: Outcome = "regenerated" if passed else "failed"
         if result.stop_reason is None:
             outcome = "skipped"
         following = "" if passed else self._next(check, name, result)
         usage, root = result.usage, self._config.rootpath
-        return Heal(
+        return HealReport(
             unit=unit_id(check.place, name),
             outcome=outcome,
             stop_reason=result.stop_reason or "",
@@ -214,13 +214,13 @@ class _Healing:
             has_pages=False,
         )
 
-    def _skip_record(self, check: FileCheck, name: str, why: str) -> Heal:
+    def _skip_record(self, check: FileCheck, name: str, why: str) -> HealReport:
         unit = unit_id(check.place, name)
-        return Heal(unit, "skipped", why=why, next=check.command_for(name), has_pages=False)
+        return HealReport(unit, "skipped", why=why, next=check.command_for(name), has_pages=False)
 
     def _plan_record(
         self, check: FileCheck, name: str, feedback: Sequence[Feedback], obstacle: str
-    ) -> Heal:
+    ) -> HealReport:
         """Return what a dry run says: what would be asked, and about how large it is."""
         issues = check.units.issues(name)
         is_asked = not obstacle and bool(fixable_issues(issues) or feedback or self._failure)
@@ -228,7 +228,7 @@ class _Healing:
         tokens = estimate_tokens(units.kind.system + units.prompt(name)) if is_asked else 0
         cassette = self._cassette(check, name)
         following = heal_command(self._config, self._item.nodeid, cassette)
-        return Heal(
+        return HealReport(
             unit_id(check.place, name),
             "planned",
             pages=[1] if is_asked else [],

@@ -12,7 +12,7 @@ import pytest
 from pytest_regen.cassettes import CassetteRun, use_cassette
 from pytest_regen.cassettes.files.storage import name_parts
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import POLICIES, Policy, RecordMode
+from pytest_regen.modes import POLICIES, FindingPolicy, RecordMode
 from pytest_regen.pytest_plugin.choices import (
     CassetteMark,
     cassette_arguments,
@@ -215,16 +215,16 @@ def _complete_mark(item: pytest.Item, config: Mapping[str, object]) -> CassetteM
 def policy(
     config: pytest.Config,
     name: Literal["drift", "unplayed"],
-    chosen: Policy | None,
-    default: Policy = "fail",
-) -> Policy:
+    chosen: FindingPolicy | None,
+    default: FindingPolicy = "fail",
+) -> FindingPolicy:
     """Return what becomes of ``drift`` or ``unplayed``: marker, ini value, table, default.
 
     Raises:
         pytest.UsageError: the ini value is not one of the three.
     """
     ini = ini_choice(config, f"regen_{name}", POLICIES)
-    table: Policy | None = getattr(choices_of(config).settings.cassettes, name)
+    table: FindingPolicy | None = getattr(choices_of(config).settings.cassettes, name)
     return chosen or ini or table or default
 
 
@@ -251,7 +251,7 @@ def _report_partial(item: pytest.Item, run: CassetteRun) -> None:
                 CassetteNote(
                     "hint",
                     f"{item.nodeid} failed: what it recorded is in {run.path.name}.partial",
-                    next="mend the test and record again, or add --regen-keep-failed",
+                    next="correct the test and record again, or add --regen-keep-failed",
                 )
             ]
         )

@@ -14,6 +14,7 @@ from pytest_regen.server.gazetteer import Gazetteer, Place
 __all__ = [
     "SAVED",
     "FieldState",
+    "Form",
     "SavedAnswer",
     "answers_of",
     "answers_to_save",

@@ -19,6 +19,7 @@ from pytest_regen.server.gazetteer import Gazetteer
 from pytest_regen.server.page.fields import (
     SAVED,
     FieldState,
+    Form,
     SavedAnswer,
     answers_of,
     answers_to_save,
@@ -40,9 +41,8 @@ from pytest_regen.server.requests import (
     unexpected,
 )
 
-__all__ = ["Page"]
+__all__ = ["PageRoutes"]
 
-Form = Mapping[str, Sequence[str]]
 _START_AGAIN = frozenset(
     {
         "CONTEXT_TAMPERED",
@@ -65,7 +65,7 @@ _WORDS = {
 _UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-class Page:
+class PageRoutes:
     """Answers people.
 
     Args:
