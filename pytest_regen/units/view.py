@@ -259,7 +259,7 @@ class FileUnits:
         if self.names:
             return ()
         if self.fault is not None:
-            return (self._conflict("") or self.fault,)
+            return (self._conflict("") if self.has_conflict else self.fault,)
         what = f"{self.kind.title} names no unit of {self.place}"
         why = "a gate that checks nothing must not pass"
         return (Issue.of("MISSING_UNIT", what, detail=why),)
@@ -407,8 +407,9 @@ class FileUnits:
         if name not in self.conflicting:
             return False
         found, entry = self.texts.get(name), self.entry(name)
-        is_within = found is not None and _CONFLICT.search(found.text) is not None
-        return not (is_within and entry and same_text(self.kind, entry.output, found.text))
+        if found is None or entry is None or not _CONFLICT.search(found.text):
+            return True
+        return not same_text(self.kind, entry.output, found.text)
 
     def _conflict(self, name: str) -> Issue:
         """Return the issue of a unit in a file that git could not join."""
