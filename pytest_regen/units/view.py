@@ -407,9 +407,9 @@ class FileUnits:
         if name not in self.conflicting:
             return False
         found, entry = self.texts.get(name), self.entry(name)
-        if found is None or _CONFLICT.search(found.text) is None:
+        if found is None or entry is None or not _CONFLICT.search(found.text):
             return True
-        return entry is None or not same_text(self.kind, entry.output, found.text)
+        return not same_text(self.kind, entry.output, found.text)
 
     def _conflict(self, name: str) -> Issue:
         """Return the issue of a unit in a file that git could not join."""
@@ -472,7 +472,7 @@ class FileUnits:
         asked = {entry_name(self.ledger.place, name) for name in self.names}
         return tuple(file for file in self.ledger.broken if file not in asked)
 
-    # Candidates
+    # What may come of it
 
     def obstacle(self, name: str) -> str:
         """Return why a unit must not be asked for; empty where it may."""
@@ -524,7 +524,6 @@ class FileUnits:
         made = FileUnits(self.kind, self.place, self.files, self._ignore)
         made._base, made._hashes, made._cut = self, self._hashes, cut
         made._texts = dict(texts)
-        # Set where `cached_property` looks first: a candidate is not read from the files.
         made.__dict__["names"] = self.names
         text, placed = self.text, {}
         for name, new in texts.items():
