@@ -32,6 +32,15 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "policy_scenarios": (PYTEST,),
     "subject_line": (PYTEST, ("flow.py",)),
+    "translations": (
+        ("-c", "import os; os.remove('locales/de.json'); os.remove('locales/fr.json')"),
+        ("-m", "pytest_regen", "generate", "locales/de.json",
+         "--cassette", "cassettes/generate_de.yaml"),
+        ("-m", "pytest_regen", "generate", "locales/fr.json",
+         "--cassette", "cassettes/generate_fr.yaml"),
+        ("-c", "import demo, pathlib; demo.break_one_string(pathlib.Path())"),
+        (*PYTEST, "--regen"),
+    ),
 }  # fmt: skip
 """What plays the recordings of an example."""
 
@@ -64,7 +73,8 @@ def test_every_recording_is_played_and_the_check_has_nothing_to_tell(
     folder, notes = copied(name), tmp_path / "notes.jsonl"
 
     for program in PROGRAMS[name]:
-        done = run(folder, played_recordings.__file__, str(notes), *program)
+        noted = () if program[0] == "-c" else (played_recordings.__file__, str(notes))
+        done = run(folder, *noted, *program)
         assert done.returncode == 0, done.stdout + done.stderr
     checked = run(folder, "-m", "pytest_regen", "cassettes", "check", "cassettes", "--json")
 
