@@ -216,7 +216,7 @@ def test_an_exception_in_a_kind_is_exit_2(recorded: Path) -> None:
 
     assert done.code == 2
     assert "[KIND_ERROR] German.check raised NameError" in done.err
-    assert "NameError: name 'wnat' is not defined" in done.err
+    assert "NameError: name 'unknown' is not defined" in done.err
 
 
 def test_no_key_is_exit_3(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ class TestTranslations(KindConformance):
     )
     examples = (
         ("menu.open", "Öffne {name}", "Öffne {Name}"),
-        ("menu.close", "Schließen", "Schließen\n(informell)"),
+        ("menu.close", "Schließen", "Schließen {name}"),
         ("found", "{n, plural, one {ein Boot} other {# Boote}}", "{n} Boote"),
     )
 

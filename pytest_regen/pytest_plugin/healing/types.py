@@ -4,22 +4,25 @@ The loop sits inside the call phase: fixtures are set up once, there is one repo
 parametrized and non-function items heal alike, because pytest's own way of calling them is used.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
-from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError, RegenError
+from pytest_regen.errors import RegenError
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import (
     NoTargetError,
     Target,
-    failure_of,
-    feedback_about,
-    feedback_of,
     targets_of,
+)
+from pytest_regen.pytest_plugin.healing.outcomes import (
+    ItemCalls,
+    cost_of,
+    heal_report,
+    is_chosen,
+    rerun_after,
 )
 from pytest_regen.pytest_plugin.items import TypeItem, UnitError, findings_json
 from pytest_regen.pytest_plugin.names import (
@@ -34,10 +37,9 @@ from pytest_regen.pytest_plugin.names import (
     repair_command,
     rerun_command,
 )
-from pytest_regen.pytest_plugin.providers import cost_in, turn_settings
-from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
+from pytest_regen.pytest_plugin.providers import turn_settings
 from pytest_regen.pytest_plugin.stores import StoreCheck, check_of, forget
-from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
+from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.regeneration import HealResult, fixable, heal_type, pages_at_fault
 from pytest_regen.regeneration.values import Feedback
 from pytest_regen.turns.values import estimate_tokens
@@ -46,12 +48,6 @@ from pytest_regen.validation.stores import update_command
 __all__ = ["heal_record", "heal_types", "plan_record", "skip_record"]
 
 
-_WHY = {
-    "clean": "what fails is not in the pages of the type",
-    "attempts": "it still fails after the attempts allowed",
-    "no_progress": "the same errors came back; asking again as before would not help",
-    "unfixable": "no reply can correct it: what is asked for is itself at fault",
-}
 _BAD_DOCUMENT = "correct the API description, then pytest-regen generate on it"
 
 
@@ -76,29 +72,17 @@ def heal_record(
         passed: whether the item passes now.
         cost: US dollars that live calls cost, where that is known.
     """
-    outcome: Outcome = "regenerated" if passed else "failed"
-    if result.stop_reason is None:
-        outcome = "skipped"
-    following = _next(nodeid, check, result, cassette)
-    usage = result.usage
-    root = check.config.rootpath
-    return HealReport(
-        unit=f"{check.place}::{result.type_name}",
-        outcome=outcome,
-        stop_reason=result.stop_reason or "",
-        attempts=1 + result.attempts,
-        calls=result.calls,
-        tokens_in=tokens_in(usage),
-        tokens_out=usage.output_tokens or 0,
-        cache_read=usage.cache_read_tokens or 0,
-        pages=sorted(page for name, page in result.regenerated if name == result.type_name),
-        changed=[from_rootdir(path, root) for path in result.changed_paths],
-        diff=result.diff,
-        why="" if passed else _why(result, following),
-        next="" if passed else following,
-        emulated=result.emulated,
-        cost=cost,
+    name = result.type_name
+    return heal_report(
+        f"{check.place}::{name}",
+        result,
+        check.config,
+        passed=passed,
+        following=_next(nodeid, check, result, cassette),
+        where="the pages of the type",
         findings=findings_json((*result.issues_before, *feedback), check),
+        pages=sorted(page for type_name, page in result.regenerated if type_name == name),
+        cost=cost,
     )
 
 
@@ -137,20 +121,6 @@ def plan_record(nodeid: str, check: StoreCheck, target: "Target", cassette: Path
     )
 
 
-def _why(result: HealResult, following: str) -> str:
-    """Return what stood in the way, without the hint where that is the command that follows."""
-    if result.skipped:
-        return result.skipped
-    failure = result.failure
-    if failure is not None and (
-        failure.hint == following or isinstance(failure, MissingKeyError | BudgetError)
-    ):
-        return "\n".join(filter(None, (failure.what, failure.why)))
-    if failure is not None:
-        return str(failure)
-    return _WHY.get(result.stop_reason or "", result.stop_reason or "")
-
-
 def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) -> str:
     """Return what to run or do; never what would end where this run did."""
     config, name = check.config, result.type_name
@@ -171,22 +141,7 @@ def _next(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) ->
             repair = repair_command(check, name, result.issues_after)
             return repair or node_command(config, nodeid)
         case _:
-            return _rerun(nodeid, check, result, cassette)
-
-
-def _rerun(nodeid: str, check: StoreCheck, result: HealResult, cassette: Path) -> str:
-    """Return the same run of one item again, once what stood in its way is away."""
-    failure = result.failure
-    if isinstance(failure, CassetteError):
-        return failure.hint
-    budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
-    again = rerun_command(check.config, nodeid, cassette, budget=budget)
-    if isinstance(failure, MissingKeyError):
-        return f"set ANTHROPIC_API_KEY, then {again}"
-    if choices_of(check.config).record_mode() == "none" and cassette.exists():
-        # What was recorded is this very failure.
-        return recording_command(check.config, nodeid, cassette)
-    return again
+            return rerun_after(result, nodeid, config, cassette)
 
 
 def heal_types(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -208,23 +163,6 @@ class _Attempt:
     """US dollars; empty where nothing was paid, or no price is known."""
 
 
-class _Calls:
-    """Calls an item about candidates, and remembers how the last call ended."""
-
-    def __init__(self, item: pytest.Item, target: Target, failure: BaseException | None) -> None:
-        self._item = item
-        self._target = target
-        self.failure = failure
-
-    def __call__(self) -> Sequence[Feedback]:
-        """Call the item and return what it has to say about the type."""
-        forget(self._item.config, self._target.store)
-        self.failure = failure_of(self._item)
-        if self.failure is None:
-            return ()
-        return feedback_about(feedback_of(self._item, self.failure), self._target.type_name)
-
-
 class _Healing:
     """The healing of one item."""
 
@@ -242,7 +180,7 @@ class _Healing:
             if target is None:
                 break
             self._keys_tried.add(target.key)
-            if self._is_chosen(target):
+            if is_chosen(f"{self._check(target).place}::{target.type_name}", self._item.config):
                 self._heal(target)
         return self._failure
 
@@ -253,12 +191,6 @@ class _Healing:
             self._record(HealReport(self._item.nodeid, "skipped", why=str(error)))
             return None
         return next((target for target in targets if target.key not in self._keys_tried), None)
-
-    def _is_chosen(self, target: Target) -> bool:
-        unit = f"{self._check(target).place}::{target.type_name}"
-        names = {unit, id_from_here(unit, self._item.config)}
-        only = self._choices.only
-        return not only or any(pattern in names or _matches(names, pattern) for pattern in only)
 
     def _check(self, target: Target) -> StoreCheck:
         return check_of(self._item.config, target.store)
@@ -291,7 +223,10 @@ class _Healing:
         return bool(target.feedback or fixable(self._check(target).result(target.type_name)))
 
     def _ask(self, target: Target) -> _Attempt:
-        item, calls = self._item, _Calls(self._item, target, self._failure)
+        item = self._item
+        calls = ItemCalls(
+            item, target.type_name, lambda: forget(item.config, target.store), self._failure
+        )
         with turn_settings(item, _cassette(item, target), item.nodeid) as turns:
             result = heal_type(
                 target.store,
@@ -304,7 +239,8 @@ class _Healing:
             )
             result = replace(result, emulated=result.emulated or turns.is_emulated)
             is_live = turns.is_live
-        cost = self._cost(target, result) if is_live else ""
+        stored_model = self._check(target).store.envelope.model
+        cost = cost_of(item.config, result, stored_model) if is_live else ""
         forget(item.config, target.store)
         if not result.regenerated:
             # The failure of a rejected candidate says nothing about the files on disk.
@@ -313,7 +249,7 @@ class _Healing:
             calls()
         return _Attempt(result, calls.failure, cost)
 
-    def _checker(self, target: Target, calls: _Calls) -> Callable[[], Sequence[Feedback]] | None:
+    def _checker(self, target: Target, calls: ItemCalls) -> Callable[[], Sequence[Feedback]] | None:
         """Return how the item is asked about a candidate; validation alone needs no asking."""
         item = self._item
         if not isinstance(item, TypeItem):
@@ -341,22 +277,10 @@ class _Healing:
         )
         self._record(heal)
 
-    def _cost(self, target: Target, result: HealResult) -> str:
-        """Return what live calls cost; what was emulated cost nothing."""
-        if not result.calls or result.emulated:
-            return ""
-        model = self._choices.model or self._check(target).store.envelope.model
-        cost = cost_in(self._item.config, result.usage, model)
-        return "" if cost is None else f"{cost:.4f}"
-
     def _record(self, heal: HealReport) -> None:
         add_heal(self._item, heal)
         if isinstance(self._failure, UnitError) and heal.why:
             self._failure.healing = f"Not regenerated: {heal.why}"
-
-
-def _matches(names: Iterable[str], pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) for name in names)
 
 
 def _cassette(item: pytest.Item, target: Target) -> Path:

@@ -2,30 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
-from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError, RegenError
+from pytest_regen.errors import RegenError
 from pytest_regen.files import safe_file_name
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.healing.feedback import (
-    failure_of,
     feedback_about,
     feedback_of,
     is_feedback,
+)
+from pytest_regen.pytest_plugin.healing.outcomes import (
+    ItemCalls,
+    cost_of,
+    heal_report,
+    is_chosen,
+    rerun_after,
 )
 from pytest_regen.pytest_plugin.names import (
     cassette_of_test,
     heal_command,
     node_command,
     recording_command,
-    rerun_command,
 )
-from pytest_regen.pytest_plugin.providers import cost_in, turn_settings
-from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
-from pytest_regen.pytest_plugin.summary import HealReport, Outcome, add_heal, tokens_in
+from pytest_regen.pytest_plugin.providers import turn_settings
+from pytest_regen.pytest_plugin.summary import HealReport, add_heal
 from pytest_regen.pytest_plugin.units import (
     FileCheck,
     UnitItem,
@@ -44,12 +47,6 @@ from pytest_regen.units.naming import command, unit_id
 from pytest_regen.validation.issues import Issue
 
 __all__ = ["heal_units"]
-
-_WHY = {
-    "clean": "what fails is not in the unit",
-    "attempts": "it still fails after the attempts allowed",
-    "no_progress": "the same errors came back; asking again as before would not help",
-}
 
 
 def heal_units(item: pytest.Item, failure: BaseException) -> BaseException | None:
@@ -76,7 +73,7 @@ class _Healing:
             if self._failure is None or not self._rounds:
                 break
             check = units_of(self._config, path)
-            if self._is_chosen(check, name):
+            if is_chosen(unit_id(check.place, name), self._config):
                 self._heal(check, name)
         return self._failure
 
@@ -97,15 +94,6 @@ class _Healing:
         }
         # A failure that names units of the mark is about those.
         return [unit for unit in marked if unit[1] in named] or marked
-
-    def _is_chosen(self, check: FileCheck, name: str) -> bool:
-        unit = unit_id(check.place, name)
-        names = {unit, id_from_here(unit, self._config)}
-        only = self._choices.only
-        return not only or any(
-            pattern in names or any(fnmatchcase(known, pattern) for known in names)
-            for pattern in only
-        )
 
     def _heal(self, check: FileCheck, name: str) -> None:
         feedback = self._feedback(name)
@@ -131,7 +119,7 @@ class _Healing:
     def _ask(self, check: FileCheck, name: str, feedback: tuple[Feedback, ...]) -> None:
         item, failure = self._item, self._failure
         cassette = self._cassette(check, name)
-        calls = _Calls(item, check.path, name, failure)
+        calls = ItemCalls(item, name, lambda: forget_units(self._config, check.path), failure)
         is_stale = isinstance(failure, WrongUnitError) and any(
             issue.code == "STALE" for issue in failure.issues
         )
@@ -154,17 +142,10 @@ class _Healing:
             self._failure = calls.failure
         item.config.hook.pytest_regen_after_heal(item=item, result=result)
         after = units_of(self._config, check.path)
-        cost = self._cost(after, name, result) if is_live else ""
+        entry = after.units.entry(name)
+        stored_model = entry.model if entry else ""
+        cost = cost_of(self._config, result, stored_model) if is_live else ""
         self._record(self._heal_of(after, name, result, feedback, cost))
-
-    def _cost(self, check: FileCheck, name: str, result: HealResult) -> str:
-        """Return what live calls cost; what was emulated cost nothing."""
-        if not result.calls or result.emulated:
-            return ""
-        entry = check.units.entry(name)
-        model = self._choices.model or (entry.model if entry else "")
-        cost = cost_in(self._config, result.usage, model)
-        return "" if cost is None else f"{cost:.4f}"
 
     def _cassette(self, check: FileCheck, name: str) -> Path:
         """Return the file in which asking for a unit is recorded."""
@@ -189,28 +170,16 @@ class _Healing:
         cost: str,
     ) -> HealReport:
         passed = self._failure is None
-        outcome: Outcome = "regenerated" if passed else "failed"
-        if result.stop_reason is None:
-            outcome = "skipped"
-        following = "" if passed else self._next(check, name, result)
-        usage, root = result.usage, self._config.rootpath
-        return HealReport(
-            unit=unit_id(check.place, name),
-            outcome=outcome,
-            stop_reason=result.stop_reason or "",
-            attempts=1 + result.attempts,
-            calls=result.calls,
-            tokens_in=tokens_in(usage),
-            tokens_out=usage.output_tokens or 0,
-            cache_read=usage.cache_read_tokens or 0,
-            pages=[page for _, page in result.regenerated],
-            changed=[from_rootdir(path, root) for path in result.changed_paths],
-            diff=result.diff,
-            why="" if passed else _why(result, following),
-            next=following,
-            emulated=result.emulated,
-            cost=cost,
+        return heal_report(
+            unit_id(check.place, name),
+            result,
+            self._config,
+            passed=passed,
+            following="" if passed else self._next(check, name, result),
+            where="the unit",
             findings=issues_json((*result.issues_before, *feedback), check),
+            pages=[page for _, page in result.regenerated],
+            cost=cost,
             has_pages=False,
         )
 
@@ -253,49 +222,4 @@ class _Healing:
             case None | "clean" | "unfixable":
                 return check.command_for(name) or node_command(config, nodeid)
             case _:
-                return self._again(result, cassette)
-
-    def _again(self, result: HealResult, cassette: Path) -> str:
-        """Return the same run of one item again, once what stood in its way is away."""
-        failure, config, nodeid = result.failure, self._config, self._item.nodeid
-        if isinstance(failure, CassetteError):
-            return failure.hint
-        budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
-        again = rerun_command(config, nodeid, cassette, budget=budget)
-        if isinstance(failure, MissingKeyError):
-            return f"set ANTHROPIC_API_KEY, then {again}"
-        if self._choices.record_mode() == "none" and cassette.exists():
-            # What was recorded is this very failure.
-            return recording_command(config, nodeid, cassette)
-        return again
-
-
-class _Calls:
-    """Calls an item about candidates, and remembers how the last call ended."""
-
-    def __init__(
-        self, item: pytest.Item, path: Path, name: str, failure: BaseException | None
-    ) -> None:
-        self._item = item
-        self._path = path
-        self._name = name
-        self.failure = failure
-
-    def __call__(self) -> Sequence[Feedback]:
-        """Call the item and return what it reports of the unit."""
-        forget_units(self._item.config, self._path)
-        self.failure = failure_of(self._item)
-        if self.failure is None:
-            return ()
-        return feedback_about(feedback_of(self._item, self.failure), self._name)
-
-
-def _why(result: HealResult, following: str) -> str:
-    """Return what stood in the way, without the hint where that is the command that follows."""
-    if result.skipped:
-        return result.skipped
-    failure = result.failure
-    if failure is None:
-        return _WHY.get(result.stop_reason or "", result.stop_reason or "")
-    is_said = failure.hint == following or isinstance(failure, MissingKeyError | BudgetError)
-    return "\n".join(filter(None, (failure.what, failure.why))) if is_said else str(failure)
+                return rerun_after(result, nodeid, config, cassette)

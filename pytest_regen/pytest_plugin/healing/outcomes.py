@@ -1,0 +1,160 @@
+"""What healing of types and of units share: which are chosen, calls of the item, reports."""
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_regen.errors import BudgetError, CassetteError, MissingKeyError
+from pytest_regen.pytest_plugin.choices import choices_of
+from pytest_regen.pytest_plugin.healing.feedback import failure_of, feedback_about, feedback_of
+from pytest_regen.pytest_plugin.names import recording_command, rerun_command
+from pytest_regen.pytest_plugin.providers import cost_in
+from pytest_regen.pytest_plugin.selection import from_rootdir, id_from_here
+from pytest_regen.pytest_plugin.summary import HealReport, Outcome, tokens_in
+from pytest_regen.regeneration import HealResult
+from pytest_regen.regeneration.values import Feedback
+
+__all__ = ["ItemCalls", "cost_of", "heal_report", "is_chosen", "rerun_after"]
+
+_WHY = {
+    "attempts": "it still fails after the attempts allowed",
+    "no_progress": "the same errors came back; asking again as before would not help",
+    "unfixable": "no reply can correct it: what is asked for is itself at fault",
+}
+
+
+def is_chosen(unit: str, config: pytest.Config) -> bool:
+    """Return whether ``--regen-only`` leaves a type or unit in, named by its id."""
+    names = {unit, id_from_here(unit, config)}
+    only = choices_of(config).only
+    return not only or any(
+        pattern in names or any(fnmatchcase(name, pattern) for name in names) for pattern in only
+    )
+
+
+class ItemCalls:
+    """Calls an item about candidates, and remembers how the last call ended.
+
+    Args:
+        item: the item.
+        name: the type or unit that it is asked about.
+        forget: drops what is known of the files, which hold a candidate now.
+        failure: what the item failed with before.
+    """
+
+    def __init__(
+        self,
+        item: pytest.Item,
+        name: str,
+        forget: Callable[[], None],
+        failure: BaseException | None,
+    ) -> None:
+        self._item = item
+        self._name = name
+        self._forget = forget
+        self.failure = failure
+
+    def __call__(self) -> Sequence[Feedback]:
+        """Call the item and return what it reports of the type or unit."""
+        self._forget()
+        self.failure = failure_of(self._item)
+        if self.failure is None:
+            return ()
+        return feedback_about(feedback_of(self._item, self.failure), self._name)
+
+
+def cost_of(config: pytest.Config, result: HealResult, stored_model: str) -> str:
+    """Return the US dollars that live calls cost; empty where nothing was paid or known.
+
+    Args:
+        config: of the run.
+        result: how the work ended.
+        stored_model: the model of what is stored, which is asked where no other is chosen.
+    """
+    if not result.calls or result.emulated:
+        return ""
+    cost = cost_in(config, result.usage, choices_of(config).model or stored_model)
+    return "" if cost is None else f"{cost:.4f}"
+
+
+def heal_report(
+    unit: str,
+    result: HealResult,
+    config: pytest.Config,
+    *,
+    passed: bool,
+    following: str,
+    where: str,
+    findings: Sequence[dict[str, Any]],
+    pages: Sequence[int],
+    cost: str,
+    has_pages: bool = True,
+) -> HealReport:
+    """Return the report of work that was tried.
+
+    Args:
+        unit: id of the type or unit.
+        result: how the work ended.
+        config: of the run.
+        passed: whether the item passes now.
+        following: what to run or do next, if it does not.
+        where: what else may be at fault where nothing is wrong any more and the item still fails.
+        findings: what was wrong before.
+        pages: those that have a new output.
+        cost: US dollars that live calls cost, where that is known.
+        has_pages: whether pages mean anything to the reader.
+    """
+    outcome: Outcome = "regenerated" if passed else "failed"
+    if result.stop_reason is None:
+        outcome = "skipped"
+    usage = result.usage
+    return HealReport(
+        unit=unit,
+        outcome=outcome,
+        stop_reason=result.stop_reason or "",
+        attempts=1 + result.attempts,
+        calls=result.calls,
+        tokens_in=tokens_in(usage),
+        tokens_out=usage.output_tokens or 0,
+        cache_read=usage.cache_read_tokens or 0,
+        pages=list(pages),
+        changed=[from_rootdir(path, config.rootpath) for path in result.changed_paths],
+        diff=result.diff,
+        why="" if passed else _why(result, following, where),
+        next="" if passed else following,
+        emulated=result.emulated,
+        cost=cost,
+        findings=list(findings),
+        has_pages=has_pages,
+    )
+
+
+def _why(result: HealResult, following: str, where: str) -> str:
+    """Return what stood in the way, without the hint where that is the command that follows."""
+    if result.skipped:
+        return result.skipped
+    failure = result.failure
+    if failure is None:
+        reason = result.stop_reason or ""
+        return f"what fails is not in {where}" if reason == "clean" else _WHY.get(reason, reason)
+    if failure.hint == following or isinstance(failure, MissingKeyError | BudgetError):
+        return "\n".join(filter(None, (failure.what, failure.why)))
+    return str(failure)
+
+
+def rerun_after(result: HealResult, item: str, config: pytest.Config, cassette: Path) -> str:
+    """Return the same run of one item again, once what stood in its way is away."""
+    failure = result.failure
+    if isinstance(failure, CassetteError):
+        return failure.hint
+    budget = failure.needed * 2 if isinstance(failure, BudgetError) and failure.needed else None
+    again = rerun_command(config, item, cassette, budget=budget)
+    if isinstance(failure, MissingKeyError):
+        return f"set ANTHROPIC_API_KEY, then {again}"
+    if choices_of(config).record_mode() == "none" and cassette.exists():
+        # What was recorded is this very failure.
+        return recording_command(config, item, cassette)
+    return again
