@@ -288,7 +288,8 @@ def test_an_sdk_that_is_too_old_is_named(tmp_path: Path, wheel: Path) -> None:
     """With its version and the line that installs another."""
     python = environment(tmp_path / "venv", wheel, ["anthropic==0.39.0"])
     code = (
-        "from pytest_regen import AnthropicProvider, Message, TurnRequest\n"
+        "from pytest_regen import AnthropicProvider, TurnRequest\n"
+        "from pytest_regen.turns import Message\n"
         "provider = AnthropicProvider(api_key='planted', base_url='http://127.0.0.1:9')\n"
         "provider.send(TurnRequest('', (Message('user', 'x'),), 'm', 9))\n"
     )
