@@ -10,46 +10,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from pytest_regen.settings import read_settings
-from pytest_regen.units.loading import load_kinds
-from pytest_regen.units.place import open_units
-from pytest_regen.units.work import adopt_units
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "support")]
 
-KIND = '''\
-import functools
-import json
-import re
+from unit_project import KIND, SETTINGS  # noqa: E402 - the path has to be there first
 
-from pytest_regen import Kind, quoted, regions
+from pytest_regen.settings import read_settings  # noqa: E402
+from pytest_regen.units.loading import load_kinds  # noqa: E402
+from pytest_regen.units.place import open_units  # noqa: E402
+from pytest_regen.units.work import adopt_units  # noqa: E402
 
-
-@functools.cache
-def english(file):
-    return json.loads(file.with_name("en.json").read_text("utf-8"))
-
-
-class German(Kind):
-    """German strings, asked key by key from the English ones."""
-
-    files = "locales/de.json"
-    region = regions.JsonStrings()
-    system = "You translate the user interface of a harbour app. Say du."
-
-    def units(self, file):
-        return english(file)
-
-    def inputs(self, unit):
-        return [english(unit.path)[unit.name]]
-
-    def prompt(self, unit):
-        return f"Translate into German: {quoted(english(unit.path)[unit.name])}"
-
-    def check(self, unit):
-        source = english(unit.path)[unit.name]
-        want, have = (sorted(re.findall(r"\\{\\w+\\}", text)) for text in (source, unit.text))
-        if want != have:
-            yield "PLACEHOLDER", f"has {have}, the English text has {want}"
-'''
 ROUNDS = 3
 
 
@@ -62,8 +31,7 @@ def write_units(root: Path, count: int) -> None:
     (root / "locales/en.json").write_text(json.dumps(english, indent=2), "utf-8")
     (root / "locales/de.json").write_text(json.dumps(german, indent=2) + "\n", "utf-8")
     (root / "regen_kinds.py").write_text(KIND, "utf-8")
-    table = '[tool.pytest.ini_options]\n[tool.pytest-regen]\nkinds = ["regen_kinds:German"]\n'
-    (root / "pyproject.toml").write_text(table, "utf-8")
+    (root / "pyproject.toml").write_text(SETTINGS, "utf-8")
     kinds = load_kinds(root, read_settings(root))
     adopt_units(open_units(kinds, root / "locales/de.json"))
 

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 __all__ = [
+    "excerpt",
     "flatten",
     "in_quotes",
     "join_names",
@@ -15,7 +16,7 @@ __all__ = [
     "without_thinking",
 ]
 
-
+_LINES_AROUND: Final = 2
 _MAX_NAMES: Final = 8
 _MAX_LENGTH: Final = 60
 
@@ -183,3 +184,30 @@ def _fence_after(fence: str, mark: re.Match[str]) -> str:
         return run if run[0] == "~" or "`" not in mark["info"] else ""
     is_end = run[0] == fence[0] and len(run) >= len(fence) and not mark["info"].strip()
     return "" if is_end else fence
+
+
+def excerpt(
+    source: Sequence[str],
+    number: int,
+    *,
+    mark: Callable[[str], tuple[int, int]] | None = None,
+) -> list[str]:
+    """Return a line with its number and its neighbours; nothing for a line that is not there.
+
+    Args:
+        source: all lines.
+        number: of the line meant, from 1.
+        mark: returns where in that line carets go below it, and how many.
+    """
+    if not 1 <= number <= len(source):
+        return []
+    first, last = max(1, number - _LINES_AROUND), min(len(source), number + _LINES_AROUND)
+    width = len(str(last))
+    shown = []
+    for at in range(first, last + 1):
+        text = source[at - 1].expandtabs(4).rstrip()
+        shown.append(f"  {'>' if at == number else ' '} {at:>{width}} | {text}".rstrip())
+        if mark and at == number and text.strip():
+            start, length = mark(text)
+            shown.append(f"    {' ' * width} | {' ' * start}{'^' * length}")
+    return shown

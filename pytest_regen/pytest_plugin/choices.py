@@ -5,7 +5,7 @@ Precedence, highest first: option, marker, ini value, ``[tool.pytest-regen]``, d
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -18,11 +18,13 @@ from pytest_regen.modes import (
     RecordMode,
     StalePolicy,
     is_ci,
+    stale_outcome,
 )
 from pytest_regen.pytest_plugin.options import FAIL_ON, FailOn, usage_error
 
 if TYPE_CHECKING:
     from pytest_regen.settings import Settings
+    from pytest_regen.validation.issues import Issue, ValidationResult
 
 
 __all__ = [
@@ -96,6 +98,22 @@ class Choices:
                 hint="add --regen-budget TOKENS, or replay with --regen-record none",
             )
         return wanted
+
+    def gate(self, result: "ValidationResult") -> "tuple[tuple[Issue, ...], tuple[Issue, ...]]":
+        """Return the issues that fail an item, and those that are only reported.
+
+        Where the project has not chosen, a warning of staleness says what CI makes of it.
+        """
+        outcome = stale_outcome(self.stale)
+        stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
+        others = tuple(issue for issue in result.warnings if issue.code != "STALE")
+        if outcome == "fail":
+            return (*result.errors, *stale), others
+        if outcome == "ignore":
+            return result.errors, others
+        note = " (fails in CI)" if self.stale == "auto" else ""
+        warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
+        return result.errors, (*warned, *others)
 
 
 def choices_of(config: pytest.Config) -> Choices:

@@ -19,7 +19,7 @@ from pytest_regen.pytest_plugin.selection import Selection, from_rootdir, text_f
 from pytest_regen.pytest_plugin.stores import StoreCheck, check_of
 from pytest_regen.pytest_plugin.summary import add_warnings
 from pytest_regen.regeneration import fixable
-from pytest_regen.text import plural
+from pytest_regen.text import excerpt, plural
 from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.stores import update_command
 
@@ -40,7 +40,6 @@ __all__ = [
 
 
 _SHOWN_ISSUES = 12
-_LINES_AROUND = 2
 
 
 class UnitError(AssertionError):
@@ -170,25 +169,9 @@ def _issue_text(check: "StoreCheck", issue: Issue) -> str:
     if issue.detail:
         lines += [f"    {line}" for line in issue.detail.splitlines()]
     if issue.line and issue.file is None:
-        lines += _excerpt(check.store.source.splitlines(), issue.line, issue.field)
+        source, field = check.store.source.splitlines(), issue.field
+        lines += excerpt(source, issue.line, mark=lambda text: _span(text, field))
     return "\n".join(lines)
-
-
-def _excerpt(source: Sequence[str], number: int, field: str | None) -> list[str]:
-    """Return the line with its neighbours, and a caret line under what is meant."""
-    if not 1 <= number <= len(source):
-        return []
-    first = max(1, number - _LINES_AROUND)
-    last = min(len(source), number + _LINES_AROUND)
-    width = len(str(last))
-    excerpt = []
-    for count in range(first, last + 1):
-        text = source[count - 1].expandtabs(4).rstrip()
-        excerpt.append(f"  {'>' if count == number else ' '} {count:>{width}} | {text}".rstrip())
-        if count == number and text.strip():
-            start, length = _span(text, field)
-            excerpt.append(f"    {' ' * width} | {' ' * start}{'^' * length}")
-    return excerpt
 
 
 def _span(text: str, field: str | None) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 import gc
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from pytest_regen.documents.ir import TypeIR
 from pytest_regen.errors import MissingBlockError
-from pytest_regen.modes import stale_outcome
 from pytest_regen.pytest_plugin.choices import choices_of
 from pytest_regen.pytest_plugin.selection import from_here, from_rootdir, store_path
 from pytest_regen.sources import blocks, extract_type_block
@@ -102,17 +100,7 @@ class StoreCheck:
 
         Where the project has not chosen, the warning that a type is stale says what CI makes of it.
         """
-        result, policy = self.result(type_name), choices_of(self.config).stale
-        outcome = stale_outcome(policy)
-        stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
-        warnings = tuple(issue for issue in result.warnings if issue.code != "STALE")
-        if outcome == "fail":
-            return (*result.errors, *stale), warnings
-        if outcome == "ignore":
-            return result.errors, warnings
-        note = " (fails in CI)" if policy == "auto" else ""
-        warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
-        return result.errors, (*warned, *warnings)
+        return choices_of(self.config).gate(self.result(type_name))
 
     @property
     def format_note(self) -> str:

@@ -4,7 +4,7 @@ import gc
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_regen.errors import KindError, RegenError
-from pytest_regen.modes import stale_outcome
 from pytest_regen.pytest_plugin.choices import choices_of, regen_mark
 from pytest_regen.pytest_plugin.options import plain_usage_error, usage_error
 from pytest_regen.pytest_plugin.selection import from_here, text_from_here
 from pytest_regen.pytest_plugin.summary import add_warnings
-from pytest_regen.text import plural
+from pytest_regen.text import excerpt, plural
 from pytest_regen.units.loading import ProjectKinds, load_kinds
 from pytest_regen.units.naming import (
     adopt_command,
@@ -59,7 +58,6 @@ DAMAGED = "file"
 """Name of the one item of a file whose units cannot be named."""
 
 _SHOWN_NAMES = 12
-_LINES_AROUND = 2
 
 _KINDS: pytest.StashKey[ProjectKinds] = pytest.StashKey()
 _FILES: "pytest.StashKey[dict[Path, FileCheck]]" = pytest.StashKey()
@@ -218,17 +216,7 @@ class FileCheck:
         if name == (self.names or (DAMAGED,))[0] and units.orphans:
             # What nothing asks for has no item.
             result = ValidationResult((*result.issues, *units.orphans))
-        policy = choices_of(self.config).stale
-        outcome = stale_outcome(policy)
-        stale = tuple(issue for issue in result.warnings if issue.code == "STALE")
-        others = tuple(issue for issue in result.warnings if issue.code != "STALE")
-        if outcome == "fail":
-            return (*result.errors, *stale), others
-        if outcome == "ignore":
-            return result.errors, others
-        note = " (fails in CI)" if policy == "auto" else ""
-        warned = tuple(replace(issue, message=issue.message + note) for issue in stale)
-        return result.errors, (*warned, *others)
+        return choices_of(self.config).gate(result)
 
 
 def marked_units(item: pytest.Item) -> list[tuple[Path, str]]:
@@ -463,16 +451,5 @@ def _issue_text(check: FileCheck, issue: Issue) -> str:
     lines = [f"{place}: {issue.code}: {issue.message}"]
     lines += [f"    {line}" for line in (issue.detail or "").splitlines()]
     if issue.line and issue.code != "KIND_ERROR":
-        lines += _excerpt(check.units.text.splitlines(), issue.line)
+        lines += excerpt(check.units.text.splitlines(), issue.line)
     return "\n".join(lines)
-
-
-def _excerpt(source: Sequence[str], number: int) -> list[str]:
-    """Return a line with its neighbours."""
-    first, last = max(1, number - _LINES_AROUND), min(len(source), number + _LINES_AROUND)
-    width = len(str(last))
-    return [
-        f"  {'>' if at == number else ' '} {at:>{width}} | "
-        f"{source[at - 1].expandtabs(4).rstrip()}".rstrip()
-        for at in range(first, last + 1)
-    ]

@@ -6,6 +6,7 @@ its own stack: a hostile file cannot exhaust Python's.
 
 import json
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,7 +64,7 @@ class _Member:
     value: _Value
 
 
-class _Json:
+class _Json(ABC):
     """The units of JSON files: how they are named, found, added and removed."""
 
     def __init__(self, *, at: str = "", flat: bool | None = None) -> None:
@@ -200,17 +201,17 @@ class _Json:
             here = _child(here, key)
         return (*base, *_path(here, rest, flat=self.flat))
 
+    @abstractmethod
     def _select(self, value: _Value) -> Iterator[tuple[_Path, _Value]]:
         """Yield the values below ``value`` that are units."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _text(self, text: str, value: _Value) -> str:
         """Return the text of a unit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_value(self, name: str, new: str, style: "_Style", indent: str) -> str:
         """Return what stands in the file for the text of a unit."""
-        raise NotImplementedError
 
 
 class JsonStrings(_Json):
