@@ -26,6 +26,7 @@ __all__ = [
     "ScalarKind",
     "TypeExpr",
     "TypeIR",
+    "UnionOf",
     "ir_hash",
     "referenced_names",
     "type_hash",
@@ -75,7 +76,18 @@ class MapOf(_Node):
     values: "TypeExpr"
 
 
-TypeExpr = Annotated[Scalar | Ref | ArrayOf | MapOf, Field(discriminator="kind")]
+class UnionOf(_Node):
+    """One of several: only for languages that say so, see ``Language.has_unions``."""
+
+    kind: Literal["union"] = "union"
+    options: tuple["TypeExpr", ...]
+    """Two or more, all different, in the document's order."""
+    discriminator: str | None = None
+    """JSON name of the property that tells the options apart: all are types of the store, and the
+    constraint ``const`` of that field differs from one to the other."""
+
+
+TypeExpr = Annotated[Scalar | Ref | ArrayOf | MapOf | UnionOf, Field(discriminator="kind")]
 
 
 class FieldIR(_Node):
@@ -135,6 +147,10 @@ def _drop_absent(node: dict[str, Any]) -> None:
     for inner in ("items", "values"):
         if inner in node:
             _drop_absent(node[inner])
+    for option in node.get("options", ()):
+        _drop_absent(option)
+    if node["kind"] == "union" and node["discriminator"] is None:
+        del node["discriminator"]
 
 
 class Review(_Node):
@@ -242,5 +258,8 @@ def referenced_names(expression: TypeExpr) -> Iterator[str]:
             yield name
         case ArrayOf(items=inner) | MapOf(values=inner):
             yield from referenced_names(inner)
+        case UnionOf(options=options):
+            for option in options:
+                yield from referenced_names(option)
         case _:
             return

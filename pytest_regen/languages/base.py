@@ -436,6 +436,8 @@ class Language(Protocol):
     """Kinds of declarations that can hold the fields of an object."""
     nouns: Nouns
     syntax: Syntax
+    has_unions: bool
+    """Whether a member can be one of several types; else such schemas are read as one type."""
     redeclared: str
     """What to do about a type that is declared outside of its block too."""
 
@@ -461,6 +463,19 @@ class Language(Protocol):
 
     def show_type(self, reference: TypeRef) -> str:
         """Return a type as the source spells it."""
+        ...
+
+    def write_page(
+        self, type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str
+    ) -> str:
+        """Return the code of one page as its prompt asks for it, without a fence.
+
+        Args:
+            type_: the whole type.
+            units: the JSON names or enum values that the page must contain, in order.
+            mode: the shape of the answer.
+            profile: of the store.
+        """
         ...
 
     def accepts(

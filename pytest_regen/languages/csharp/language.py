@@ -307,6 +307,7 @@ class CSharp:
         member_end=re.compile(r"(?:^|[{};,])\s*(?://.*)?$"),
         declares=re.compile(r"[{=]|record"),
     )
+    has_unions: bool = False
     redeclared: str = "take it out, give it another name, or make both declarations partial"
 
     def type_name(self, schema_name: str, *, is_root: bool) -> str:
