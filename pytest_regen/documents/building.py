@@ -20,6 +20,7 @@ from pytest_regen.documents.ir import (
     Scalar,
     TypeExpr,
     TypeIR,
+    UnionOf,
     referenced_names,
 )
 from pytest_regen.documents.naming import NamingRules, give_names
@@ -191,6 +192,9 @@ def _rename_refs(expression: TypeExpr, names: Mapping[str, str]) -> TypeExpr:
             return ArrayOf(items=_rename_refs(items, names))
         case MapOf(values=values):
             return MapOf(values=_rename_refs(values, names))
+        case UnionOf(options=options):
+            renamed = tuple(_rename_refs(option, names) for option in options)
+            return expression.model_copy(update={"options": renamed})
         case Scalar():
             return expression
 
