@@ -458,8 +458,8 @@ class Language(Protocol):
         """Return whether a type may be declared as ``name``."""
         ...
 
-    def spell(self, field: FieldIR) -> str:
-        """Return the spelling of the field's type that prompts ask for."""
+    def spell(self, field: FieldIR, *, profile: str = "default") -> str:
+        """Return the spelling of the field's type that the prompts of a profile ask for."""
         ...
 
     def show_type(self, reference: TypeRef) -> str:
