@@ -20,6 +20,7 @@ from pytest_regen.documents.ir import (
     Scalar,
     TypeExpr,
     TypeIR,
+    UnionOf,
     referenced_names,
 )
 from pytest_regen.documents.naming import NamingRules, give_names
@@ -27,7 +28,7 @@ from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import Schemas
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError, UsageError
 
-__all__ = ["IRBuild", "build_ir"]
+__all__ = ["IRBuild", "build_ir", "rebuild_ir"]
 
 _PARAMETER: Final = re.compile(r"\{([^{}]+)\}")
 
@@ -42,6 +43,24 @@ class IRBuild:
     """By place. Of the files themselves, only those that the operation reaches."""
     status: str
     """The response that was chosen, as the document writes it."""
+    schemas: Mapping[str, JsonNode]
+    """The schema of each type by the type's name; where several were merged, a node of nodes."""
+
+
+def rebuild_ir(ir: IR, document: Document, *, language: NamingRules) -> IRBuild:
+    """Return the build of what ``ir`` was built from, as the document has it now.
+
+    Raises:
+        UnknownOperationError: the document no longer has the operation.
+        UsageError, NothingToGenerateError, DocumentDefectError: as ``build_ir`` does.
+    """
+    endpoint = ir.endpoint
+    return build_ir(
+        document,
+        document.find(f"{endpoint.method} {endpoint.path}"),
+        language=language,
+        status=endpoint.status,
+    )
 
 
 def build_ir(
@@ -97,7 +116,8 @@ def build_ir(
         reviews=tuple(sorted(reviews, key=lambda review: order[review.type_name])),
         format=FORMAT,
     )
-    return IRBuild(ir, log.in_order(), chosen)
+    read_from = {names[key]: expressions.types[key][0] for key in keys}
+    return IRBuild(ir, log.in_order(), chosen, read_from)
 
 
 def _response(operation: Operation, status: str | None, log: DefectLog) -> tuple[str, JsonNode]:
@@ -191,6 +211,9 @@ def _rename_refs(expression: TypeExpr, names: Mapping[str, str]) -> TypeExpr:
             return ArrayOf(items=_rename_refs(items, names))
         case MapOf(values=values):
             return MapOf(values=_rename_refs(values, names))
+        case UnionOf(options=options):
+            renamed = tuple(_rename_refs(option, names) for option in options)
+            return expression.model_copy(update={"options": renamed})
         case Scalar():
             return expression
 

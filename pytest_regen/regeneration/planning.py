@@ -18,8 +18,10 @@ from pytest_regen.documents.ir import (
     MapOf,
     Ref,
     Review,
+    Scalar,
     TypeExpr,
     TypeIR,
+    UnionOf,
     type_hash,
 )
 from pytest_regen.errors import (
@@ -374,9 +376,10 @@ def _type_text(expression: TypeExpr) -> str:
             return f"{_type_text(items)}[]"
         case MapOf(values=values):
             return f"map<{_type_text(values)}>"
-        case _:
-            form = f" ({expression.format})" if expression.format else ""
-            return f"{expression.kind}{form}"
+        case UnionOf(options=options):
+            return " | ".join(map(_type_text, options))
+        case Scalar(kind=kind, format=format_):
+            return f"{kind} ({format_})" if format_ else kind
 
 
 def _cell(text: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from csharp_writer import write_csharp
-from slate_language import install, write_page
+from slate_language import install
 
 from pytest_regen import languages
 from pytest_regen.documents.ir import TypeIR
@@ -13,7 +13,20 @@ from pytest_regen.testing import LanguageConformance
 
 
 class TestCSharp(LanguageConformance):
-    """C#."""
+    """C#, as its own template has it."""
+
+    language = "csharp"
+
+
+class TestXchange(LanguageConformance):
+    """The same with the attributes of the other profile."""
+
+    language = "csharp"
+    profile = "xchange"
+
+
+class TestOtherCSharp(LanguageConformance):
+    """Right C# that looks otherwise."""
 
     language = "csharp"
 
@@ -35,7 +48,3 @@ class TestSlate(LanguageConformance):
         languages.forget_languages()
         yield
         languages.forget_languages()
-
-    def write(self, type_: TypeIR) -> str:
-        """Return right Slate."""
-        return write_page(type_)

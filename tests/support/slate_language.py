@@ -28,7 +28,17 @@ from typing import Final
 
 from reference_writer_request import parse_request
 
-from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr, TypeIR
+from pytest_regen.documents.ir import (
+    ArrayOf,
+    EnumValue,
+    FieldIR,
+    MapOf,
+    Ref,
+    Scalar,
+    TypeExpr,
+    TypeIR,
+    UnionOf,
+)
 from pytest_regen.errors import SourceError, UsageError
 from pytest_regen.languages.base import (
     AbsenceFault,
@@ -50,7 +60,7 @@ from pytest_regen.languages.base import (
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.validation.issues import Issue
 
-__all__ = ["Slate", "answer", "install", "write_page"]
+__all__ = ["Slate", "answer", "install"]
 
 _SCALARS: Final = {
     "string": "text",
@@ -91,6 +101,7 @@ class Slate:
     object_kinds = frozenset({"record"})
     nouns = Nouns(object="record", enum="choice", member="line", value="line")
     syntax = Syntax(code_signs=frozenset('":?'))
+    has_unions = False
     redeclared = "take it out"
 
     # --- names and types ---------------------------------------------------------------------
@@ -117,13 +128,28 @@ class Slate:
     def is_legal_type_name(self, name: str) -> bool:
         return _NAME.fullmatch(name) is not None and name not in _WORDS
 
-    def spell(self, field: FieldIR) -> str:
+    def spell(self, field: FieldIR, *, profile: str = "default") -> str:
+        del profile
         mark = "?" if field.nullable or not field.required else ""
         return _spelling(field.type) + mark
 
     def show_type(self, reference: TypeRef) -> str:
         inner = f"({self.show_type(reference.args[0])})" if reference.args else ""
         return reference.name + inner + "?" * reference.nullable
+
+    def write_page(
+        self, type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str
+    ) -> str:
+        self.wording(profile)
+        names = self.member_names(type_)
+        lines = [f"  {names[unit]} {json.dumps(unit)}" for unit in units]
+        if type_.kind == "object":
+            spelled = {field.json_name: self.spell(field) for field in type_.fields}
+            lines = [f"{line}: {spelled[str(at)]}" for line, at in zip(lines, units, strict=True)]
+        if mode in {"fields_only", "enum_values_only"}:
+            return "\n".join(("# BEGIN_FIELDS", *lines, "# END_FIELDS"))
+        word = "choice" if type_.kind == "enum" else "record"
+        return "\n".join((f"{word} {type_.name}", *lines, "end"))
 
     def accepts(
         self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]
@@ -308,21 +334,6 @@ class Slate:
         return iter(())
 
 
-def write_page(type_: TypeIR, units: Sequence[str | int] | None = None, *, page: int = 1) -> str:
-    """Return the right code for a page of ``type_``: what a model should answer."""
-    slate = Slate()
-    names = slate.member_names(type_)
-    asked = type_.units if units is None else units
-    lines = [f"  {names[unit]} {json.dumps(unit)}" for unit in asked]
-    if type_.kind == "object":
-        spelled = {field.json_name: slate.spell(field) for field in type_.fields}
-        lines = [f"{line}: {spelled[str(unit)]}" for line, unit in zip(lines, asked, strict=True)]
-    if page > 1:
-        return "\n".join(("# BEGIN_FIELDS", *lines, "# END_FIELDS"))
-    word = "choice" if type_.kind == "enum" else "record"
-    return "\n".join((f"{word} {type_.name}", *lines, "end"))
-
-
 def answer(messages: Sequence[Mapping[str, str]]) -> str:
     """Return what a model should answer to a request for a page."""
     system, *rest = (message["content"] for message in messages)
@@ -371,6 +382,8 @@ def _spelling(expression: TypeExpr) -> str:
             return f"map({_spelling(inner)})"
         case Scalar(kind=kind):
             return _SCALARS[kind]
+        case UnionOf():
+            return _SCALARS["any"]
 
 
 def _lines(code: str) -> Iterator[tuple[int, str]]:

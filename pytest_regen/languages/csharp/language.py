@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from pytest_regen.documents.ir import FieldIR, TypeExpr, TypeIR
+from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import (
     AbsenceFault,
@@ -21,7 +21,7 @@ from pytest_regen.languages.base import (
     TypeRef,
     Wording,
 )
-from pytest_regen.languages.csharp import names, rules
+from pytest_regen.languages.csharp import names, rules, writer
 from pytest_regen.languages.csharp.names import RESERVED_TYPE_NAMES, word_set
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.validation.issues import Issue
@@ -330,13 +330,20 @@ class CSharp:
         """Return whether a type may be declared as ``name``."""
         return names.is_type_identifier(name)
 
-    def spell(self, field: FieldIR) -> str:
+    def spell(self, field: FieldIR, *, profile: str = "default") -> str:
         """Return the spelling of the field's type that prompts ask for, ``?`` included."""
+        del profile  # Attributes differ, types do not.
         return names.spell(field)
 
     def show_type(self, reference: TypeRef) -> str:
         """Return a type as the source spells it."""
         return names.show_type(reference)
+
+    def write_page(
+        self, type_: TypeIR, units: Sequence[EnumValue], mode: OutputMode, *, profile: str
+    ) -> str:
+        """Return the code of one page as its prompt asks for it, without a fence."""
+        return writer.write_page(type_, units, mode, profile=profile)
 
     def accepts(
         self, expression: TypeExpr, spelled: TypeRef, declared: Mapping[str, Declaration]

@@ -10,7 +10,16 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from pytest_regen.documents.ir import ArrayOf, FieldIR, MapOf, Ref, Scalar, TypeExpr, TypeIR
+from pytest_regen.documents.ir import (
+    ArrayOf,
+    FieldIR,
+    MapOf,
+    Ref,
+    Scalar,
+    TypeExpr,
+    TypeIR,
+    UnionOf,
+)
 from pytest_regen.languages.base import Declaration, TypeRef
 
 __all__ = [
@@ -354,6 +363,7 @@ _MAPS: Final = word_set(
     """
 )
 _INT: Final = TypeRef("int")
+_ANY: Final = Scalar(kind="any")
 _OTHER_COLLECTIONS: Final = word_set(
     """
     ConcurrentBag FrozenSet HashSet IAsyncEnumerable ISet ImmutableHashSet KeyedCollection
@@ -419,6 +429,8 @@ def _spelling(expression: TypeExpr) -> str:
             return f"IReadOnlyDictionary<string, {_spelling(values)}>"
         case Scalar():
             return spellings_of(expression)[0]
+        case UnionOf():  # Read for another language: what holds every value holds each option.
+            return spellings_of(_ANY)[0]
 
 
 def spellings_of(scalar: Scalar) -> tuple[str, ...]:
@@ -457,6 +469,8 @@ def accepts(
             return _is_map(spelled, values)
         case Scalar():
             return canonical_name(spelled) in spellings_of(expression)
+        case UnionOf():
+            return canonical_name(spelled) in spellings_of(_ANY)
 
 
 def _is_sequence(spelled: TypeRef) -> bool:
