@@ -17,7 +17,7 @@ __all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_setti
 
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
-_SHIPPED_KINDS = ("translations",)
+_SHIPPED_KINDS = ("functions", "translations")
 _KEYS = (
     "ignore",
     "attempts",

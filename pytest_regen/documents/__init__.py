@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_regen.facade import lazy
 
 if TYPE_CHECKING:
-    from pytest_regen.documents.building import IRBuild, build_ir
+    from pytest_regen.documents.building import IRBuild, build_ir, rebuild_ir
     from pytest_regen.documents.document import Document, Operation, read_document
     from pytest_regen.documents.ir import IR, FieldIR, TypeIR, ir_hash, type_hash
     from pytest_regen.documents.naming import NamingRules
@@ -25,5 +25,6 @@ __all__ = [
     "build_ir",
     "ir_hash",
     "read_document",
+    "rebuild_ir",
     "type_hash",
 ]

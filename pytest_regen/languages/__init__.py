@@ -12,6 +12,7 @@ from typing import Final
 
 from pytest_regen.errors import UsageError
 from pytest_regen.languages.base import Language
+from pytest_regen.languages.runner import Runner
 from pytest_regen.text import flatten
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "GROUP",
     "Language",
     "find_language",
+    "find_runner",
     "forget_languages",
     "language_names",
 ]
@@ -31,8 +33,12 @@ _DEFAULT: Final = EntryPoint(
     DEFAULT_LANGUAGE, f"pytest_regen.languages.{DEFAULT_LANGUAGE}:CSharp", GROUP
 )
 
+_OPTIONAL: Final = {"runner"}
+"""Members that a language may lack."""
+
 _MEMBERS: Final = sorted(
     {*Language.__annotations__, *(name for name in vars(Language) if not name.startswith("_"))}
+    - _OPTIONAL
 )
 
 
@@ -46,6 +52,13 @@ def find_language(name: str | Language) -> Language:
         UsageError: there is no such language, it cannot be loaded, or two distributions have it.
     """
     return _find(name.lower()) if isinstance(name, str) else name
+
+
+def find_runner(language: Language, profile: str) -> Runner | None:
+    """Return what runs the code of a language and profile; ``None`` where nothing does."""
+    make = getattr(language, "runner", None)  # Optional: languages of others may not know of it.
+    runner: Runner | None = make(profile) if make else None
+    return runner
 
 
 def language_names() -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from pytest_regen.documents.ir import EnumValue, FieldIR, TypeExpr, TypeIR
+from pytest_regen.languages.runner import Runner
 from pytest_regen.prompts.values import OutputMode
 from pytest_regen.regions.markers import Comment
 from pytest_regen.validation.issues import Issue
@@ -457,8 +458,8 @@ class Language(Protocol):
         """Return whether a type may be declared as ``name``."""
         ...
 
-    def spell(self, field: FieldIR) -> str:
-        """Return the spelling of the field's type that prompts ask for."""
+    def spell(self, field: FieldIR, *, profile: str = "default") -> str:
+        """Return the spelling of the field's type that the prompts of a profile ask for."""
         ...
 
     def show_type(self, reference: TypeRef) -> str:
@@ -579,3 +580,7 @@ class Language(Protocol):
     def rules(self, subject: RuleSubject) -> Iterator[Issue]:
         """Yield what else is wrong with a type, by rules that only this language has."""
         ...
+
+    def runner(self, profile: str) -> Runner | None:
+        """Return what runs the code of a profile; ``None``, as by default, where nothing does."""
+        return None

@@ -61,7 +61,9 @@ class UnitLine(NamedTuple):
     """Names, type and description: what the planner weighs as output."""
 
 
-def unit_lines(type_: TypeIR, language: Language) -> dict[EnumValue, UnitLine]:
+def unit_lines(
+    type_: TypeIR, language: Language, profile: str = "default"
+) -> dict[EnumValue, UnitLine]:
     """Return the line of each unit of ``type_``, in document order."""
     names = language.member_names(type_)
     if type_.kind == "enum":
@@ -72,7 +74,10 @@ def unit_lines(type_: TypeIR, language: Language) -> dict[EnumValue, UnitLine]:
         }
     return {
         field.json_name: _field_line(
-            field, names[field.json_name], language, is_key=field.json_name == type_.primary_key
+            field,
+            names[field.json_name],
+            language.spell(field, profile=profile),
+            is_key=field.json_name == type_.primary_key,
         )
         for field in type_.fields
     }
@@ -94,8 +99,7 @@ def _value_line(value: EnumValue, name: str, label: str | None) -> UnitLine:
     return UnitLine(quote(data), f"{value}{name}")
 
 
-def _field_line(field: FieldIR, name: str, language: Language, *, is_key: bool) -> UnitLine:
-    spelled = language.spell(field)
+def _field_line(field: FieldIR, name: str, spelled: str, *, is_key: bool) -> UnitLine:
     data: dict[str, Any] = {"json_name": field.json_name, "identifier": name, "type": spelled}
     flags = [word for attribute, word in _FLAGS if getattr(field, attribute)]
     if is_key:
@@ -336,7 +340,7 @@ def _weights(
     words = language.wording(profile)
     overhead = words.value_characters if type_.kind == "enum" else words.field_characters
     weights = {}
-    for unit, line in unit_lines(type_, language).items():
+    for unit, line in unit_lines(type_, language, profile).items():
         asked = estimate_tokens(line.text)
         written = estimate_tokens("x" * overhead + line.code_text)
         weights[unit] = max(_share(asked, targets[0]), _share(written, targets[1]))

@@ -6,7 +6,7 @@ blanks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_regen.documents.ir import IR, EnumValue, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language, Wording, with_article
@@ -138,7 +138,8 @@ def build_prompts(
             fields_per_page=fields_per_page,
             stored=(stored_plan or {}).get(type_.name),
         )
-        entries += _pages(type_, ir, plan, language, system)
+        lines = unit_lines(type_, language, profile)
+        entries += _pages(type_, ir, plan, lines, _Words(language, system))
     return tuple(entries)
 
 
@@ -147,14 +148,24 @@ def estimated_input_tokens(entry: PromptEntry) -> int:
     return estimate_tokens(entry.system) + estimate_tokens(entry.user)
 
 
+class _Words(NamedTuple):
+    """What all pages of a store are asked with."""
+
+    language: Language
+    system: str
+
+
 def _pages(
-    type_: TypeIR, ir: IR, plan: Plan, language: Language, system: str
+    type_: TypeIR,
+    ir: IR,
+    plan: Plan,
+    lines: Mapping[EnumValue, UnitLine],
+    words: _Words,
 ) -> Iterator[PromptEntry]:
-    lines = unit_lines(type_, language)
     declared = {other.name: other for other in ir.types}
     for page, units in enumerate(plan, 1):
         sections = (
-            _head(type_, ir, page, language),
+            _head(type_, ir, page, words.language),
             _paging(type_, plan, page),
             _units(type_, units, lines),
             _reference(type_, units, declared),
@@ -162,7 +173,7 @@ def _pages(
         yield PromptEntry.of(
             PageKey(type_.name, page, len(plan)),
             is_root=type_.is_root,
-            system=system,
+            system=words.system,
             user="\n\n".join("\n".join(section) for section in sections if section) + "\n",
             fields=units,
             type_hash=_made_from(type_),

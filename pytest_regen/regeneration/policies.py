@@ -32,6 +32,7 @@ _UNFIXABLE_CODES = frozenset(
         "CONFLICT",
         "DRIFT",
         "EDITED_PROMPT",
+        "IMPORT_FAILED",
         "MISSING_USING",
         "REDECLARED",
         "REVIEW",

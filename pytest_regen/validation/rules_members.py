@@ -55,7 +55,7 @@ def _never_read(subject: Subject, name: str, carriers: Sequence[Member]) -> Iter
     if any(member.unread is None for member in carriers) or subject.is_near_fault(first):
         return
     message = f"field {in_quotes(name)} is missing: {first.name!r} {first.unread}"
-    noun = subject.around.language.nouns.member
+    noun = subject.around.nouns.member
     finding = f"the {noun} of each of these fields {first.unread}"
     yield subject.issue("MISSING_FIELD", message, line=first.line, unit=name, finding=finding)
 
@@ -70,7 +70,7 @@ def _missing_field(subject: Subject, name: str, unnamed: Member | None) -> Itera
         lack = language.missing_wire_name(unnamed, name, is_enum=False)
         why = unnamed.unread or f"lacks {lack}"
         message = f"field {in_quotes(name)} is missing: {unnamed.name!r} {why}"
-        finding = f"the {language.nouns.member} of each of these fields {why}"
+        finding = f"the {subject.around.nouns.member} of each of these fields {why}"
         finding = finding.replace(quote(name), '"..."')
         yield subject.issue("MISSING_FIELD", message, line=unnamed.line, unit=name, finding=finding)
         return
@@ -147,7 +147,7 @@ def field_types(subject: Subject) -> Iterator[Issue]:
         if not language.accepts(field.type, member.type, around.declarations_by_name):
             message = (
                 f"{member.name!r} has type '{language.show_type(member.type)}'; field "
-                f"{in_quotes(field.json_name)} is {language.spell(field)!r}"
+                f"{in_quotes(field.json_name)} is {language.spell(field, profile=around.profile)!r}"
             )
             yield subject.issue("WRONG_TYPE", message, line=line, unit=field.json_name)
         elif fault := language.absence_fault(field, member):
@@ -179,7 +179,7 @@ def enum_values(subject: Subject) -> Iterator[Issue]:
     for value, member in carried:
         if member.unread is not None:
             message = f"value {in_quotes(value)} is missing: {member.name!r} {member.unread}"
-            noun = subject.around.language.nouns.value
+            noun = subject.around.nouns.value
             finding = f"the {noun} of each of these values {member.unread}"
             yield subject.issue(
                 "ENUM_MEMBER", message, line=member.line, unit=value, finding=finding
@@ -253,7 +253,7 @@ def _why_not(
         return f"{carried}; the value is {in_quotes(meant)}, to the letter", None
     language = subject.around.language
     lack = language.missing_wire_name(member, meant, is_enum=True)
-    finding = f"the {language.nouns.value}s for these values lack {lack}"
+    finding = f"the {subject.around.nouns.value}s for these values lack {lack}"
     return f"{member.name!r} lacks {lack}", finding.replace(quote(meant), '"..."')
 
 

@@ -123,7 +123,7 @@ def declaration_faults(subject: Subject) -> Iterator[Issue]:
 
 def wrong_kind(subject: Subject, kind: str) -> str:
     """Return the message for a type that is declared as something else."""
-    noun = subject.around.language.nouns.enum if kind == "enum" else kind
+    noun = subject.around.nouns.enum if kind == "enum" else kind
     declared = f"{subject.type.name!r} is declared as {with_article(noun)}"
     return f"{declared}; it must be {_expected_kind(subject)}"
 
@@ -152,7 +152,7 @@ def _is_no_code(subject: Subject) -> bool:
 
 
 def _expected_kind(subject: Subject) -> str:
-    nouns = subject.around.language.nouns
+    nouns = subject.around.nouns
     return with_article(nouns.enum if subject.type.kind == "enum" else nouns.object)
 
 

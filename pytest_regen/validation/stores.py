@@ -114,19 +114,9 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
     try:
         if not path.is_file() or _is_as_it_was(path, reference):
             return None
-        from pytest_regen.documents import (
-            build_ir,
-            read_document,
-        )
+        from pytest_regen.documents import read_document, rebuild_ir
 
-        document = read_document(path)
-        endpoint = store.ir.endpoint
-        build = build_ir(
-            document,
-            document.find(f"{endpoint.method} {endpoint.path}"),
-            language=find_language(store.ir.language),
-            status=endpoint.status,
-        )
+        build = rebuild_ir(store.ir, read_document(path), language=find_language(store.ir.language))
     except UnknownOperationError:
         return {}
     except (OSError, RegenError):

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar
 
 from pytest_regen.documents.ir import IR, EnumValue, FieldIR, TypeIR
 from pytest_regen.languages import Language
-from pytest_regen.languages.base import Declaration, Member, SourceFacts, TypeRef
+from pytest_regen.languages.base import Declaration, Member, Nouns, SourceFacts, TypeRef
 from pytest_regen.text import in_quotes
 from pytest_regen.validation.issues import Issue
 from pytest_regen.validation.pieces import PageMap
@@ -116,6 +116,11 @@ class Surroundings:
         """Everything that the source declares, outside of the boundaries too."""
         self.lookups.add(EVERYTHING)
         return self._declarations
+
+    @cached_property
+    def nouns(self) -> Nouns:
+        """What the profile calls things."""
+        return self.language.wording(self.profile).nouns
 
     @cached_property
     def declarations_by_name(self) -> Mapping[str, Declaration]:

@@ -128,7 +128,8 @@ class Slate:
     def is_legal_type_name(self, name: str) -> bool:
         return _NAME.fullmatch(name) is not None and name not in _WORDS
 
-    def spell(self, field: FieldIR) -> str:
+    def spell(self, field: FieldIR, *, profile: str = "default") -> str:
+        del profile
         mark = "?" if field.nullable or not field.required else ""
         return _spelling(field.type) + mark
 

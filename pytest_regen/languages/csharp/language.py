@@ -330,8 +330,9 @@ class CSharp:
         """Return whether a type may be declared as ``name``."""
         return names.is_type_identifier(name)
 
-    def spell(self, field: FieldIR) -> str:
+    def spell(self, field: FieldIR, *, profile: str = "default") -> str:
         """Return the spelling of the field's type that prompts ask for, ``?`` included."""
+        del profile  # Attributes differ, types do not.
         return names.spell(field)
 
     def show_type(self, reference: TypeRef) -> str:

@@ -2,37 +2,43 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from pytest_regen.errors import SourceError
+from pytest_regen.languages import trees
 from pytest_regen.languages.base import PageFault, StitchedType
 from pytest_regen.languages.csharp.pagetree import (
     HEADS,
     TAILS,
     Container,
-    Line,
     PageTree,
     Shell,
-    TextEdit,
     bare,
-    cut,
     first_byte,
     has_spanning_text,
-    is_blank,
     items,
     read_members,
     read_shell,
-    reindent,
-    trim,
 )
 from pytest_regen.languages.csharp.reader import diagnose, read
 from pytest_regen.languages.csharp.slips import cut_end
-from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
+from pytest_regen.languages.csharp.tree import GRAMMAR, Node, is_unreadable, parse
+from pytest_regen.languages.lines import (
+    Line,
+    TextEdit,
+    as_type,
+    cut,
+    is_blank,
+    join_lines,
+    line_start,
+    plain_page,
+    reindent,
+    trim,
+)
 from pytest_regen.prompts.values import OutputMode
 
-__all__ = ["illegality", "leaves", "line_start", "split", "stitch", "unwrap_page"]
+__all__ = ["illegality", "leaves", "split", "stitch", "unwrap_page"]
 
 
 _CONTAINERS: Final[tuple[Container, ...]] = ("body", "enum", "parameters")
@@ -83,40 +89,8 @@ def _offenders(node: Node) -> Iterator[Node]:
 
 
 def leaves(code: str) -> tuple[str, ...]:
-    """Return the tokens and comments of ``code``, without the white space between them.
-
-    White space inside comments is levelled, inside strings it is kept. Text that the grammar
-    skips counts too, so that nothing but white space can change unseen.
-
-    Args:
-        code: any text; line ends do not count.
-    """
-    plain = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    data = plain.encode("utf-8", "surrogatepass")
-    found: list[str] = []
-    position = 0
-    for node in _tokens(parse(data).root_node):
-        found += _words(data[position : node.start_byte])
-        text = data[node.start_byte : node.end_byte]
-        if node.type == "comment":
-            found.append(" ".join(_words(text)))
-        elif text:
-            found.append(text.decode("utf-8", "surrogatepass"))
-        position = max(position, node.end_byte)
-    found += _words(data[position:])
-    return tuple(found)
-
-
-def _words(data: bytes) -> list[str]:
-    return data.decode("utf-8", "surrogatepass").split()
-
-
-def _tokens(node: Node) -> Iterator[Node]:
-    if node.child_count == 0 or node.type in _ATOMS:
-        yield node
-        return
-    for child in node.children:
-        yield from _tokens(child)
+    """Return the tokens and comments of ``code``, without the white space between them."""
+    return trees.leaves(GRAMMAR, code, _ATOMS)
 
 
 _WORDS: Final = ("using", "namespace", "extern", "_FIELDS")
@@ -165,8 +139,8 @@ def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
     faults += [_page_fault(page) for page in pages if not page.is_legal]
     if shell is None:
         lines = trim(cut(first, edits, page=1))
-        return _as_type(_join_lines(lines, _lines_of(pages, ""), is_apart=True), faults)
-    return _as_type(_fill_shell(first, edits, shell, pages), faults)
+        return as_type(join_lines(lines, _lines_of(pages, ""), is_apart=True), faults)
+    return as_type(_fill_shell(first, edits, shell, pages), faults)
 
 
 def unwrap_page(code: str, mode: OutputMode) -> str:
@@ -191,7 +165,7 @@ def _plain(output: str) -> str:
 
     A directive on the last line gets its line end: the grammar takes none without one.
     """
-    text = output.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = plain_page(output)
     return text + "\n" if text.rpartition("\n")[2].lstrip().startswith("#") else text
 
 
@@ -200,7 +174,7 @@ def _only_page(code: str, name: str | None) -> StitchedType:
     if any(word in code for word in _WORDS) and _SURROUNDED.search(code):
         data = code.encode("utf-8", "surrogatepass")
         _, edits, _ = read_shell(data, name)
-        return _as_type(trim(cut(data, edits, page=1)), [])
+        return as_type(trim(cut(data, edits, page=1)), [])
     lines = code.split("\n")
     first, last = 0, len(lines)
     while first < last and not lines[first].strip():
@@ -211,15 +185,6 @@ def _only_page(code: str, name: str | None) -> StitchedType:
         text="\n".join(lines[first:last]),
         line_pages=(1,) * (last - first),
         page_lines=tuple(range(first + 1, last + 1)),
-    )
-
-
-def _as_type(lines: Sequence[Line], faults: Sequence[PageFault]) -> StitchedType:
-    return StitchedType(
-        text="\n".join([line.text for line in lines]),
-        line_pages=tuple([line.page for line in lines]),
-        faults=tuple(faults),
-        page_lines=tuple([line.number for line in lines]),
     )
 
 
@@ -240,7 +205,7 @@ def _fill_shell(
         position = line_start(code, closer.start_byte)
         lines = cut(code, edits, page=1, end=position)
         indent = _member_indent(code, shell.parameters, shell.node)
-        lines = _join_lines(lines, _lines_of(parameters, indent), is_apart=False)
+        lines = join_lines(lines, _lines_of(parameters, indent), is_apart=False)
     if not members:
         return trim(lines + cut(code, edits, page=1, start=position))
     return trim(lines + _with_members(code, edits, shell, members, position))
@@ -259,7 +224,7 @@ def _with_members(
         tail = [Line(outer + "}", 1, number)]
         tail += cut(code, edits, page=1, start=closer.end_byte)
         inside = _lines_of(members, outer + _INDENT)
-        return _join_lines(head, inside, is_apart=True) + tail
+        return join_lines(head, inside, is_apart=True) + tail
     position = line_start(code, closer.start_byte)
     head = cut(code, edits, page=1, start=start, end=position)
     tail = cut(code, edits, page=1, start=position)
@@ -267,7 +232,7 @@ def _with_members(
         tail[0] = Line(_indent_at(code, shell.node) + tail[0].text, 1, tail[0].number)
     inside = _lines_of(members, _member_indent(code, shell.body, shell.node))
     is_apart = not shell.is_enum or any(map(is_blank, trim(head[1:])))
-    return _join_lines(head, inside, is_apart=is_apart) + tail
+    return join_lines(head, inside, is_apart=is_apart) + tail
 
 
 def _separate(inner: Node, pages: Sequence[PageTree], edits: list[TextEdit]) -> None:
@@ -292,27 +257,7 @@ def _indent_page(page: PageTree, indent: str) -> list[Line]:
     lines = trim(cut(page.code, page.edits, page=page.number))
     if not page.is_legal or has_spanning_text(page.code):
         return lines
-    return reindent(lines, indent)
-
-
-def _join_lines(head: list[Line], pieces: Sequence[list[Line]], *, is_apart: bool) -> list[Line]:
-    """Return ``head`` and the pieces below one another, with a blank line between them or none."""
-    lines = list(head)
-    while lines and is_blank(lines[-1]):
-        lines.pop()
-    if lines:
-        lines[-1] = replace(lines[-1], text=lines[-1].text.rstrip())
-    for piece in pieces:
-        if piece and is_apart and lines and not lines[-1].text.endswith("{"):
-            lines.append(Line("", piece[0].page, piece[0].number))
-        lines += piece
-    return lines
-
-
-def line_start(code: bytes, at: int) -> int:
-    """Return where the line of ``at`` begins if only white space is before it, else ``at``."""
-    start = code.rfind(b"\n", 0, at) + 1
-    return at if code[start:at].strip() else start
+    return reindent(lines, indent, directive="#")
 
 
 def _indent_at(code: bytes, node: Node) -> str:

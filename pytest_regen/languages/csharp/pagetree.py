@@ -1,161 +1,28 @@
 """The syntax tree of one page: what is structure around its members, and where members go."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pytest_regen.languages.csharp.names import ROOT_SUFFIX
 from pytest_regen.languages.csharp.tree import Node, is_unreadable, parse
+from pytest_regen.languages.lines import TextEdit
+from pytest_regen.languages.trees import walk
 
 __all__ = [
     "HEADS",
     "TAILS",
     "Container",
-    "Line",
     "PageTree",
     "Shell",
-    "TextEdit",
     "bare",
-    "cut",
     "first_byte",
     "has_spanning_text",
-    "is_blank",
     "items",
     "read_members",
     "read_shell",
-    "reindent",
-    "trim",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a stitched type."""
-
-    text: str
-    page: int
-    number: int
-    """Of the line in the page's own output, counted from 1."""
-    is_whole: bool = True
-    """Whether the line stands as the page has it, from its first character on."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TextEdit:
-    """A change of a page's text: the bytes from ``start`` to ``end`` become ``text``."""
-
-    start: int
-    end: int
-    text: bytes = b""
-
-
-def cut(
-    code: bytes, edits: Iterable[TextEdit], *, page: int, start: int = 0, end: int | None = None
-) -> list[Line]:
-    """Return the lines of ``code[start:end]`` with the edits applied.
-
-    A line that an edit leaves blank is left out. Edits do not overlap.
-
-    Args:
-        code: UTF-8 text of a page, with LF line ends.
-        edits: positions are those of ``code``.
-        page: the page's number.
-        start: where to begin.
-        end: where to stop; ``None`` for the end of the text.
-    """
-    stop = len(code) if end is None else end
-    ordered = sorted(edit for edit in edits if start <= edit.start and edit.end <= stop)
-    lines: list[Line] = []
-    position = start
-    number = code.count(b"\n", 0, start) + 1
-    for text in code[start:stop].split(b"\n"):
-        line_end = position + len(text)
-        while ordered and _is_over(ordered[0], position):
-            ordered.pop(0)
-        line = _apply_edits(text, position, ordered) if ordered else text
-        if line is text:
-            begins = position != start or not start or code[start - 1 : start] == b"\n"
-            lines.append(Line(_text(line), page, number, begins))
-        elif line.strip():
-            begins = ordered[0].start > position
-            lines.append(Line(_text(line).rstrip(), page, number, begins))
-        position = line_end + 1
-        number += 1
-    return lines
-
-
-def _is_over(edit: TextEdit, position: int) -> bool:
-    return edit.end < position or (edit.end == position and edit.start < position)
-
-
-def _apply_edits(text: bytes, position: int, edits: Sequence[TextEdit]) -> bytes:
-    """Return one line, which begins at ``position``, with the edits that touch it."""
-    end, at, parts = position + len(text), position, []
-    for edit in edits:
-        if edit.start > end:
-            break
-        parts.append(text[max(at - position, 0) : max(edit.start - position, 0)])
-        # A replacement stands where the edit begins, not on each line that it crosses.
-        if edit.start >= position:
-            parts.append(edit.text)
-        at = max(at, edit.end)
-    if not parts:
-        return text
-    return b"".join((*parts, text[max(at - position, 0) :]))
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "surrogatepass")
-
-
-def is_blank(line: Line) -> bool:
-    """Return whether the line holds nothing but white space."""
-    return not line.text.strip()
-
-
-def trim(lines: list[Line]) -> list[Line]:
-    """Return the lines without blank ones at either end."""
-    first, last = 0, len(lines)
-    while first < last and is_blank(lines[first]):
-        first += 1
-    while last > first and is_blank(lines[last - 1]):
-        last -= 1
-    return lines[first:last]
-
-
-def reindent(lines: Sequence[Line], indent: str) -> list[Line]:
-    """Return the lines with their common indentation replaced by ``indent``.
-
-    Lines of the preprocessor do not count and are moved only if they share the indentation.
-    """
-    shown = [line for line in lines if not is_blank(line) and line.is_whole]
-    code = [line for line in shown if not line.text.lstrip().startswith("#")] or shown
-    own = _common([_indent(line.text) for line in code])
-    return [_indent_line(line, own, indent) for line in lines]
-
-
-def _indent_line(line: Line, own: str, indent: str) -> Line:
-    if is_blank(line):
-        return Line("", line.page, line.number)
-    if not line.is_whole:
-        return Line(indent + line.text.lstrip(), line.page, line.number)
-    if not line.text.startswith(own) or (not own and line.text.startswith("#")):
-        return line
-    return Line(indent + line.text[len(own) :], line.page, line.number)
-
-
-def _common(texts: Sequence[str]) -> str:
-    """Return the longest beginning that all ``texts`` share."""
-    first, last = min(texts, default=""), max(texts, default="")
-    for index, (one, other) in enumerate(zip(first, last, strict=False)):
-        if one != other:
-            return first[:index]
-    return first
-
-
-def _indent(text: str) -> str:
-    return text[: len(text) - len(text.lstrip())]
 
 
 Container = Literal["body", "enum", "parameters"]
@@ -467,7 +334,7 @@ def _delimiters(code: bytes, root: Node, shift: int) -> Iterator[TextEdit]:
     """Yield the comments that only delimit a page."""
     if b"_FIELDS" not in code:
         return
-    for node in _walk(root):
+    for node in walk(root):
         if node.type == "comment" and _DELIMITER.fullmatch(node.text or b""):
             yield TextEdit(node.start_byte + shift, node.end_byte + shift)
 
@@ -478,12 +345,5 @@ def has_spanning_text(code: bytes) -> bool:
         return False
     root = parse(code).root_node
     return root.has_error or any(
-        node.type in _LITERALS and node.start_point.row != node.end_point.row
-        for node in _walk(root)
+        node.type in _LITERALS and node.start_point.row != node.end_point.row for node in walk(root)
     )
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        yield from _walk(child)

@@ -12,6 +12,7 @@ from pytest_regen.languages.csharp.members import Reading, declarations
 from pytest_regen.languages.csharp.names import is_identifier
 from pytest_regen.languages.csharp.slips import comment_faults, leftover, slip_repairs
 from pytest_regen.languages.csharp.tree import Node, Tree, constant, parse, text_of, unreadable_rows
+from pytest_regen.languages.trees import walk
 from pytest_regen.text import in_quotes
 
 __all__ = ["Diagnosis", "diagnose", "read", "repair"]
@@ -485,7 +486,7 @@ def _words(data: bytes, root: Node) -> Iterator[str]:
     What the grammar skipped is in no node, so the text itself is searched.
     """
     code = bytearray(data)
-    for node in _nodes(root):
+    for node in walk(root):
         if node.type == "comment":
             code[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
         elif "string" in node.type and node.type.endswith(("literal", "expression")):
@@ -493,9 +494,3 @@ def _words(data: bytes, root: Node) -> Iterator[str]:
             if isinstance(value, str):
                 yield value
     yield from _PARTS.findall(code.decode("utf-8", "replace"))
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        yield from _nodes(child)

@@ -1,0 +1,121 @@
+"""What running generated code takes: questions to it, and what came back. Values, and a protocol.
+
+A language says by ``Language.runner`` how code of a profile is run. A runner hands each type the
+JSON of some instances and reports what became of them; what should have become of them it does not
+know. Whoever asks compares, see ``pytest_regen.behaviour``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from pytest_regen.documents.ir import TypeIR
+
+__all__ = ["Answers", "Question", "Reply", "RunFault", "Runner", "Traits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What values of the generated code can hold; what they cannot is no fault of the code."""
+
+    largest_integer: int | None = None
+    """Integers beyond it lose digits, so that no instance has one; ``None``: there is no limit."""
+    tells_absence: bool = True
+    """Whether a member that was left out differs from one that is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Instances for one type to load and dump; which of them are valid is not said."""
+
+    type: TypeIR
+    members: Mapping[str, str]
+    """JSON name of each field to the member that prompts propose for it; empty for an enum."""
+    instances: tuple[str, ...]
+    """JSON texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of one instance."""
+
+    text: str | None = None
+    """The JSON that the loaded value was dumped to; ``None`` where it was not loaded or dumped."""
+    refusal: str | None = None
+    """Why it was refused by the strictest reading that the code has; ``None`` where it was not.
+
+    A library that makes numbers of text, say, may refuse an instance strictly and load it all the
+    same.
+    """
+    members: Mapping[str, str] = field(default_factory=dict)
+    """What the members of the loaded value hold, as JSON texts by their names, as far as that is
+    known. A member that is unset is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFault:
+    """Why no instances of a type, or of none, were answered."""
+
+    message: str
+    type_name: str | None = None
+    """``None``: the whole source could not be run."""
+    line: int | None = None
+    """Where in the source that was run; counts from 1."""
+    detail: str = ""
+    """More lines, such as the end of a traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What came of one run."""
+
+    replies: Mapping[str, tuple[Reply, ...]]
+    """By name of a type: a reply per instance. Types of which a fault is reported are not here."""
+    faults: tuple[RunFault, ...] = ()
+    level: str = ""
+    """The level of the sandbox that was in force."""
+
+
+class Runner(Protocol):
+    """Runs generated code of one language and profile, in the sandbox alone."""
+
+    traits: Traits
+
+    def missing(self, folder: Path) -> str | None:
+        """Return what is not there to run code with, and how to get it; ``None``: all is there.
+
+        Args:
+            folder: of the store; packages are looked for there and above.
+        """
+        ...
+
+    def version(self, folder: Path) -> str:
+        """Return a text that differs where the same code could answer otherwise.
+
+        That is the version of this runner, and those of the interpreter and of the libraries.
+        """
+        ...
+
+    def refuses(self, type_: TypeIR, keyword: str, path: Sequence[str | int]) -> bool:
+        """Return whether right code refuses an instance that violates a keyword.
+
+        Args:
+            type_: the type that the instance is for.
+            keyword: of JSON Schema, or ``nullable`` or ``discriminator``.
+            path: from the instance to the value that is wrong; it begins with the field's name,
+                and is empty for an enum.
+        """
+        ...
+
+    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
+        """Run ``code`` and return what it makes of the instances.
+
+        Each type is in the replies or has a fault, whatever the code does.
+
+        Args:
+            code: the source of a store, or a part of it.
+            questions: at most one for each type.
+            folder: of the store; only packages are read from there and above.
+        """
+        ...

@@ -1,0 +1,187 @@
+"""Syntax trees within limits: whatever a text holds, it is parsed in bounded time and depth."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from time import thread_time
+from typing import Final
+
+from pytest_regen.extras import needs
+
+__all__ = ["Grammar", "Node", "Tree", "leaves", "text_of", "walk"]
+
+with needs("openapi", "stores of generated code"):
+    import tree_sitter
+    from tree_sitter import Node, Parser, Tree
+
+
+_DEEPEST: Final = 200
+"""Levels of a tree at most, so that whoever walks one may recurse. A page has about 15."""
+_CUT: Final = _DEEPEST // 2
+"""The level at which too deep a branch is cut off."""
+_CUTS: Final = 4
+"""How often a text is cut before nothing of it is left to be read."""
+_SHORT: Final = 2_000
+"""Bytes that are parsed at once, whatever they are."""
+_SECONDS: Final = 0.25
+_SECONDS_PER_BYTE: Final = 1e-6
+"""Processor time for a longer text. Code takes a tenth of it or less; from some errors a grammar
+recovers in time that grows with the square of the text: from ``A<A<A<...`` in C#, for one."""
+_CHUNK: Final = 65_536
+_MANY: Final = 1_000
+_VISIBLE = re.compile(rb"[^\r\n]")
+_STRAY: Final = b"\x01"
+"""What no language has outside of strings and comments."""
+
+
+class Grammar:
+    """The grammar of one language.
+
+    Args:
+        title: what people call the language.
+        load: returns the grammar, as a package of tree-sitter has it.
+    """
+
+    def __init__(self, title: str, load: Callable[[], object]) -> None:
+        self.title = title
+        self._load = load
+        self._too_slow: set[int] = set()
+        """Hashes of texts that took too long."""
+
+    @cached_property
+    def language(self) -> tree_sitter.Language:
+        """The grammar itself, loaded once."""
+        return tree_sitter.Language(self._load())
+
+    def parse(self, code: bytes) -> Tree:
+        """Return the syntax tree of ``code`` (UTF-8). Never fails: errors are nodes of the tree.
+
+        What is nested more than 200 levels deep is an error, too, and so is a text that takes too
+        long: the tree has a stray character and blanks in its place. Positions and lines are those
+        of ``code``.
+        """
+        whole = code
+        for _ in range(_CUTS):
+            tree = self._parse_in_time(code)
+            deep = _deep_branches(tree) if tree else []
+            if tree and not deep:
+                return tree
+            if tree is None:
+                break
+            shallow = bytearray(code)
+            for node in deep:
+                shallow[node.start_byte : node.end_byte] = _blank_out(
+                    code[node.start_byte : node.end_byte]
+                )
+            code = bytes(shallow)
+        return Parser(self.language).parse(_blank_out(whole))
+
+    def is_unreadable(self, code: bytes) -> bool:
+        """Return whether ``parse`` gives up on all of ``code``, because it takes too long."""
+        return len(code) > _SHORT and self._parse_in_time(code) is None
+
+    def unreadable_rows(self, code: bytes) -> dict[int, str]:
+        """Return what ``parse`` leaves out: rows, counted from 0, and why."""
+        tree = self._parse_in_time(code)
+        if tree is None:
+            return {0: f"this cannot be read: it is far from being {self.title}"}
+        why = f"this is nested more than {_DEEPEST} levels deep"
+        return dict.fromkeys((node.start_point.row for node in _deep_branches(tree)), why)
+
+    def _parse_in_time(self, code: bytes) -> Tree | None:
+        """Return the tree as the grammar gives it, or ``None`` where that takes too long."""
+        parser = Parser(self.language)
+        if len(code) <= _SHORT:
+            return parser.parse(code)
+        if hash(code) in self._too_slow:
+            return None
+        end = thread_time() + _SECONDS + _SECONDS_PER_BYTE * len(code)
+        tree: Tree | None = None
+        with suppress(ValueError):
+            tree = parser.parse(
+                lambda start, _: code[start : start + _CHUNK],
+                progress_callback=lambda *_: thread_time() > end,
+            )
+        if tree is None:
+            if len(self._too_slow) >= _MANY:
+                self._too_slow.clear()
+            self._too_slow.add(hash(code))
+        return tree
+
+
+def _deep_branches(tree: Tree) -> list[Node]:
+    """Return the nodes at the level of the cut that have nodes below the deepest level."""
+    return [
+        node
+        for node in _branching_nodes(tree.root_node, _CUT)
+        if any(_branching_nodes(node, _DEEPEST - _CUT))
+    ]
+
+
+def _branching_nodes(top: Node, level: int) -> Iterator[Node]:
+    """Yield the nodes ``level`` levels below ``top`` that have nodes below them."""
+    waiting = [(top, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth == level:
+            yield node
+        # A branch has no more levels than nodes: nearly all of a source is passed over at once.
+        elif node.descendant_count > level - depth:
+            waiting += [(child, depth + 1) for child in node.children if child.child_count]
+
+
+def _blank_out(text: bytes) -> bytes:
+    """Return a stray character and blanks in place of ``text``, its lines kept."""
+    return _STRAY + _VISIBLE.sub(b" ", text[1:])
+
+
+def text_of(node: Node) -> str:
+    """Return the source text of ``node``."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield ``node`` and all below it, in source order."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def leaves(grammar: Grammar, code: str, atoms: frozenset[str]) -> tuple[str, ...]:
+    """Return the tokens and comments of ``code``, without the white space between them.
+
+    White space inside comments is levelled, inside strings it is kept. Text that the grammar
+    skips counts too, so that nothing but white space can change unseen.
+
+    Args:
+        grammar: of its language.
+        code: any text; line ends do not count.
+        atoms: kinds of nodes that are one token, whatever is below them.
+    """
+    plain = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    data = plain.encode("utf-8", "surrogatepass")
+    found: list[str] = []
+    position = 0
+    for node in _tokens(grammar.parse(data).root_node, atoms):
+        found += _words(data[position : node.start_byte])
+        text = data[node.start_byte : node.end_byte]
+        if node.type == "comment":
+            found.append(" ".join(_words(text)))
+        elif text:
+            found.append(text.decode("utf-8", "surrogatepass"))
+        position = max(position, node.end_byte)
+    found += _words(data[position:])
+    return tuple(found)
+
+
+def _words(data: bytes) -> list[str]:
+    return data.decode("utf-8", "surrogatepass").split()
+
+
+def _tokens(node: Node, atoms: frozenset[str]) -> Iterator[Node]:
+    if node.child_count == 0 or node.type in atoms:
+        yield node
+        return
+    for child in node.children:
+        yield from _tokens(child, atoms)
