@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from pytest_regen.languages.base import SyntaxFault
 from pytest_regen.languages.csharp.tree import Node, parse, text_of
+from pytest_regen.languages.diagnosis import SlipRepair
 from pytest_regen.text import in_quotes
 
 __all__ = [
     "Cut",
-    "SlipRepair",
     "comment_faults",
     "cut_end",
     "is_elision",
@@ -194,13 +194,6 @@ class Cut(NamedTuple):
     message: str
     code: bytes
     """The reply without its unfinished end, every declaration closed."""
-
-
-class SlipRepair(NamedTuple):
-    """Code without a kind of slip, and the faults that were undone."""
-
-    code: bytes
-    faults: tuple[SyntaxFault, ...]
 
 
 def slip_repairs(code: bytes) -> Iterator[Callable[[bytes], SlipRepair | None]]:
