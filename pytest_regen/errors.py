@@ -5,6 +5,7 @@ RegenError
 │   ├── UnknownOperationError     the document has no such operation
 │   ├── UnknownTypeError          the store has no such type
 │   ├── UnknownPageError          the type has no such page
+│   ├── NoTemplateError           only a model can write this
 │   └── MissingExtraError         a package of an extra is not installed (also an ImportError)
 ├── KindError                     a method of a kind raised
 ├── DocumentError                 the API description cannot serve
@@ -108,6 +109,10 @@ class UnknownTypeError(UsageError):
 
 class UnknownPageError(UsageError):
     """The type has no such page; the hint lists those it has."""
+
+
+class NoTemplateError(UsageError):
+    """The provider ``template`` is chosen, and what it is asked for only a model can write."""
 
 
 class MissingExtraError(UsageError, ImportError):

@@ -10,6 +10,7 @@ __all__ = [
     "POLICIES",
     "RECORD_MODES",
     "STALE_POLICIES",
+    "TEMPLATE",
     "FindingPolicy",
     "RecordMode",
     "StalePolicy",
@@ -33,6 +34,9 @@ StalePolicy = Literal["auto", "fail", "warn", "ignore"]
 """What becomes of a type that is older than its document; ``auto`` fails in CI, else warns."""
 
 STALE_POLICIES: tuple[StalePolicy, ...] = get_args(StalePolicy)
+
+TEMPLATE = "template"
+"""The provider that asks no model: types of an API are written as their language spells them."""
 
 
 def is_ci() -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_regen.errors import UsageError
-from pytest_regen.modes import POLICIES, STALE_POLICIES, StalePolicy
+from pytest_regen.modes import POLICIES, STALE_POLICIES, TEMPLATE, StalePolicy
 
 if TYPE_CHECKING:
     from pytest_regen.turns.values import Usage
@@ -18,7 +18,17 @@ __all__ = ["CassetteSettings", "Price", "Settings", "find_settings", "read_setti
 _TABLE = "pytest-regen"
 _ALIASES = {"STRUCTURAL": "SYNTAX"}
 _SHIPPED_KINDS = ("functions", "translations")
-_KEYS = ("ignore", "attempts", "model", "stale", "price", "cassettes", "kinds", *_SHIPPED_KINDS)
+_KEYS = (
+    "ignore",
+    "attempts",
+    "model",
+    "provider",
+    "stale",
+    "price",
+    "cassettes",
+    "kinds",
+    *_SHIPPED_KINDS,
+)
 _CHOICES = {"drift": POLICIES, "unplayed": POLICIES}
 _CASSETTE_LISTS = {
     "ignore": 'a list of paths ("$.metadata.user_id")',
@@ -87,6 +97,8 @@ class Settings:
     attempts: int | None = None
     """In pytest, calls of a test, the first included; in commands, replies per page."""
     model: str | None = None
+    provider: str | None = None
+    """Who answers, as ``module:attribute``; or ``template``, which holds for types of an API."""
     stale: StalePolicy | None = None
     """What becomes of a type that is older than its document; ``None``: not said."""
     price: Mapping[str, Price] = field(default_factory=dict)
@@ -130,6 +142,7 @@ def read_settings(root: Path) -> Settings:
         _ignore(path, table.get("ignore", {})),
         _attempts(path, table.get("attempts")),
         _model(path, table.get("model")),
+        _provider(path, table.get("provider")),
         _stale(path, table.get("stale")),
         _prices(path, table.get("price", {})),
         _cassettes(path, table.get("cassettes", {})),
@@ -202,6 +215,14 @@ def _model(path: Path, value: object) -> str | None:
         return None
     if not isinstance(value, str) or not value.strip():
         raise _wrong(path, "model", value, "the name of a model")
+    return value
+
+
+def _provider(path: Path, value: object) -> str | None:
+    if value is None or value == TEMPLATE:
+        return value and TEMPLATE
+    if not isinstance(value, str) or not all(value.partition(":")[::2]):
+        raise _wrong(path, "provider", value, f'"{TEMPLATE}", or "module:attribute"')
     return value
 
 

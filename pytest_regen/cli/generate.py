@@ -33,7 +33,6 @@ from pytest_regen.cli.output import (
     shorten,
     show_failures,
     show_issues,
-    usage_line,
 )
 from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.turns import TurnOptions
@@ -46,7 +45,6 @@ from pytest_regen.errors import (
     UsageError,
 )
 from pytest_regen.languages import DEFAULT_LANGUAGE
-from pytest_regen.prompts import estimated_input_tokens
 from pytest_regen.regeneration import GenerateResult, generate_store
 from pytest_regen.stores import store_slug
 from pytest_regen.text import plural
@@ -287,7 +285,8 @@ def generate(
         words += [word for pattern in exclude or () for word in ("--exclude", pattern)]
         words += ["--allow-defects"] if allow_defects else []
         again = shlex.join(["pytest-regen", "generate", str(spec), *words, "--out", str(out)])
-        _check(work.each({"dry_run": True}, goes_on=many), many=many, again=again, as_json=as_json)
+        planned = work.each({"dry_run": True}, goes_on=many)
+        _check(planned, turns, many=many, again=again, as_json=as_json)
     if dry_run:
         results = work.each({"dry_run": True}, goes_on=many)
     else:
@@ -296,19 +295,22 @@ def generate(
             results = work.each({**options, "discard_edits": discard_edits}, goes_on=many)
     if as_json:
         reports = [
-            _plan_json(result) if dry_run else _result_json(result) for result in results.done
+            _plan_json(result, turns) if dry_run else _result_json(result)
+            for result in results.done
         ]
         emit_json({"stores": reports, **results.others} if many else reports[0])
     else:
         for result in results.done:
-            _show_plan(result) if dry_run else _show(result, namespace)
+            _show_plan(result, turns) if dry_run else _show(result, namespace, turns)
         _show_uncollected(project, results.done)
     if many:
         _show_sum(results, dry_run=dry_run)
     raise typer.Exit(results.exit_code)
 
 
-def _check(results: "_Results", *, many: bool, again: str, as_json: bool) -> NoReturn:
+def _check(
+    results: "_Results", turns: TurnOptions, *, many: bool, again: str, as_json: bool
+) -> NoReturn:
     """Say which stores are older than the document, and end the command."""
     codes = [int(not result.is_current) for result in results.done]
     code = max([*codes, *(error.exit_code for _, error in results.failed)], default=0)
@@ -317,7 +319,7 @@ def _check(results: "_Results", *, many: bool, again: str, as_json: bool) -> NoR
         emit_json({"stores": reports, **results.others} if many else reports[0])
         raise typer.Exit(code)
     for result in results.done:
-        _show_check(result)
+        _show_check(result, turns)
     if many:
         old = sum(not result.is_current and not result.is_new for result in results.done)
         new = sum(result.is_new for result in results.done)
@@ -331,7 +333,7 @@ def _check(results: "_Results", *, many: bool, again: str, as_json: bool) -> NoR
     raise typer.Exit(code)
 
 
-def _show_check(result: GenerateResult) -> None:
+def _show_check(result: GenerateResult, turns: TurnOptions) -> None:
     if result.note:
         say(f"note: {result.note}")
     if result.is_current:
@@ -341,8 +343,8 @@ def _show_check(result: GenerateResult) -> None:
         types = getattr(result, name)
         if types:
             fact(name, f"{plural(len(types), 'type')}: {shorten(types)}")
-    _show_pages(result)
-    pages = f"{plural(len(result.asked), 'page')} to ask"
+    _show_pages(result, turns)
+    pages = f"{plural(len(result.asked), 'page')} to {'write' if turns.by_template else 'ask'}"
     why = "there is no store yet" if result.is_new else "older than the document"
     say(f"{result.path}: {why}, {pages}; nothing written", "yellow")
 
@@ -482,11 +484,11 @@ def _exit_code(result: GenerateResult | RegenError) -> int:
     return int(any(found.has_errors for found in result.validation.values()))
 
 
-def _plan_json(result: GenerateResult) -> dict[str, Any]:
+def _plan_json(result: GenerateResult, turns: TurnOptions) -> dict[str, Any]:
     return {
         "ir": result.ir.to_json(),
         "prompts": [
-            {**entry.to_json(), "estimated_input_tokens": estimated_input_tokens(entry)}
+            {**entry.to_json(), "estimated_input_tokens": turns.estimate(entry)}
             for entry in result.prompts
         ],
         "defects": [defect.to_json() for defect in result.defects],
@@ -511,11 +513,14 @@ def _result_json(result: GenerateResult) -> dict[str, Any]:
     }
 
 
-def _show_plan(result: GenerateResult) -> None:
-    tokens = _show_pages(result)
+def _show_plan(result: GenerateResult, turns: TurnOptions) -> None:
+    tokens = _show_pages(result, turns)
     _show_defects(result)
     pages = plural(len(result.asked), "page")
-    say(f"{result.path}: {pages} to ask, about {tokens:,} tokens of input; nothing written")
+    planned = f"{pages} to ask, about {tokens:,} tokens of input"
+    if turns.by_template:
+        planned = f"{pages} to write by the template, no model to ask"
+    say(f"{result.path}: {planned}; nothing written")
 
 
 def _show_defects(result: GenerateResult) -> None:
@@ -525,22 +530,23 @@ def _show_defects(result: GenerateResult) -> None:
         fact("document", text, "red" if is_error else "yellow")
 
 
-def _show_pages(result: GenerateResult) -> int:
-    """List the pages to ask; return about how many tokens of input they take."""
+def _show_pages(result: GenerateResult, turns: TurnOptions) -> int:
+    """List the pages to ask or write; return about how many tokens of input they take."""
     asked = set(result.asked)
     waiting = [entry for entry in result.prompts if entry.key in asked]
     width = max((len(entry.type_name) for entry in waiting), default=0)
     tokens = 0
     for entry in waiting:
-        estimate = estimated_input_tokens(entry)
+        estimate = turns.estimate(entry)
         tokens += estimate
         page = f"page {entry.page} of {entry.total_pages}"
         fields = plural(len(entry.fields), "field")
-        say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}, about {estimate:,} tokens")
+        about = "" if turns.by_template else f", about {estimate:,} tokens"
+        say(f"  {entry.type_name:<{width}}  {page:<12}  {fields:>9}{about}")
     return tokens
 
 
-def _show(result: GenerateResult, namespace: str | None) -> None:
+def _show(result: GenerateResult, namespace: str | None, turns: TurnOptions) -> None:
     for name in ("added", "changed", "removed", "kept"):
         types = getattr(result, name)
         if types:
@@ -552,7 +558,7 @@ def _show(result: GenerateResult, namespace: str | None) -> None:
             f"it stays as it is, for it is yours: change the namespace to {namespace} there",
         )
     show_issues(result.validation, str(source))
-    say(f"{source}: {usage_line(result.calls, result.usage)}")
+    say(f"{source}: {turns.spent(result.calls, result.usage)}")
     if result.failures:
         stored = "what was finished is stored: the same command again asks only for the rest"
         say(stored if result.is_stored else f"nothing was written to {result.path}")

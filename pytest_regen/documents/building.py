@@ -1,7 +1,7 @@
 """From one operation of a document to the IR of its response."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from pytest_regen.documents.ir import (
     ArrayOf,
     DocumentRef,
     Endpoint,
-    FieldIR,
     MapOf,
     Ref,
     Review,
@@ -26,6 +25,7 @@ from pytest_regen.documents.ir import (
 from pytest_regen.documents.naming import NamingRules, give_names
 from pytest_regen.documents.places import Defect, DefectLog, JsonNode, Pointer
 from pytest_regen.documents.schemas import Schemas
+from pytest_regen.documents.settling import Found, settle, tag_names
 from pytest_regen.errors import DocumentDefectError, NothingToGenerateError, UsageError
 
 __all__ = ["IRBuild", "build_ir", "rebuild_ir"]
@@ -87,24 +87,39 @@ def build_ir(
     """
     log = DefectLog()
     chosen, schema = _response(operation, status, log)
-    schemas = Schemas(document.references, log, has_ref_siblings=document.has_ref_siblings)
+    schemas = Schemas(
+        document.references,
+        log,
+        has_ref_siblings=document.has_ref_siblings,
+        has_unions=language.has_unions,
+        subtypes=document.subtypes.places if language.has_unions else (),
+    )
     expressions = Expressions(schemas, log, document.subtypes, language)
     closure = _Closure(expressions, schemas, log)
-    root, is_wrapped = closure.root(schema, operation, chosen)
-    closure.close(root)
-    title = text_in(schemas.shape(root).notes, "title")
+    roots, is_wrapped = closure.roots(schema, operation, chosen)
+    closure.close(roots)
+    if language.has_unions:
+        closure.found = settle(closure.found, list(roots), expressions.tags)
+    title = text_in(schemas.shape(next(iter(roots.values()))).notes, "title")
     places = {key: expressions.types[key][0].place for key in closure.found}
-    names = give_names(places.values(), root.place, title, language)
-    keys = sorted(closure.found, key=lambda key: (key != str(root.place), names[key]))
-    types = [closure.found[key].with_names(names, is_root=key == str(root.place)) for key in keys]
-    key_field = _primary_key(
-        types[0], schemas.shape(root).notes, root, operation, log, is_wrapped=is_wrapped
+    names = give_names(
+        places.values(),
+        [root.place for root in roots.values()],
+        title if len(roots) == 1 else None,
+        language,
+        tag_names(closure.found) | expressions.option_names,
     )
-    types[0] = types[0].model_copy(update={"primary_key": key_field})
+    keys = [*roots, *sorted(closure.found.keys() - roots.keys(), key=names.__getitem__)]
+    types = [closure.found[key].with_names(names, is_root=key in roots) for key in keys]
+    for number, root in enumerate(roots.values()):
+        notes = schemas.shape(root).notes
+        key_field = _primary_key(types[number], notes, root, operation, log, is_wrapped=is_wrapped)
+        types[number] = types[number].model_copy(update={"primary_key": key_field})
     of_files = document.references.log.in_order()
     reviews: list[Review] = []
     if of_files or log.in_order():
-        reached = _Origins(schema.place, root.place, places, expressions, schemas)
+        first = next(iter(roots.values()))
+        reached = _Origins(schema.place, first.place, places, expressions, schemas)
         log.extend(filter(reached.has, of_files))
         reviews = [review for each in log.in_order() for review in reached.reviews(each, names)]
     order = {type_.name: number for number, type_ in enumerate(types)}
@@ -175,49 +190,6 @@ def _choices(operation: Operation) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A type of the closure whose references are still places."""
-
-    schema_id: str
-    kind: str
-    description: str | None
-    fields: tuple[FieldIR, ...] = ()
-    enum_values: tuple[str | int, ...] = ()
-    enum_names: tuple[str, ...] | None = None
-
-    def with_names(self, names: Mapping[str, str], *, is_root: bool) -> TypeIR:
-        """Return the type with every reference under its declared name."""
-        return TypeIR(
-            name=names[self.schema_id],
-            schema_id=self.schema_id,
-            is_root=is_root,
-            kind="enum" if self.kind == "enum" else "object",
-            description=self.description,
-            fields=tuple(
-                field.model_copy(update={"type": _rename_refs(field.type, names)})
-                for field in self.fields
-            ),
-            enum_values=self.enum_values,
-            enum_names=self.enum_names,
-        )
-
-
-def _rename_refs(expression: TypeExpr, names: Mapping[str, str]) -> TypeExpr:
-    match expression:
-        case Ref(name=place):
-            return Ref(name=names[place])
-        case ArrayOf(items=items):
-            return ArrayOf(items=_rename_refs(items, names))
-        case MapOf(values=values):
-            return MapOf(values=_rename_refs(values, names))
-        case UnionOf(options=options):
-            renamed = tuple(_rename_refs(option, names) for option in options)
-            return expression.model_copy(update={"options": renamed})
-        case Scalar():
-            return expression
-
-
 class _Closure:
     """Every type that the root reaches, and no other."""
 
@@ -225,18 +197,24 @@ class _Closure:
         self.expressions = expressions
         self._schemas = schemas
         self._log = log
-        self.found: dict[str, _Found] = {}
+        self.found: dict[str, Found] = {}
 
-    def root(self, schema: JsonNode, operation: Operation, status: str) -> tuple[JsonNode, bool]:
-        """Return the schema of the root type, and whether arrays or maps stand around it."""
-        expression = whole = self.expressions.type_of(schema).expression
-        while isinstance(expression, ArrayOf | MapOf):
-            expression = expression.items if isinstance(expression, ArrayOf) else expression.values
-        if isinstance(expression, Ref):
-            return self.expressions.types[expression.name][0], whole is not expression
+    def roots(
+        self, schema: JsonNode, operation: Operation, status: str
+    ) -> tuple[dict[str, JsonNode], bool]:
+        """Return the schemas of the root types, and whether arrays or maps stand around them.
+
+        There are several where the response is a union.
+        """
+        whole = self.expressions.type_of(schema).expression
+        expression = _unwrapped(whole)
+        names = _root_names(expression)
+        if names:
+            types = self.expressions.types
+            return {name: types[name][0] for name in names}, whole is not expression
         defects = self._log.in_order()
         what = f"response {status} of {operation} is {_describe(whole)}"
-        if expression.kind == "any" and defects:
+        if expression.kind in {"any", "union"} and defects:
             raise DocumentDefectError(
                 what,
                 why=str(defects[0]),
@@ -250,9 +228,9 @@ class _Closure:
             hint="read the response as it is, or choose another operation or --status",
         )
 
-    def close(self, root: JsonNode) -> None:
-        """Read the types that ``root`` uses, directly or not."""
-        waiting = [str(root.place)]
+    def close(self, roots: Iterable[str]) -> None:
+        """Read the types that ``roots`` use, directly or not."""
+        waiting = list(roots)
         while waiting:
             key = waiting.pop()
             if key in self.found:
@@ -261,13 +239,31 @@ class _Closure:
             for field in found.fields:
                 waiting.extend(referenced_names(field.type))
 
-    def _read(self, key: str) -> _Found:
+    def _read(self, key: str) -> Found:
         core, kind = self.expressions.types[key]
         shape, _ = self.expressions.classify(core)
         description = text_in(shape.notes, "description")
         if kind == "enum":
-            return _Found(key, kind, description, (), shape.enum or (), shape.labels)
-        return _Found(key, kind, description, tuple(self.expressions.fields(core, shape)))
+            return Found(key, kind, description, (), shape.enum or (), shape.labels)
+        return Found(key, kind, description, tuple(self.expressions.fields(core, shape)))
+
+
+def _unwrapped(expression: TypeExpr) -> TypeExpr:
+    """Return what is inside the arrays and maps."""
+    while isinstance(expression, ArrayOf | MapOf):
+        expression = expression.items if isinstance(expression, ArrayOf) else expression.values
+    return expression
+
+
+def _root_names(expression: TypeExpr) -> dict[str, None]:
+    """Return the types that a response is, without those that they use in turn."""
+    match _unwrapped(expression):
+        case Ref(name=name):
+            return {name: None}
+        case UnionOf(options=options):
+            return {name: None for option in options for name in _root_names(option)}
+        case _:
+            return {}
 
 
 def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
@@ -279,6 +275,8 @@ def _describe(expression: TypeExpr, *, is_plural: bool = False) -> str:
             word, rest = "map", f" of {_describe(inner, is_plural=True)}"
         case Scalar(kind="any"):
             return "any values" if is_plural else "any value"
+        case UnionOf(options=options):
+            return " or ".join(_describe(option, is_plural=is_plural) for option in options)
         case _:
             word, rest = expression.kind, ""
     if is_plural:

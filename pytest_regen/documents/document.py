@@ -30,6 +30,8 @@ class SubtypeMap:
     word: str = ""
     """The property that tells the subtypes apart."""
     found: tuple[JsonNode, ...] = ()
+    mapped: tuple[tuple[str, JsonNode], ...] = ()
+    """Entries of the mapping: a value of that property, and the schema it stands for."""
     broken: tuple[tuple[Pointer, str], ...] = ()
     """Entries of the mapping that lead nowhere, and why."""
 
@@ -52,17 +54,18 @@ class Subtypes:
         if not declared:
             return SubtypeMap()
         word = next((_word(each.value) for each in declared if _word(each.value)), "")
-        found: dict[Pointer, JsonNode] = {}
+        mapped: list[tuple[str, JsonNode]] = []
         broken: list[tuple[Pointer, str]] = []
         for discriminator in declared:
-            for entry in _mapping(discriminator):
+            for value, entry in _mapping(discriminator):
                 target = self._target(entry)
                 if isinstance(target, BrokenReference):
                     broken.append(
                         (entry.place, f"the discriminator maps to nothing: {target.reason}")
                     )
                 else:
-                    found[target.place] = target
+                    mapped.append((value, target))
+        found = {target.place: target for _, target in mapped}
         waiting = [core.place, *found]
         while waiting:
             for child in self._extensions.get(waiting.pop(), ()):
@@ -70,7 +73,20 @@ class Subtypes:
                     found[child.place] = child
                     waiting.append(child.place)
         found.pop(core.place, None)
-        return SubtypeMap(word, tuple(found.values()), tuple(broken))
+        return SubtypeMap(word, tuple(found.values()), tuple(mapped), tuple(broken))
+
+    @cached_property
+    def places(self) -> frozenset[Pointer]:
+        """Where the named schemas stand that extend one with a discriminator."""
+        named = self._schemas_by_name.values()
+        waiting = [schema.place for schema in named if any(_discriminators(schema))]
+        found: set[Pointer] = set()
+        while waiting:
+            for child in self._extensions.get(waiting.pop(), ()):
+                if child.place not in found and "$ref" not in child.value:
+                    found.add(child.place)
+                    waiting.append(child.place)
+        return frozenset(found)
 
     def properties(self, subtype: JsonNode) -> frozenset[str]:
         """Return the names of all properties of a subtype, inherited ones included."""
@@ -134,12 +150,12 @@ def _word(discriminator: Any) -> str:
     return word if isinstance(word, str) else ""
 
 
-def _mapping(discriminator: JsonNode) -> Iterator[JsonNode]:
+def _mapping(discriminator: JsonNode) -> Iterator[tuple[str, JsonNode]]:
     value = discriminator.value
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         mapping = discriminator.child("mapping")
         for name in mapping.value:
-            yield mapping.child(name)
+            yield str(name), mapping.child(name)
 
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")

@@ -121,6 +121,14 @@ def _add_ways(group: pytest.OptionGroup) -> None:
         help="Model that regenerates.",
     )
     group.addoption(
+        "--regen-provider",
+        default=None,
+        dest="regen_provider",
+        metavar="NAME",
+        help="Who answers instead of the API: MODULE:ATTR; or template, which writes types without "
+        "a model.",
+    )
+    group.addoption(
         "--regen-dry-run",
         action="store_true",
         dest="regen_dry_run",

@@ -267,6 +267,7 @@ class _ReportLog:
             "mode": self._mode,
             "record": choices.record_mode(),
             "model": choices.model,
+            "provider": choices.provider_option or choices.provider_default,
             "attempts": choices.attempts(),
             "budget": choices.budget,
             "ci": choices.in_ci,

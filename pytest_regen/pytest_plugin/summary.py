@@ -65,6 +65,8 @@ class HealReport:
     next: str = ""
     """The command to run next."""
     emulated: bool = False
+    by_template: bool = False
+    """Whether no model was asked."""
     cost: str = ""
     """US dollars that live calls cost; empty where that is not known."""
     findings: list[dict[str, Any]] = field(default_factory=list)
@@ -286,7 +288,11 @@ class RunLog:
                 asked = "nothing a reply could correct"
                 if heal.pages:
                     asked = pages if heal.has_pages else "for it"
-                    asked = f"would ask {asked}, about {heal.estimate:,} tokens in"
+                    asked = (
+                        f"would write {asked} by the template"
+                        if heal.by_template
+                        else f"would ask {asked}, about {heal.estimate:,} tokens in"
+                    )
                 yield f"dry run: {unit}: {asked}", ()
                 return
             case "regenerated":
@@ -298,6 +304,8 @@ class RunLog:
                 head, colour = f"not regenerated: {unit}", ("red",)
         if heal.calls:
             head += f", {plural(heal.calls, 'call')}, {_tokens(heal)}"
+        elif heal.by_template:
+            head += ", by the template"
         yield head, colour
         for line in text_from_here(heal.why, self._config).splitlines():
             yield f"  {line}", ()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_regen.documents import Document, Operation
 from pytest_regen.errors import HandEditError, StoreWriteError
-from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
+from pytest_regen.languages import DEFAULT_LANGUAGE
 from pytest_regen.regeneration.flow import source_diff, work
 from pytest_regen.regeneration.planning import StorePlan, plan_store, schema_markdown
 from pytest_regen.regeneration.policies import Generate
@@ -224,14 +224,13 @@ class _PlannedStore(StorePlace):
         """Return the requests for pages of a type; models are those of the store before."""
         if self.is_stored:
             return super().asks(view, name, wanted, settings)
-        language = find_language(self.plan.ir.language)
         return [
             ask_for_page(
                 entry,
                 wanted[entry.page],
                 settings,
                 model=model_for(self.plan.previous, entry, settings.model),
-                language=language,
+                store=view.store,
             )
             for entry in view.store.prompts_of(name)
             if entry.page in wanted

@@ -8,11 +8,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from pytest_regen.errors import EditedPromptError, HandEditError
+from pytest_regen.errors import EditedPromptError, HandEditError, StaleStoreError
 from pytest_regen.languages import find_language
 from pytest_regen.languages.base import Language
 from pytest_regen.prompts import correction_block, with_correction
-from pytest_regen.prompts.values import PromptEntry
+from pytest_regen.prompts.values import PromptEntry, output_mode
 from pytest_regen.regeneration.asking import FIRST_LIMIT
 from pytest_regen.regeneration.places import Trial
 from pytest_regen.regeneration.values import Answer, Ask, Feedback, Rejected, Score, TurnSettings
@@ -42,6 +42,7 @@ __all__ = [
     "results_that_count",
     "with_pages",
     "without_types",
+    "write_page",
 ]
 
 _TOKENS_PER_UNIT: Final = 70
@@ -169,7 +170,7 @@ class StorePlace:
                 wanted[entry.page],
                 settings,
                 model=model_for(view.store, entry, settings.model),
-                language=find_language(view.store.ir.language),
+                store=view.store,
             )
             for entry in view.store.prompts_of(name)
             if entry.page in wanted
@@ -264,9 +265,10 @@ def ask_for_page(
     settings: TurnSettings,
     *,
     model: str,
-    language: Language,
+    store: RegenStore,
 ) -> Ask:
     """Return the request for one page; its stored prompt is followed by the corrections."""
+    language = find_language(store.ir.language)
     user = entry.user
     if corrections:
         user = with_correction(user, correction_block(corrections, user))
@@ -280,7 +282,28 @@ def ask_for_page(
         title=f"{entry.type_name}, page {entry.page} of {entry.total_pages}",
         extract=partial(_code_in, entry=entry, language=language),
         entry=entry,
+        template=partial(write_page, store, entry),
     )
+
+
+def write_page(store: RegenStore, entry: PromptEntry) -> str:
+    """Return a page as its language writes it: what the prompt asks for, without a model.
+
+    Raises:
+        StaleStoreError: ``ir.json`` does not have what the prompt asks for.
+    """
+    type_ = store.ir.type_named(entry.type_name)
+    if type_ is None or not set(entry.fields) <= set(type_.units):
+        raise StaleStoreError(
+            f"{store.path}: the prompt of {entry.type_name}, page {entry.page}, is not about the "
+            "type in ir.json",
+            why="the template writes from ir.json what the prompt asks for",
+            hint=update_command(store),
+        )
+    is_enum = type_.kind == "enum"
+    mode = output_mode(is_enum=is_enum, is_root=type_.is_root, page=entry.page)
+    language = find_language(store.ir.language)
+    return language.write_page(type_, entry.fields, mode, profile=store.envelope.profile)
 
 
 def _code_in(pieces: Sequence[str], *, entry: PromptEntry, language: Language) -> str:

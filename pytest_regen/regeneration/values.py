@@ -49,7 +49,7 @@ class Progress:
     key: PageKey
     done: int
     total: int
-    what: Literal["asked", "kept", "rejected", "failed"] = "asked"
+    what: Literal["asked", "written", "failed"] = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,8 @@ class Ask:
     """What the place wants to know again when the answer is there."""
     prompt_file: str = ""
     """Where its prompt is stored; empty where code makes it."""
+    template: Callable[[], str] | None = None
+    """Returns the output without a model; ``None`` where only a model can write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Answer:
     """Requests made for this answer, larger limits and continuations included."""
     failure: RegenError | None = None
     """Why there is no output."""
+    by_template: bool = False
+    """Whether no model was asked at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +177,8 @@ class HealResult:
     """Why nothing was tried: it was edited by hand, say."""
     emulated: bool = False
     """Whether the replies came from the emulator."""
+    by_template: bool = False
+    """Whether the new outputs are those of the template, so that no model was asked."""
 
     @property
     def type_name(self) -> str:

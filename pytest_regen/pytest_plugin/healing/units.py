@@ -123,7 +123,7 @@ class _Healing:
         is_stale = isinstance(failure, WrongUnitError) and any(
             issue.code == "STALE" for issue in failure.issues
         )
-        with turn_settings(item, cassette, item.nodeid) as turns:
+        with turn_settings(item, cassette, item.nodeid, of_types=False) as turns:
             result = ask_for_unit(
                 check.file,
                 name,
@@ -196,7 +196,7 @@ class _Healing:
         units = check.units
         tokens = estimate_tokens(units.kind.system + units.prompt(name)) if is_asked else 0
         cassette = self._cassette(check, name)
-        following = heal_command(self._config, self._item.nodeid, cassette)
+        following = heal_command(self._config, self._item.nodeid, cassette, of_types=False)
         return HealReport(
             unit_id(check.place, name),
             "planned",

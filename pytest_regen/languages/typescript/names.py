@@ -1,0 +1,127 @@
+"""Names of the wire in TypeScript: properties keep them, types are called in PascalCase."""
+
+import hashlib
+import re
+import unicodedata
+from typing import Final
+
+from pytest_regen.documents.ir import TypeIR
+from pytest_regen.text import quote
+
+__all__ = [
+    "KNOWN_TYPES",
+    "RESERVED_TYPE_NAMES",
+    "is_type_identifier",
+    "literal",
+    "member_names",
+    "property_name",
+    "type_name",
+]
+
+_UTILITIES: Final = frozenset(
+    """
+    Awaited Capitalize ConstructorParameters Exclude Extract InstanceType Lowercase NoInfer
+    NonNullable Omit OmitThisParameter Parameters Partial Pick Readonly Record Required ReturnType
+    ThisParameterType ThisType Uncapitalize Uppercase
+    """.split()
+)
+_STANDARD: Final = frozenset(
+    """
+    Array ArrayBuffer ArrayLike AsyncIterable AsyncIterator Atomics BigInt Boolean Buffer DataView
+    Date Error Function Generator Infinity Intl Iterable IterableIterator Iterator JSON Map Math NaN
+    Number Object Promise PromiseLike PropertyKey Proxy ReadonlyArray ReadonlyMap ReadonlySet
+    Reflect RegExp Set String Symbol URL Uint8Array WeakMap WeakRef WeakSet
+    """.split()
+)
+RESERVED_TYPE_NAMES: Final = _UTILITIES | _STANDARD
+"""Names that a generated type must not take: code that means the standard one would mean it."""
+
+_PREDEFINED: Final = frozenset(
+    """
+    any bigint boolean never null number object string symbol undefined unknown void
+    """.split()
+)
+KNOWN_TYPES: Final = _PREDEFINED | RESERVED_TYPE_NAMES
+"""Types that exist without being declared in the source."""
+
+_KEYWORDS: Final = frozenset(
+    """
+    arguments as async await break case catch class const continue debugger declare default delete
+    do else enum eval export extends false finally for from function get if implements import in
+    infer instanceof interface is keyof let new of package private protected public readonly return
+    set static super switch this throw true try type typeof unique var while with yield z
+    """.split()
+)
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_PASCAL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
+_WORD: Final = re.compile(
+    r"[A-Z]{2,}s(?![a-z])"  # the URLs of URLsSeen
+    r"|[A-Z]+(?=[A-Z][a-z])"  # the XML of XMLReader
+    r"|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+"
+)
+_MAX_LENGTH: Final = 100
+"""Longer names are cut and told apart by a hash."""
+
+
+def property_name(wire: str) -> str:
+    """Return a property as code names it: its JSON name, in quotes where it is no identifier."""
+    return wire if _IDENTIFIER.fullmatch(wire) else quote(wire)
+
+
+def literal(value: object) -> str:
+    """Return a JSON value as a literal of TypeScript, on one line."""
+    return quote(value)
+
+
+def member_names(type_: TypeIR) -> dict[str | int, str]:
+    """Return how code names each field or value: a property, or the literal of a value."""
+    if type_.kind == "enum":
+        return {value: literal(value) for value in type_.enum_values}
+    return {field.json_name: property_name(field.json_name) for field in type_.fields}
+
+
+def type_name(schema_name: str, *, is_root: bool) -> str:
+    """Return a legal name for the type of a schema, in PascalCase; a root is called like others."""
+    del is_root
+    text = unicodedata.normalize("NFC", schema_name)
+    if not _PASCAL.fullmatch(text):
+        text = "".join(map(_capitalise, _words(text))) or "".join(map(_code_point, text)) or "Empty"
+    text = text if _is_letter(text[0]) else f"Type{text}"
+    if len(text) > _MAX_LENGTH:
+        digest = hashlib.sha256(schema_name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        text = f"{text[: _MAX_LENGTH - 9]}_{digest}"
+    return f"{text}Model" if text in RESERVED_TYPE_NAMES or text in _KEYWORDS else text
+
+
+def is_type_identifier(text: str) -> bool:
+    """Return whether ``text`` may name a type, and a constant beside it."""
+    is_legal = bool(text) and all(map(_is_letter_or_digit, text)) and not text[0].isdigit()
+    return is_legal and text not in _KEYWORDS | _PREDEFINED
+
+
+def _words(text: str) -> list[str]:
+    legal = "".join(each if each != "_" and _is_letter_or_digit(each) else " " for each in text)
+    # Capitals tell words apart only in ASCII; elsewhere a word is a run of letters.
+    runs = legal.split()
+    return [word for run in runs for word in (_WORD.findall(run) if run.isascii() else [run])]
+
+
+def _capitalise(word: str) -> str:
+    """Return ``word`` with a capital first letter; ``ID`` is ``Id``."""
+    is_acronym = word.isascii() and (word.isupper() or word[:-1].isupper())
+    rest = word[1:].lower() if is_acronym else word[1:]
+    first = word[0].upper()
+    return (first if len(first) == 1 else word[0]) + rest
+
+
+def _code_point(character: str) -> str:
+    return f"U{ord(character):04X}"
+
+
+def _is_letter(character: str) -> bool:
+    return character in "_$" or character.isidentifier()
+
+
+def _is_letter_or_digit(character: str) -> bool:
+    return character == "$" or f"a{character}".isidentifier()
