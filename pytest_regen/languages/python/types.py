@@ -162,7 +162,7 @@ def _union(parts: Sequence[TypeRef], at: int) -> TypeRef:
     kept = [part for part in flat if part.name not in {"None", _UNSET}]
     different = tuple(dict.fromkeys(kept))
     if not different:
-        return TypeRef("None", nullable=nullable, line=at)
+        return TypeRef("None", nullable=nullable, line=at, is_wrapped=wrapped)
     if len(different) == 1:
         return replace(different[0], nullable=nullable, is_wrapped=wrapped)
     return TypeRef(UNION, different, nullable=nullable, line=at, is_wrapped=wrapped)
