@@ -141,7 +141,7 @@ class Behaviour:
     issues: Mapping[str, tuple[Issue, ...]] = field(default_factory=dict)
     """By name of the type at fault; those without are left out."""
     asked: frozenset[str] = frozenset()
-    """The types that were run, now or before with the same code."""
+    """The types that answered, now or before with the same code."""
     why_not: Mapping[str, str] = field(default_factory=dict)
     """By name of a type: why there was nothing to ask it."""
     level: str = ""
@@ -237,7 +237,10 @@ def check(
     verdicts = {name: verdict for name, verdict in found.items() if verdict is not None}
     asked = {name: each.findings for name, each in verdicts.items() if not each.why_not}
     why_not = {name: each.why_not for name, each in verdicts.items() if each.why_not}
-    return Behaviour(_by_type(asked, subject), frozenset(asked), why_not, level)
+    answered = frozenset(
+        name for name, findings in asked.items() if all(each.kind != "fault" for each in findings)
+    )
+    return Behaviour(_by_type(asked, subject), answered, why_not, level)
 
 
 def _key(subject: Subject, name: str, version: Sequence[Any]) -> str:

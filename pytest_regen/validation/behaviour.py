@@ -1,16 +1,17 @@
 """What running the types of a store shows, as issues on their pages and lines."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from filelock import FileLock, Timeout
 
 from pytest_regen.behaviour import Behaviour, Block, Known, Subject, check
 from pytest_regen.cache import Cache
-from pytest_regen.errors import MissingExtraError
+from pytest_regen.errors import MissingExtraError, SandboxError
 from pytest_regen.files import lock_file, make_lock_folder
 from pytest_regen.languages import find_language, find_runner
 from pytest_regen.languages.runner import Runner
@@ -19,15 +20,14 @@ from pytest_regen.validation.issues import Issue, ValidationResult
 from pytest_regen.validation.pieces import PageMap, PageText, Piece, Split
 from pytest_regen.validation.subject import wire_of
 
-__all__ = ["CODES", "StoreBehaviour", "behaviour_of"]
-
-CODES: Final = frozenset({"ROUND_TRIP", "ACCEPTS_INVALID"})
-"""What behaviour finds."""
+__all__ = ["StoreBehaviour", "behaviour_of", "without_echoes"]
 
 _COUNT: Final = 50
 """Valid instances of each type."""
 _SECTION: Final = "behaviour"
-_MEMO: Final = "behaviour"
+_LAST: Final = "behaviour"
+_KNOWN: Final = "known behaviour"
+"""Under these names a snapshot keeps what was found."""
 _PATIENCE: Final = 300.0
 """Seconds to wait for another process that runs the same store."""
 
@@ -56,6 +56,8 @@ class StoreBehaviour:
     """By name of a type."""
     asked: frozenset[str] = frozenset()
     """The types that were run, now or before."""
+    unasked: frozenset[str] = frozenset()
+    """The types that could not be run because of their own code, or of code that they name."""
     why_not: str = ""
     """Why none was run, or not all of them, for people; empty where nothing is to be said."""
     is_expected: bool = False
@@ -120,29 +122,113 @@ def behaviour_of(
     return last.behaviour
 
 
+def without_echoes(issues: Sequence[Issue], known: Sequence[Issue]) -> Iterator[Issue]:
+    """Yield what running a type shows beside what reading it shows.
+
+    A field that is read as wrong behaves wrongly as well: that is said once.
+    """
+    errors = [issue for issue in known if issue.severity == "error" and issue.code != "DRIFT"]
+    fields = {issue.field for issue in errors}
+    for issue in issues:
+        is_echo = bool(errors) if issue.field is None else issue.field in fields
+        if not is_echo:
+            yield issue
+
+
 def _run(store: RegenStore, subject: Subject, runner: Runner) -> StoreBehaviour:
     why_not = runner.missing(store.path)
     if why_not:
         return StoreBehaviour(why_not=why_not, is_expected=runner.is_rare)
     if not subject.runnable:
-        return StoreBehaviour()
-    from pytest_regen.strategies import allows, instances_key, instances_of_store
+        return StoreBehaviour(unasked=frozenset(subject.types))
+    from pytest_regen import strategies
 
-    cache = Cache.of(store.path)
-    known: Known = store.memo.setdefault(
-        _KNOWN,
-        Known(
-            lambda key: cache.get(_SECTION, key), lambda key, value: cache.put(_SECTION, key, value)
-        ),
-    )
-    drawn: dict[str, Any] = {}
-
-    def draw() -> Mapping[str, Any]:
-        drawn.update(instances_of_store(store, _COUNT, cache=cache))
-        return drawn
-
+    cache = Cache(lock_file(store.path).parents[1] / "cache")
+    if _KNOWN not in store.memo:
+        store.memo[_KNOWN] = Known(
+            partial(cache.get, _SECTION), partial(cache.put, _SECTION), partial(_lock, store.path)
+        )
     try:
-        with _Lock(store.path, ...):
-            behaviour = check(...)
+        ran = check(
+            subject,
+            runner,
+            partial(strategies.instances_of_store, store, _COUNT, cache=cache),
+            instances_key=strategies.instances_key(store, _COUNT),
+            known=store.memo[_KNOWN],
+            allows=partial(strategies.allows, store),
+        )
     except MissingExtraError as error:
-        return StoreBehaviour(why_not=...)
+        return StoreBehaviour(why_not=f"{error.why or error.what}: {error.hint}")
+    except SandboxError as error:
+        return StoreBehaviour(why_not=error.what)
+    unasked = frozenset(subject.types) - ran.asked - ran.why_not.keys()
+    why_not = _say_why_not(ran, subject)
+    return StoreBehaviour(ran.issues, ran.asked, unasked, why_not, level=ran.level)
+
+
+def _say_why_not(ran: Behaviour, subject: Subject) -> str:
+    """Return why types were not asked, if that is one reason for all that could be run."""
+    reasons = set(ran.why_not.values())
+    if len(reasons) == 1 and len(ran.why_not) == len(subject.runnable):
+        return reasons.pop()
+    return ""
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Wait while another process runs the same store: it leaves what it found in the cache."""
+    file = lock_file(path, ".behaviour.lock")
+    lock = FileLock(file, timeout=_PATIENCE)
+    try:
+        make_lock_folder(file)
+        lock.acquire()
+    except (OSError, Timeout):
+        pass  # Where no file can be made, or the other one hangs, work is done twice.
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# --- pages and lines ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the fields of one type stand."""
+
+    store: RegenStore
+    piece: Piece
+    pages: Sequence[PageText]
+
+    def put(self, issues: Iterable[Issue]) -> Iterator[Issue]:
+        """Yield the issues with page, line and excerpt, as far as they are known."""
+        is_enum = any(entry.kind == "enum" for entry in self.piece.facts.declarations)
+        mapped = PageMap(
+            self.pages,
+            language=self.store.ir.language,
+            name=self.piece.name,
+            is_enum=is_enum,
+            text=self.piece.text,
+        )
+        asked = {str(unit): page.page for page in self.pages for unit in page.fields}
+        only = self.pages[0].page if len(self.pages) == 1 else None
+        for issue in issues:
+            first = self.piece.first_line - 1
+            line = self._line_of(issue.field) if issue.line is None else issue.line - first
+            page = asked.get(issue.field or "") or only
+            if page is None and line is not None and self.pages:
+                page = mapped.page_of_line(line)
+            excerpt = mapped.excerpt(line) if line is not None and self.pages else None
+            yield replace(
+                issue, page=page, line=None if line is None else line + first, excerpt=excerpt
+            )
+
+    def _line_of(self, field: str | None) -> int | None:
+        """Return the line of the block on which the member of a field stands."""
+        for entry in self.piece.facts.declarations:
+            if entry.name == self.piece.name:
+                for member in entry.members:
+                    if str(wire_of(member)) == field:
+                        return member.line
+        return None

@@ -18,6 +18,7 @@ VALUES = {
     "units.kind": 2,
 }
 LEVELS = {
+    "behaviour": 3,
     "errors": 0,
     "facade": 0,
     "canonical": 0,
@@ -53,11 +54,14 @@ LEVELS = {
     "__main__": 7,
 }
 DRAWN = {
+    ("behaviour", "strategies"),
     ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
     ("units", "regeneration"),
+    ("validation", "behaviour"),
     ("validation", "stores"),
+    ("validation", "strategies"),
 }
 DOORS = {
     "pytest": ("pytest_plugin", "testing"),
@@ -74,7 +78,7 @@ DOORS = {
     "referencing": ("documents.reading",),
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
-    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
+    "filelock": ("commit", "stores", "turns.budget", "cassettes", "units", "validation.behaviour"),
     "hypothesis": ("testing",),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),

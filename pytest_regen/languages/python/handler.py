@@ -6,10 +6,17 @@ text that it was read from for one, is not there to be handed back.
 
 import dataclasses
 import json
+import sys
+import typing
 from enum import Enum
 
 import pydantic
 import pydantic_core
+import typing_extensions
+
+if sys.version_info < (3, 12):
+    # What pydantic asks for there; the code that is run need not depend on it for that.
+    typing.TypedDict = typing_extensions.TypedDict
 
 OPTIONS = {"by_alias": True}
 """How values are dumped; whoever sends this text puts its own in."""
@@ -63,7 +70,7 @@ def members(value, names, unset):
         if item is not None and item is not unset:
             held[name] = item
     try:
-        return encode(held, by_alias=True, exclude_unset=True, fallback=lambda _: None).decode()
+        return encode(held, by_alias=True, fallback=lambda _: None).decode()
     except Exception:
         return ""
 

@@ -31,6 +31,7 @@ _OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
 }
 """How a profile says that values are dumped."""
 
+_TRAITS: Final = Traits()
 _SECONDS: Final = 20.0
 _MODULE: Final = "generated"
 
@@ -43,14 +44,14 @@ class PythonRunner:
     """See ``Runner``."""
 
     profile: str
-    traits: Traits = Traits()
+    traits: Traits = _TRAITS
     is_rare: bool = False
 
-    def missing(self, folder: Path) -> str | None:  # noqa: ARG002 - as the protocol has it
+    def missing(self, folder: Path) -> str | None:
         """Return why no process can be started; pydantic is always there."""
         return sandbox.missing()
 
-    def version(self, folder: Path) -> str:  # noqa: ARG002 - as the protocol has it
+    def version(self, folder: Path) -> str:
         """Return the versions of what answers."""
         return f"{FORMAT} {_versions()}"
 
@@ -70,7 +71,7 @@ class PythonRunner:
             return False  # The IR keeps no limits of items.
         return keyword in kept_constraints(field, self.profile)
 
-    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:  # noqa: ARG002
+    def run(self, code: str, questions: Sequence[Question], folder: Path) -> Answers:
         """Ask the types in one process; the answers before one that ends it count."""
         module = sandbox.Module(_MODULE, code, f"{_MODULE}.py")
         handler = _handler().replace('OPTIONS = {"by_alias": True}', f"OPTIONS = {self._options}")
@@ -137,5 +138,5 @@ def _read_replies(value: Any, count: int) -> tuple[Reply, ...] | None:
 
 
 def _fault(raised: sandbox.Raised, type_name: str | None = None) -> RunFault:
-    told = f"{raised.type}: {raised.message}"
+    told = f"{raised.type}: {raised.message}".partition("\n")[0]
     return RunFault(told, type_name, raised.line, raised.traceback)
