@@ -20,8 +20,9 @@ from pytest_regen.behaviour.findings import (
     smallest,
     to_issue,
 )
+from pytest_regen.behaviour.same import prune
 from pytest_regen.canonical import canonical_hash, canonical_json, text_hash
-from pytest_regen.documents.ir import IR, TypeIR, type_hash
+from pytest_regen.documents.ir import IR, TypeIR, referenced_names, type_hash
 from pytest_regen.languages.base import Language
 from pytest_regen.languages.runner import Answers, Question, Reply, RunFault, Runner
 from pytest_regen.validation.issues import Issue
@@ -260,14 +261,23 @@ def _by_type(
 ) -> dict[str, tuple[Issue, ...]]:
     """Return the issues of each type: a fault goes to the innermost type that shows it itself."""
     shown = {(name, finding.key) for name, findings in found.items() for finding in findings}
+    refusing = {
+        name
+        for name, findings in found.items()
+        if any(each.kind == "refused" and len(each.steps) <= 1 for each in findings)
+    }
     placed: dict[str, list[Finding]] = {}
     for name, findings in found.items():
         for finding in findings:
             inner = [step.type_name for step in finding.steps[1:]]
             if any((other, finding.key) in shown for other in inner if other != name):
                 continue  # That type says so itself.
-            if inner and inner[-1] not in found:
+            if finding.kind == "refused" and refusing & _held(finding, subject):
+                continue
+            if inner and inner[-1] not in {*found, name}:
                 placed.setdefault(inner[-1], []).append(finding)
+            elif inner and inner[-1] == name:
+                placed.setdefault(name, []).append(replace(finding, steps=finding.steps[-1:]))
             else:  # Where the inner type passes alone, the one around it spoils its values.
                 placed.setdefault(name, []).append(replace(finding, steps=finding.steps[:1]))
     return {
@@ -277,6 +287,22 @@ def _by_type(
         )
         for name, findings in placed.items()
         if name in subject.blocks and name in subject.types
+    }
+
+
+def _held(finding: Finding, subject: Subject) -> set[str]:
+    """Return the types whose values a field that was refused may hold."""
+    if not finding.steps:
+        return set()
+    last = finding.steps[-1]
+    type_ = subject.types.get(last.type_name)
+    fields = type_.fields if type_ else ()
+    return {
+        name
+        for each in fields
+        if each.json_name == last.field
+        for name in referenced_names(each.type)
+        if name != last.type_name
     }
 
 
@@ -445,7 +471,7 @@ class _Cases:
         self._type = subject.types[name]
         self._members = _members(subject, self._type)
         largest = runner.traits.largest_integer
-        self._valid = [value for value in given.valid if _fits(value, largest)]
+        self._valid = [self._taken(value) for value in given.valid if _fits(value, largest)]
         self._invalid = [
             violation
             for violation in given.invalid
@@ -453,10 +479,14 @@ class _Cases:
             and _fits(violation.instance, largest)
         ]
         texts = [canonical_json(value) for value in self._valid]
-        texts += [canonical_json(violation.instance) for violation in self._invalid]
+        texts += [canonical_json(self._taken(each.instance)) for each in self._invalid]
         # In an order that tells nothing: code that takes whatever comes takes the wrong ones, too.
         self._order = sorted(range(len(texts)), key=lambda at: text_hash(texts[at]))
         self.question = Question(self._type, self._members, tuple(texts[at] for at in self._order))
+
+    def _taken(self, value: Any) -> Any:
+        """Return an instance as the code takes it."""
+        return value if self._traits.takes_more else prune(value, self._type, self._types)
 
     @property
     def has_any(self) -> bool:
@@ -465,7 +495,8 @@ class _Cases:
 
     def ask(self, values: Sequence[Any]) -> Question:
         """Return the question about other instances."""
-        return Question(self._type, self._members, tuple(map(canonical_json, values)))
+        texts = (canonical_json(self._taken(value)) for value in values)
+        return Question(self._type, self._members, tuple(texts))
 
     def judge(self, replies: Sequence[Reply]) -> Iterator[Finding]:
         """Yield what is wrong with the replies to ``question``."""

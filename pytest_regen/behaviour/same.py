@@ -5,7 +5,7 @@ order; a property that is absent is not one that is null.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -25,7 +25,7 @@ from pytest_regen.documents.ir import (
 )
 from pytest_regen.languages.runner import Traits
 
-__all__ = ["ABSENT", "Difference", "Step", "differences", "read_json"]
+__all__ = ["ABSENT", "Difference", "Step", "differences", "prune", "read_json"]
 
 
 class _Absent:
@@ -105,6 +105,49 @@ def differences(
         traits: what the code that made ``actual`` can hold.
     """
     return _Comparison(types, traits).of_type(expected, actual, type_)
+
+
+def prune(value: Any, type_: TypeIR, types: Mapping[str, TypeIR]) -> Any:
+    """Return an instance of a type without the properties that the IR has left out.
+
+    Args:
+        value: the instance; it need not be valid.
+        type_: its type.
+        types: all types of the store, by name.
+    """
+    return _pruned(value, Ref(name=type_.name), types)
+
+
+def _pruned(value: Any, expression: TypeExpr, types: Mapping[str, TypeIR]) -> Any:
+    match value:
+        case list() if inner := [each for each in _options(expression) if each.kind == "array"]:
+            items = _joined([each.items for each in inner])
+            return [_pruned(item, items, types) for item in value]
+        case dict():
+            options = _options(expression)
+            objects = [types[each.name] for each in options if isinstance(each, Ref)]
+            fields: dict[str, list[TypeExpr]] = {}
+            for field in (field for each in objects for field in each.fields):
+                fields.setdefault(field.json_name, []).append(field.type)
+            maps = [each.values for each in options if isinstance(each, MapOf)]
+            if not objects and not maps:
+                return value
+            return {
+                name: _pruned(item, _joined([*fields.get(name, ()), *maps]), types)
+                for name, item in value.items()
+                if name in fields or maps
+            }
+        case _:
+            return value
+
+
+def _options(expression: TypeExpr) -> Sequence[TypeExpr]:
+    return expression.options if isinstance(expression, UnionOf) else (expression,)
+
+
+def _joined(expressions: Sequence[TypeExpr]) -> TypeExpr:
+    options = tuple(option for each in expressions for option in _options(each))
+    return options[0] if len(options) == 1 else UnionOf(options=options)
 
 
 @dataclass(frozen=True, slots=True)

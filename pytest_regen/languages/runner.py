@@ -23,6 +23,8 @@ class Traits:
     """Integers beyond it lose digits, so that no instance has one; ``None``: there is no limit."""
     keeps_offset: bool = True
     """Whether a date-time comes back with the offset that it had, not only as the same instant."""
+    takes_more: bool = True
+    """Whether properties beside those of the IR are let through, as an API that grows needs it."""
     tells_absence: bool = True
     """Whether a member that was left out differs from one that is null."""
 
@@ -84,9 +86,15 @@ class Answers:
 class Runner(Protocol):
     """Runs generated code of one language and profile, in the sandbox alone."""
 
-    traits: Traits
-    is_rare: bool
-    """Whether few have what it takes: that it is missing is then not said in each run."""
+    @property
+    def traits(self) -> Traits:
+        """What values of the code can hold."""
+        ...
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether few have what it takes: that it is missing is then not said in each run."""
+        ...
 
     def missing(self, folder: Path) -> str | None:
         """Return what is not there to run code with, and how to get it; ``None``: all is there.

@@ -32,7 +32,9 @@ _OPTIONS: Final[Mapping[str, Mapping[str, bool]]] = {
 """How a profile says that values are dumped."""
 
 _TRAITS: Final = Traits()
-_SECONDS: Final = 20.0
+_SECONDS: Final = 10.0
+_PER_SECOND: Final = 5
+"""Types that answer within a second, at the very least."""
 _MODULE: Final = "generated"
 
 _READ_STRICTLY: Final = {"dt.datetime": "date-time", "dt.date": "date", "UUID": "uuid"}
@@ -78,7 +80,8 @@ class PythonRunner:
         # The first question is whether there is anyone to answer: that tells code that does not
         # load from code that does not answer.
         job = sandbox.Job(module, (None, *map(_as_json, questions)))
-        limits = sandbox.Limits(seconds=_SECONDS, cpu_seconds=int(_SECONDS))
+        seconds = _SECONDS + len(questions) / _PER_SECOND
+        limits = sandbox.Limits(seconds=seconds, cpu_seconds=int(seconds))
         (result,) = sandbox.ask([job], handler=handler, limits=limits)
         loaded, *answers = result.answers
         if result.raised is not None:
