@@ -38,6 +38,7 @@ LEVELS = {
     "documents": 2,
     "prompts": 3,
     "stores": 3,
+    "strategies": 3,
     "validation": 3,
     "cassettes": 3,
     "emulator": 3,
@@ -55,6 +56,7 @@ DRAWN = {
     ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
+    ("strategies", "stores"),
     ("units", "regeneration"),
     ("validation", "stores"),
 }
@@ -74,7 +76,8 @@ DOORS = {
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
     "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
-    "hypothesis": ("testing",),
+    "hypothesis": ("strategies", "testing"),
+    "jsonschema": ("strategies.dialects", "strategies.violations"),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
 }
