@@ -141,21 +141,22 @@ def _run(store: RegenStore, subject: Subject, runner: Runner) -> StoreBehaviour:
         return StoreBehaviour(why_not=why_not, is_expected=runner.is_rare)
     if not subject.runnable:
         return StoreBehaviour(unasked=frozenset(subject.types))
-    from pytest_regen import strategies
+    from pytest_regen.strategies.instances import Source, instances_key, instances_of_store
 
     cache = Cache(lock_file(store.path).parents[1] / "cache")
     if _KNOWN not in store.memo:
         store.memo[_KNOWN] = Known(
             partial(cache.get, _SECTION), partial(cache.put, _SECTION), partial(_lock, store.path)
         )
+    source = Source(store)
     try:
         ran = check(
             subject,
             runner,
-            partial(strategies.instances_of_store, store, _COUNT, cache=cache),
-            instances_key=strategies.instances_key(store, _COUNT),
+            partial(instances_of_store, store, _COUNT, cache=cache),
+            instances_key=instances_key(store, _COUNT),
             known=store.memo[_KNOWN],
-            allows=partial(strategies.allows, store),
+            allows=lambda name: source.plan(name).check.allows,
         )
     except MissingExtraError as error:
         return StoreBehaviour(why_not=f"{error.why or error.what}: {error.hint}")
