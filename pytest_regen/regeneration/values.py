@@ -246,6 +246,8 @@ class GenerateResult:
     """Whether there was no store before."""
     is_current: bool = False
     """Whether the store was what the document asks for, so that there was nothing to do."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Schemas with names that are no types by themselves, and what they are."""
     note: str = ""
     """What is to be known of the store that was there."""
     validation: Mapping[str, ValidationResult] = field(default_factory=dict)
