@@ -40,6 +40,7 @@ LEVELS = {
     "documents": 2,
     "prompts": 3,
     "stores": 3,
+    "strategies": 3,
     "validation": 3,
     "cassettes": 3,
     "emulator": 3,
@@ -57,6 +58,7 @@ DRAWN = {
     ("context", "turns"),
     ("sources", "languages"),
     ("stores", "prompts"),
+    ("strategies", "stores"),
     ("units", "regeneration"),
     ("validation", "stores"),
 }
@@ -76,7 +78,8 @@ DOORS = {
     "itsdangerous": ("context.signing",),
     "yaml": ("documents", "cassettes", "emulator", "testing"),
     "filelock": ("commit", "stores", "turns.budget", "cassettes", "units"),
-    "hypothesis": ("testing",),
+    "hypothesis": ("strategies", "testing"),
+    "jsonschema": ("strategies.dialects", "strategies.violations"),
     "starlette": ("server",),
     "uvicorn": ("server.__main__", "server.listening"),
 }
