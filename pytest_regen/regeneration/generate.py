@@ -126,7 +126,7 @@ def _refuse_edits(plan: StorePlan) -> None:
     if plan.previous is None:
         return
     touched = {*plan.changed, *plan.removed}
-    for name, result in validate_store(plan.previous).items():
+    for name, result in validate_store(plan.previous, behaviour=False).items():
         if name in touched and is_edited(result):
             raise HandEditError(
                 f"{name} in {plan.previous.source_path} was edited by hand",
