@@ -41,6 +41,7 @@ RegenError
 │       └── ReaskedError          the model asks again where it has to write
 ├── BudgetError                   the token budget or the number of turns is spent
 ├── NoProgressError               the next turn could only repeat the last
+├── SandboxError                  code that a model wrote cannot be run here
 └── CassetteError                 a recording cannot serve
     ├── CassetteMissError         the cassette has no answer to this request
     └── CassetteUnreadableError   the file is no cassette
@@ -368,6 +369,10 @@ class NoProgressError(RegenError):
     """The next turn could only repeat the last; it was not made."""
 
     exit_code = 1
+
+
+class SandboxError(RegenError):
+    """Code that a model wrote cannot be run here: nothing limits it, or a program is missing."""
 
 
 class CassetteError(RegenError):

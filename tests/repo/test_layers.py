@@ -26,6 +26,8 @@ LEVELS = {
     "strict_json": 0,
     "text": 0,
     "regions": 1,
+    "cache": 1,
+    "sandbox": 1,
     "extras": 1,
     "files": 0,
     "commit": 1,
