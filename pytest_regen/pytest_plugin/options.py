@@ -25,7 +25,7 @@ __all__ = [
 FailOn = Literal["auto", "regenerated", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
-_KIND_KEYS = (b"kinds", b"translations")
+_KIND_KEYS = (b"kinds", b"functions", b"translations")
 """Keys of ``[tool.pytest-regen]`` that bring kinds of units."""
 
 _MARKERS = (

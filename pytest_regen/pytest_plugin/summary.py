@@ -28,6 +28,7 @@ __all__ = [
     "add_heal",
     "add_warnings",
     "attach",
+    "note_old_module",
     "record_on",
     "tokens_in",
 ]
@@ -92,6 +93,10 @@ class Record:
     """A store whose code was not run, and why."""
     next: str = ""
     """The command that ends the warnings."""
+    old_modules: list[str] = field(default_factory=list)
+    """Files that were healed after this process had imported them: the test ran on what was."""
+    passed_apart: bool = False
+    """Whether the test failed on such a module, and passed in a process of its own."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -137,6 +142,22 @@ def add_warnings(
         record = _record_of(item)
         record.warnings, record.notes, record.next = warnings, notes, command
         record.not_run = list(not_run or ())
+
+
+def note_old_module(item: pytest.Item, place: str, *, passed_apart: bool = False) -> None:
+    """Remember that a test ran on a module as it was before it was healed.
+
+    Args:
+        item: the test.
+        place: the file, from the rootdir.
+        passed_apart: whether it passed in a process of its own afterwards.
+    """
+    record = _record_of(item)
+    is_told = record.passed_apart or any(heal.outcome == "regenerated" for heal in record.heals)
+    if is_told and not passed_apart:
+        return
+    record.old_modules = list(dict.fromkeys((*record.old_modules, place)))
+    record.passed_apart = record.passed_apart or passed_apart
 
 
 def add_heal(item: pytest.Item, heal: HealReport) -> None:
@@ -198,6 +219,9 @@ class RunLog:
         """Node ids as they are seen from where pytest was called, and what is reported of them."""
         self._commands: list[str] = []
         """What ends the warnings, or brings stale types up to date."""
+        self._old_modules: dict[tuple[str, bool], list[str]] = {}
+        """The tests that ran on what a file was before it was healed, and whether they passed in
+        a process of their own."""
         self.notes: list[str] = list(choices.notes)
         """What was asked for and is not done, and the like; one line each."""
         self._not_run: dict[str, set[str]] = {}
@@ -220,6 +244,8 @@ class RunLog:
         if record.not_run:
             place, reason = record.not_run
             self._not_run.setdefault(reason, set()).add(place)
+        for place in record.old_modules:
+            self._old_modules.setdefault((place, record.passed_apart), []).append(here)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -233,7 +259,8 @@ class RunLog:
     ) -> Generator[None, None, None]:
         """Print our section after all others, if there is anything to show."""
         yield
-        if not (self._heals or self._warnings or self._commands or self.all_notes or self.report):
+        parts = self._heals, self._warnings, self._commands, self.all_notes, self._old_modules
+        if not (any(parts) or self.report):
             return
         terminalreporter.write_sep("=", "regen", purple=True)
         for line, colour in self._lines():
@@ -282,6 +309,8 @@ class RunLog:
             yield from self._heal_lines(heal)
         if any(heal.emulated for heal in self._heals):
             yield "emulated: replies came from the emulator or its recordings, not from a model", ()
+        for (place, passed_apart), tests in sorted(self._old_modules.items()):
+            yield self._old_module_line(place, tests, passed_apart=passed_apart), ("yellow",)
         if self._changed_paths:
             yield f"changed: {', '.join(map(self._here, self._changed_paths))}", ()
         if self.gate:
@@ -292,6 +321,14 @@ class RunLog:
         following = self.next_command
         if following:
             yield f"next: {text_from_here(following, self._config)}", ("bold",)
+
+    def _old_module_line(self, place: str, tests: list[str], *, passed_apart: bool) -> str:
+        shown = ", ".join(tests[:_ALIKE])
+        if len(tests) > _ALIKE:
+            shown += f" and {len(tests) - _ALIKE:,} more"
+        if passed_apart:
+            return f"passed in a process of its own, with the new {self._here(place)}: {shown}"
+        return f"ran on {self._here(place)} as it was before, run again: {shown}"
 
     def _warning_lines(self) -> Iterable[str]:
         """Yield the warnings; of those that many items of one file share, the first and a count."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pytest_regen.documents import Defect
 from pytest_regen.documents.ir import IR
@@ -17,6 +17,7 @@ from pytest_regen.validation.issues import Feedback, Issue, ValidationResult
 __all__ = [
     "Answer",
     "Ask",
+    "FailedTest",
     "Feedback",
     "GenerateResult",
     "HealResult",
@@ -27,6 +28,25 @@ __all__ = [
     "StopReason",
     "TurnSettings",
 ]
+
+
+class FailedTest(str):
+    """What a test failed with, in words; ``source`` is the test itself, which a correction shows.
+
+    Args:
+        words: what it failed with.
+        source: its code; empty where that is not known.
+    """
+
+    __slots__ = ("source",)
+
+    source: str
+
+    def __new__(cls, words: str, source: str = "") -> Self:
+        """Return the words, with the source."""
+        made = super().__new__(cls, words)
+        made.source = source
+        return made
 
 
 StopReason = Literal[
@@ -261,6 +281,8 @@ class GenerateResult:
     """Whether there was no store before."""
     is_current: bool = False
     """Whether the store was what the document asks for, so that there was nothing to do."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Schemas with names that are no types by themselves, and what they are."""
     note: str = ""
     """What is to be known of the store that was there."""
     validation: Mapping[str, ValidationResult] = field(default_factory=dict)

@@ -227,6 +227,7 @@ class Numbers:
         return low, high
 
     def fits(self, value: float) -> bool:
+        """Return whether a number is within the limits."""
         low, high = self.limits
         if not isfinite(value) or (self.is_integer and value != int(value)):
             return False

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_regen.canonical import file_hash
-from pytest_regen.documents.ir import FORMAT, DocumentRef, type_hash
-from pytest_regen.errors import RegenError, UnknownOperationError
-from pytest_regen.files import store_slug
+from pytest_regen.documents.ir import FORMAT, REQUEST, SCHEMAS, DocumentRef, type_hash
+from pytest_regen.errors import RegenError, UnknownOperationError, UnknownSchemaError
 from pytest_regen.languages import DEFAULT_LANGUAGE, find_language
 from pytest_regen.modes import BEHAVIOUR_CODES
 from pytest_regen.stores import RegenStore
@@ -104,10 +103,10 @@ def update_command(store: RegenStore) -> str:
     endpoint, reference = store.ir.endpoint, store.ir.document
     document = store.path / reference.path if reference else None
     spec = _from_here(document) if document and document.is_file() else "SPEC"
-    words = ["pytest-regen", "generate", spec, f"{endpoint.method} {endpoint.path}", "--out"]
-    is_named = store.path.name == store_slug(endpoint.method, endpoint.path)
-    words.append(_from_here(store.path.absolute().parent) if is_named else "DIR")
-    if endpoint.status != "200":
+    words = ["pytest-regen", "generate", spec, *endpoint.words(store.ir.schemas)]
+    is_named = store.path.name == endpoint.folder
+    words += ["--out", _from_here(store.path.absolute().parent) if is_named else "DIR"]
+    if endpoint.status not in {"200", REQUEST, SCHEMAS}:
         words += ["--status", endpoint.status]
     if store.ir.language != DEFAULT_LANGUAGE:
         words += ["--language", store.ir.language]
@@ -133,7 +132,7 @@ def _types_of_the_document(store: RegenStore) -> Mapping[str, str] | None:
         from pytest_regen.documents import read_document, rebuild_ir
 
         build = rebuild_ir(store.ir, read_document(path), language=find_language(store.ir.language))
-    except UnknownOperationError:
+    except (UnknownOperationError, UnknownSchemaError):
         return {}
     except (OSError, RegenError):
         return None
