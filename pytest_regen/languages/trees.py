@@ -92,7 +92,9 @@ class Grammar:
         if tree is None:
             return {0: f"this cannot be read: it is far from being {self.title}"}
         why = f"this is nested more than {_DEEPEST} levels deep"
-        return dict.fromkeys((node.start_point.row for node in _deep_branches(tree, self._chains)), why)
+        return dict.fromkeys(
+            (node.start_point.row for node in _deep_branches(tree, self._chains)), why
+        )
 
     def _parse_in_time(self, code: bytes) -> Tree | None:
         """Return the tree as the grammar gives it, or ``None`` where that takes too long."""

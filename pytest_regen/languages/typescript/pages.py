@@ -106,20 +106,19 @@ def leaves(code: str) -> tuple[str, ...]:
     the sign before the first literal of a union.
     """
     found: list[str] = []
-    for token in trees.leaves(GRAMMAR, code, _ATOMS):
-        if token in {")", "]", "}"} and found and found[-1] in {",", ";"}:
+    for leaf in trees.leaves(GRAMMAR, code, _ATOMS):
+        before = found[-1] if found else ""
+        if leaf in _CLOSING and before == ",":
             found.pop()
-        if token == ";" or (token == "|" and found and found[-1] in {"=", "(", "<", ":"}):
-            continue
-        found.append(_plain_token(token))
+        if leaf != ";" and not (leaf == "|" and before in _OPENING):
+            found.append(_plain_leaf(leaf))
     return tuple(found)
 
 
-def _plain_token(token: str) -> str:
-    if token[:1] not in {'"', "'"} or len(token) < 2:
-        return token
-    value = constant(parse(token.encode("utf-8", "surrogatepass")).root_node.children[0])
-    return token if value is NOTHING else json.dumps(value)
+def _plain_leaf(leaf: str) -> str:
+    if leaf[:1] not in {'"', "'"} or leaf[-1:] != leaf[:1] or len(leaf) == 1:
+        return leaf
+    return json.dumps(decode_string(leaf[1:-1]))
 
 
 def stitch(outputs: Sequence[str], *, name: str, is_enum: bool) -> StitchedType:
